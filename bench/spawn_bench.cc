@@ -14,8 +14,8 @@
 #include <boost/asio/io_context.hpp>
 #include <spawn.h>
 
-#include "runtime/process/host.h"
-#include "runtime/process/testbed.h"
+#include "sandbox/host/host.h"
+#include "sandbox/testbed.h"
 
 namespace cloister::runtime {
 namespace {
@@ -91,7 +91,7 @@ int benchSession(int runs) {
   }
   boost::asio::io_context io{1};
   const auto runtime = makeProcessRuntime(io.get_executor(), *started);
-  auto session = runTask(io, runtime->provision(sessionPermit()));
+  auto session = async::runTask(io, runtime->provision(sessionPermit()));
   if (!session) return 1;
   const model::ExecSpec spec = command({"/bin/true"});
   std::vector<double> bare;
@@ -100,14 +100,14 @@ int benchSession(int runs) {
     const auto t0 = Clock::now();
     if (!spawnBare()) return 1;
     const auto t1 = Clock::now();
-    if (!runTask(io, inSession(**session, spec))) return 1;
+    if (!async::runTask(io, inSession(**session, spec))) return 1;
     bare.push_back(millis(t0, t1));
     inside.push_back(millis(t1, Clock::now()));
   }
   std::printf("true, %d times, alternately\n", runs);
   report("spawned", bare);
   report("in session", inside);
-  std::ignore = runTask(io, (*session)->teardown());
+  std::ignore = async::runTask(io, (*session)->teardown());
   return 0;
 }
 
@@ -156,7 +156,7 @@ int benchDisk(int runs) {
     for (Place& place : places) {
       const auto from = Clock::now();
       const double before = processorMillis();
-      if (runTask(io, once(*place.runtime, spec, place.times)) != 0) return 1;
+      if (async::runTask(io, once(*place.runtime, spec, place.times)) != 0) return 1;
       place.processor.push_back(processorMillis() - before);
       place.whole.push_back(millis(from, Clock::now()));
     }
@@ -187,7 +187,7 @@ int bench(int runs, uint32_t ready) {
         std::pair{"python3 -c pass", command({"/usr/bin/python3", "-c", "pass"})}}) {
     Times times;
     for (int i = 0; i < runs; ++i) {
-      if (runTask(io, once(*runtime, spec, times)) != 0) return 1;
+      if (async::runTask(io, once(*runtime, spec, times)) != 0) return 1;
     }
     std::printf("%s, %d runs, %u made ahead\n", name, runs, ready);
     report("provision", times.provision);

@@ -2,7 +2,7 @@
 // What the program says that meets a kernel (wire/kernel.h), in pieces of any size: streams are
 // passed on, results kept within their bound and its JSON whole, and after what breaks the rules
 // nothing is read. The first byte says the size of the pieces.
-#include "orchestrator/cell_frames.h"
+#include "orchestrator/sessions/cell_frames.h"
 
 #include <algorithm>
 

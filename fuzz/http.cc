@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // HTTP requests: bytes that come at once or in two pieces are the same request, and no request is
 // larger than its limits. The first byte says where the pieces part.
-#include "api/request_parser.h"
+#include "api/http/request_parser.h"
 
 #include "require.h"
 

@@ -9,10 +9,10 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 
-#include "runtime/process/live.h"
-#include "runtime/process/run.h"
-#include "runtime/process/session_run.h"
-#include "runtime/process/switchboard.h"
+#include "sandbox/box/live.h"
+#include "sandbox/box/run.h"
+#include "sandbox/box/session_run.h"
+#include "sandbox/box/switchboard.h"
 
 #include "observer.h"
 

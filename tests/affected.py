@@ -19,7 +19,7 @@ OUTSIDE = ("*.md", ".ci/*", ".clang-*", ".gitignore", "LICENSE", "bench/*", "dep
            "tests/*.py", "tests/*.tsv", "tests/data/*", "tests/skips.txt", "tools/*")
 READS = re.compile(r'CLOISTER_SOURCE_DIR\)?[\s+]*"/([^"\s]+)')
 # The units of these folders run programs that are made of these other folders.
-RUNS = {"runtime": {"bin", "runner", "guest", "vmm", "krun", "zygote"}}
+RUNS = {"sandbox": {"bin", "runner", "guest", "vmm", "krun", "zygote"}}
 
 
 class BadBase(Exception):
@@ -27,12 +27,21 @@ class BadBase(Exception):
 
 
 def layers(repo=REPO):
-    """{folder: the folders that it may include}, lowest first."""
+    """{folder or room of a folder: the folders and rooms that it may include}, lowest first."""
     allowed = {}
     for line in (repo / "src" / "layers.txt").read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             name, _, rest = line.partition(":")
             allowed[name.strip()] = rest.split()
+    return allowed
+
+
+def folders(repo=REPO):
+    """{folder: the folders that it, or a room of it, may include}, lowest first."""
+    allowed = {}
+    for name, lower in layers(repo).items():
+        folder = name.partition("/")[0]
+        allowed.setdefault(folder, set()).update({each.partition("/")[0] for each in lower} - {folder})
     return allowed
 
 
@@ -68,7 +77,7 @@ def readers(path, tests):
 
 def affected(paths, repo=REPO):
     """(folders whose units these changed files can affect, ""), or (None, the file that affects all)."""
-    allowed = layers(repo)
+    allowed = folders(repo)
     tests = {name: "".join(file.read_text() for file in sorted((repo / "src" / name).rglob("*_test.cc"))) for name in allowed}
     touched = set()
     for path in paths:
@@ -81,7 +90,7 @@ def affected(paths, repo=REPO):
             return None, path
     running = {name for name, programs in RUNS.items() if touched & programs}
     for name, lower in allowed.items():  # lowest first, so once is enough
-        if touched & set(lower):
+        if touched & lower:
             touched.add(name)
     return touched | running, ""
 
@@ -91,10 +100,10 @@ def narrow(chosen, repo=REPO):
     commit, which = base(repo)
     if commit is None:
         return chosen, f"asan units of all folders: {which}"
-    folders, everything = affected(changed(commit, repo), repo)
-    if folders is None:
+    found, everything = affected(changed(commit, repo), repo)
+    if found is None:
         return chosen, f"asan units of all folders: {everything} changed since {which}"
-    out = [suite for suite in chosen if suite.preset == "asan" and suite.unit and suite.unit not in folders]
+    out = [suite for suite in chosen if suite.preset == "asan" and suite.unit and suite.unit not in found]
     left = [suite for suite in chosen if suite not in out]
     names = ", ".join(sorted({suite.unit for suite in out})) or "none"
     return left, f"asan units left out: {names}; no change since {which} affects them"

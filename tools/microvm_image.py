@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes an image for the runtime microvm (src/runtime/microvm/microvm.h) of Debian's cloud kernel and of
+"""Makes an image for the runtime microvm (src/sandbox/microvm/microvm.h) of Debian's cloud kernel and of
 packages of this machine with what they depend on (image_root.py).
 
     tools/microvm_image.py DIRECTORY [PACKAGE...]      without packages: those of every language here

@@ -12,7 +12,7 @@
 
 #include "api/rest/rest.h"
 #include "auth/auth.h"
-#include "orchestrator/session_fixture.h"
+#include "orchestrator/sessions/session_fixture.h"
 
 namespace cloister::api {
 

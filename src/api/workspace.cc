@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "base/clock.h"
-#include "orchestrator/recorder.h"
+#include "orchestrator/runs/recorder.h"
 
 namespace cloister::api {
 namespace {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "api/http.h"
+#include "api/http/http.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "orchestrator/file_call.h"
+#include "orchestrator/sessions/file_call.h"
 
 namespace cloister::api {
 

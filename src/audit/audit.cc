@@ -9,7 +9,7 @@
 #include "audit/rights.h"
 #include "model/numbering.h"
 #include "store/anchor.h"
-#include "store/checkpoint_file.h"
+#include "store/sql/checkpoint_file.h"
 
 namespace cloister::audit {
 namespace {

@@ -8,7 +8,7 @@
 #include "audit/audit_fixture.h"
 #include "base/file.h"
 #include "store/anchor.h"
-#include "store/checkpoint_file.h"
+#include "store/sql/checkpoint_file.h"
 
 namespace cloister::audit {
 namespace {

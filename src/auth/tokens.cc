@@ -35,7 +35,7 @@ bool isOrdinaryName(std::string_view kid) {
 }
 
 // Where the key set is (OpenID Connect Discovery 1.0 §4.3).
-Result<Url> keysOf(std::string_view document, const std::string& issuer) {
+Result<net::Url> keysOf(std::string_view document, const std::string& issuer) {
   const base::json::value value = TRY(base::parseJson(document, {.max_bytes = size_t{256} << 10}));
   const auto text = [&](std::string_view name) -> std::string {
     const auto* found = value.is_object() ? value.get_object().if_contains(name) : nullptr;
@@ -45,19 +45,19 @@ Result<Url> keysOf(std::string_view document, const std::string& issuer) {
     return fail(Code::kUnavailable,
                 "reading the provider's configuration: it is that of another issuer");
   }
-  return parseUrl(text("jwks_uri"));
+  return net::parseUrl(text("jwks_uri"));
 }
 
-Task<Result<std::string>> fetchKeys(Url discovery, std::string issuer,
-                                    std::shared_ptr<asio::ssl::context> tls, FetchLimits limits) {
-  const std::string document = CO_TRY(co_await fetch(discovery, *tls, limits));
-  const Url keys = CO_TRY(keysOf(document, issuer));
+Task<Result<std::string>> fetchKeys(net::Url discovery, std::string issuer,
+                                    std::shared_ptr<asio::ssl::context> tls, net::FetchLimits limits) {
+  const std::string document = CO_TRY(co_await net::fetch(discovery, *tls, limits));
+  const net::Url keys = CO_TRY(keysOf(document, issuer));
   if (discovery.tls && !keys.tls) {
     co_return fail(Code::kUnavailable,
                    "reading the provider's configuration: its keys are not "
                    "behind https://");
   }
-  co_return co_await fetch(keys, *tls, limits);
+  co_return co_await net::fetch(keys, *tls, limits);
 }
 
 // Among those who wait for as long as it is there.
@@ -170,18 +170,18 @@ Result<std::unique_ptr<OidcTokens>> openTokens(asio::any_io_executor executor,
   std::string base = config.issuer;
   while (base.ends_with('/'))
     base.pop_back();
-  auto discovery = parseUrl(base + std::string(kDiscovery));
+  auto discovery = net::parseUrl(base + std::string(kDiscovery));
   if (!discovery) {
     return fail(Code::kInvalid, "auth.oidc.issuer: " + discovery.error().message,
                 "auth.oidc.issuer");
   }
-  asio::ssl::context trusted = TRY(clientTls(config.ca_file));
+  asio::ssl::context trusted = TRY(net::clientTls(config.ca_file));
   const auto tls = std::make_shared<asio::ssl::context>(std::move(trusted));
   const KeyTimes times{.fresh = std::chrono::seconds(config.keys_seconds),
                        .stale = std::chrono::seconds(config.stale_seconds),
                        .refresh = std::chrono::seconds(config.refresh_seconds),
                        .timeout = Millis(config.fetch_timeout_ms)};
-  const FetchLimits limits{.timeout = times.timeout};
+  const net::FetchLimits limits{.timeout = times.timeout};
   auto how = [=, url = *discovery, issuer = config.issuer]() -> Task<Result<std::string>> {
     return fetchKeys(url, issuer, tls, limits);
   };

@@ -18,10 +18,10 @@
 
 #include "auth/auth.h"
 #include "auth/claims.h"
-#include "auth/fetch.h"
 #include "auth/jwks.h"
 #include "base/clock.h"
 #include "model/config.h"
+#include "net/fetch.h"
 
 namespace cloister::auth {
 

@@ -161,22 +161,22 @@ TEST_F(TokensTest, ThatComeTogetherAskOnce) {
 }
 
 TEST(Url, IsOfTheProviderAlone) {
-  const auto url = parseUrl("https://login.test:8443/realms/main?x=1");
+  const auto url = net::parseUrl("https://login.test:8443/realms/main?x=1");
   ASSERT_TRUE(url);
   EXPECT_TRUE(url->tls);
   EXPECT_EQ(url->host, "login.test");
   EXPECT_EQ(url->port, "8443");
   EXPECT_EQ(url->target, "/realms/main?x=1");
-  EXPECT_EQ(parseUrl("https://login.test")->target, "/");
-  EXPECT_EQ(parseUrl("https://login.test")->port, "443");
-  EXPECT_EQ(parseUrl("http://[::1]:80/x")->host, "::1");
-  EXPECT_TRUE(parseUrl("http://localhost:9"));
+  EXPECT_EQ(net::parseUrl("https://login.test")->target, "/");
+  EXPECT_EQ(net::parseUrl("https://login.test")->port, "443");
+  EXPECT_EQ(net::parseUrl("http://[::1]:80/x")->host, "::1");
+  EXPECT_TRUE(net::parseUrl("http://localhost:9"));
   for (const char* bad :
        {"", "login.test", "ftp://login.test", "http://login.test", "http://127.0.0.2/", "https://",
         "https:///x", "https://a@b/", "https://a/#f", "https://a b/", "https://a:b/", "https://a:/",
         "https://a:123456/", "https://[::1", "https://a\\b/", "file:///etc/passwd",
         "http://localhost.evil.test/", "https://a/\r\nHost: b"})
-    EXPECT_FALSE(parseUrl(bad)) << bad;
+    EXPECT_FALSE(net::parseUrl(bad)) << bad;
 }
 
 }  // namespace

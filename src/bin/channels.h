@@ -10,8 +10,8 @@
 #include "api/metrics.h"
 #include "model/config.h"
 #include "notify/checkpoints.h"
-#include "orchestrator/escalations.h"
-#include "orchestrator/notifier.h"
+#include "orchestrator/governance/escalations.h"
+#include "orchestrator/governance/notifier.h"
 
 namespace cloister {
 

@@ -30,11 +30,11 @@
 #include "node/image_source.h"
 #include "node/languages.h"
 #include "node/server.h"
-#include "runtime/gvisor/gvisor.h"
-#include "runtime/microvm/microvm.h"
-#include "runtime/process/image_digest.h"
-#include "runtime/process/own_cache.h"
-#include "runtime/process/process_runtime.h"
+#include "sandbox/gvisor/gvisor.h"
+#include "sandbox/host/own_cache.h"
+#include "sandbox/image/image_digest.h"
+#include "sandbox/microvm/microvm.h"
+#include "sandbox/process_runtime.h"
 
 namespace cloister {
 namespace {

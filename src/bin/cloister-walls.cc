@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "runtime/process/apply_walls.h"
+#include "confine/apply_walls.h"
 
 namespace cloister {
 namespace {

@@ -21,14 +21,15 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/thread_pool.hpp>
 
-#include "api/http_server.h"
+#include "api/http/http_server.h"
+#include "api/http/router.h"
 #include "api/mcp/definitions.h"
 #include "api/mcp/server.h"
 #include "api/metrics.h"
 #include "api/rest/rest.h"
-#include "api/router.h"
 #include "artifacts/blobs.h"
 #include "artifacts/tenant_cipher.h"
+#include "async/spawn.h"
 #include "auth/auth.h"
 #include "auth/tokens.h"
 #include "base/file.h"
@@ -44,12 +45,11 @@
 #include "linux/seccomp.h"
 #include "model/config.h"
 #include "model/language.h"
-#include "orchestrator/agent_guard.h"
-#include "orchestrator/node_link.h"
-#include "orchestrator/run_service.h"
-#include "orchestrator/sessions.h"
+#include "orchestrator/core/node_link.h"
+#include "orchestrator/guard/agent_guard.h"
+#include "orchestrator/runs/run_service.h"
+#include "orchestrator/sessions/sessions.h"
 #include "policy/command/filter.h"
-#include "runtime/spawn.h"
 #include "store/anchor.h"
 #include "store/sqlite.h"
 #include "store/store.h"
@@ -457,9 +457,9 @@ void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunServi
     if (stopping) return io.stop();  // asked twice: at once
     stopping = true;
     base::log(Level::kInfo, "stopping", {{"why", why}});
-    runtime::spawn(io.get_executor(), stopInOrder(io, server, service, sessions, mcp));
+    async::spawn(io.get_executor(), stopInOrder(io, server, service, sessions, mcp));
   });
-  runtime::spawn(
+  async::spawn(
       io.get_executor(),
       orchestrator::keepConnected(service, options.state + "/run/node.sock", silenceOf(options)));
   start();

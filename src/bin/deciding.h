@@ -7,7 +7,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "model/config.h"
-#include "orchestrator/policy_engine.h"
+#include "orchestrator/core/policy_engine.h"
 #include "policy/current.h"
 
 namespace cloister {

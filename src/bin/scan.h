@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "model/config.h"
-#include "orchestrator/scanner.h"
+#include "orchestrator/storage/scanner.h"
 
 namespace cloister {
 

@@ -3,20 +3,20 @@
 // readTools().
 #pragma once
 
-#include "api/http_server.h"
+#include "api/http/http_server.h"
 #include "api/mcp/server.h"
 #include "auth/auth.h"
 #include "model/config.h"
 #include "model/run_request.h"
 #include "model/session.h"
 #include "model/tool.h"
-#include "orchestrator/artifact_service.h"
-#include "orchestrator/notifier.h"
-#include "orchestrator/policy_service.h"
-#include "orchestrator/quota.h"
-#include "orchestrator/run_service.h"
-#include "orchestrator/sessions.h"
-#include "orchestrator/snapshot_service.h"
+#include "orchestrator/core/quota.h"
+#include "orchestrator/governance/notifier.h"
+#include "orchestrator/governance/policy_service.h"
+#include "orchestrator/runs/run_service.h"
+#include "orchestrator/sessions/sessions.h"
+#include "orchestrator/sessions/snapshot_service.h"
+#include "orchestrator/storage/artifact_service.h"
 
 namespace cloister {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "cli/terminal.h"
+#include "cli/render/terminal.h"
 
 namespace cloister::cli {
 namespace {

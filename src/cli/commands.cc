@@ -5,7 +5,7 @@
 
 #include "base/nearest.h"
 #include "cli/command.h"
-#include "cli/terminal.h"
+#include "cli/render/terminal.h"
 
 namespace cloister::cli {
 namespace {

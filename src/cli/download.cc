@@ -10,7 +10,7 @@
 #include "base/crypto.h"
 #include "base/file.h"
 #include "cli/api.h"
-#include "cli/terminal.h"
+#include "cli/render/terminal.h"
 #include "cli/transfer.h"
 
 namespace cloister::cli {

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "cli/api.h"
-#include "cli/signals.h"
-#include "cli/verdict.h"
+#include "cli/render/verdict.h"
+#include "supervisor/signals.h"
 
 namespace cloister::cli {
 
@@ -30,7 +30,7 @@ Result<> EventStream::open() {
   return std::unexpected(refusal(head, bytes));
 }
 
-Result<bool> EventStream::show(const SseEvent& event, const Visit& visit) {
+Result<bool> EventStream::show(const net::SseEvent& event, const Visit& visit) {
   moved_ = true;
   if (!event.id.empty()) last_event_ = event.id;
   if (event.type == "heartbeat" || event.data.empty()) return false;
@@ -41,7 +41,7 @@ Result<bool> EventStream::show(const SseEvent& event, const Visit& visit) {
 
 Result<bool> EventStream::oneConnection(const Visit& visit, const Idle& idle) {
   TRY(open());
-  SseParser parser;
+  net::SseParser parser;
   std::string bytes;
   auto last = monotonicNow();
   for (;;) {
@@ -50,7 +50,7 @@ Result<bool> EventStream::oneConnection(const Visit& visit, const Idle& idle) {
     if (piece == HttpClient::Piece::kEnd) return false;
     if (piece == HttpClient::Piece::kData) last = monotonicNow();
     if (monotonicNow() - last > kSilence) return false;
-    for (const SseEvent& event : TRY(parser.feed(bytes))) {
+    for (const net::SseEvent& event : TRY(parser.feed(bytes))) {
       if (TRY(show(event, visit))) return true;
     }
   }
@@ -85,7 +85,7 @@ Result<> EventStream::read(const Visit& visit, const Idle& idle) {
 
 Result<int> readStream(const Globals& globals, const std::string& target,
                        const EventStream::Visit& visit) {
-  const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   HttpClient client = TRY(connect(globals, signals.fd()));
   const auto read = EventStream(client, target).read(visit);
   if (read) return 0;

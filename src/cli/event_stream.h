@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "cli/http_client.h"
 #include "cli/server.h"
-#include "cli/sse.h"
+#include "net/sse.h"
 
 namespace cloister::cli {
 
@@ -19,7 +19,7 @@ class EventStream {
   static constexpr Millis kSilence{60'000};
 
   // True: that was the last event. An error ends the reading.
-  using Visit = std::function<Result<bool>(const SseEvent&)>;
+  using Visit = std::function<Result<bool>(const net::SseEvent&)>;
   // Called before each wait: for how long it may be.
   using Idle = std::function<Millis()>;
 
@@ -32,7 +32,7 @@ class EventStream {
  private:
   Result<bool> oneConnection(const Visit& visit, const Idle& idle);  // true: the end was seen
   Result<> open();
-  Result<bool> show(const SseEvent& event, const Visit& visit);
+  Result<bool> show(const net::SseEvent& event, const Visit& visit);
 
   HttpClient& client_;
   std::string target_;

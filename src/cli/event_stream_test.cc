@@ -26,7 +26,7 @@ struct Seen {
 Seen readAll(HttpClient client) {
   EventStream stream(client, "/events");
   Seen seen;
-  seen.result = stream.read([&](const SseEvent& event) -> Result<bool> {
+  seen.result = stream.read([&](const net::SseEvent& event) -> Result<bool> {
     seen.data.push_back(event.data);
     if (event.data == "bad") return fail(Code::kUnavailable, "that one will not do");
     return event.data == "last";

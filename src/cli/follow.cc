@@ -8,8 +8,8 @@
 
 #include "base/crypto.h"
 #include "cli/api.h"
+#include "cli/render/verdict.h"
 #include "cli/transfer.h"
-#include "cli/verdict.h"
 #include "model/execution.h"
 
 namespace cloister::cli {
@@ -42,7 +42,7 @@ Result<> Follower::output(Output& to, uint64_t offset, std::string bytes) {
   return {};
 }
 
-Result<bool> Follower::handle(const SseEvent& event) {
+Result<bool> Follower::handle(const net::SseEvent& event) {
   json::object data = TRY(parseObject(event.data));
   if (event.type == "stdout") TRY(output(out_, data));
   if (event.type == "stderr") TRY(output(err_, data));
@@ -65,7 +65,7 @@ Millis Follower::tick() {
 }
 
 Result<json::object> Follower::toEnd() {
-  TRY(stream_.read([this](const SseEvent& event) { return handle(event); },
+  TRY(stream_.read([this](const net::SseEvent& event) { return handle(event); },
                    [this] { return tick(); }));
   progress_.stop();
   return std::move(execution_);

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "cli/event_stream.h"
-#include "cli/terminal.h"
+#include "cli/render/terminal.h"
 
 namespace cloister::cli {
 
@@ -45,7 +45,7 @@ class Follower {
     TerminalFilter filter = {};
   };
 
-  Result<bool> handle(const SseEvent& event);
+  Result<bool> handle(const net::SseEvent& event);
   Result<> output(Output& to, const base::json::object& data);
   Result<> output(Output& to, uint64_t offset, std::string bytes);
   Result<> restOf(HttpClient& client, std::string_view name, Output& to,

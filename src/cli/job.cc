@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "cli/api.h"
-#include "cli/outline.h"
-#include "cli/terminal.h"
-#include "cli/verdict.h"
+#include "cli/render/outline.h"
+#include "cli/render/terminal.h"
+#include "cli/render/verdict.h"
 #include "model/execution.h"
 
 namespace cloister::cli {

@@ -12,7 +12,7 @@
 #include "cli/follow.h"
 #include "cli/http_client.h"
 #include "cli/server.h"
-#include "cli/signals.h"
+#include "supervisor/signals.h"
 
 namespace cloister::cli {
 
@@ -30,7 +30,7 @@ Result<base::json::object> submit(HttpClient& client, const Submission& submissi
 
 struct Job {
   Endpoint endpoint;
-  const Signals& signals;  // what ends the waiting of `client`
+  const supervisor::Signals& signals;  // what ends the waiting of `client`
   Submission submission;
   FollowOptions output;
   HttpClient client{endpoint.url, endpoint.key, signals.fd()};

@@ -7,8 +7,8 @@
 
 #include "base/crypto.h"
 #include "cli/api.h"
-#include "cli/sse.h"
-#include "cli/terminal.h"
+#include "cli/render/terminal.h"
+#include "net/sse.h"
 
 namespace cloister::cli {
 namespace {
@@ -233,14 +233,14 @@ Result<bool> McpBridge::pass(HttpClient& client, const HttpHead& head, const Job
 }
 
 Result<bool> McpBridge::passEvents(HttpClient& client, const JobPtr& job) {
-  SseParser parser;
+  net::SseParser parser;
   bool answered = false;
   while (true) {
     std::string bytes;
     const auto piece = TRY(client.read(bytes, kShort));
     if (piece == HttpClient::Piece::kTimeout)
       return fail(Code::kUnavailable, "the server is silent");
-    for (const SseEvent& event : TRY(parser.feed(bytes))) {
+    for (const net::SseEvent& event : TRY(parser.feed(bytes))) {
       if (event.data.empty()) continue;
       const auto message = parseObject(event.data);
       answered |= message && !message->contains("method") && keyOf(*message, "id") == job->key;

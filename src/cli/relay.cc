@@ -9,8 +9,8 @@
 #include <cerrno>
 
 #include "cli/api.h"
+#include "cli/render/terminal.h"
 #include "cli/run_body.h"
-#include "cli/terminal.h"
 #include "model/execution.h"
 
 namespace cloister::cli {

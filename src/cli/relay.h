@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "cli/http_client.h"
 #include "cli/server.h"
-#include "cli/signals.h"
+#include "supervisor/signals.h"
 
 namespace cloister::cli {
 
@@ -37,7 +37,7 @@ Result<FirstInput> firstInput();
 
 // All of stdin, unless a signal comes first; kTooLarge beyond 16 MiB. What cannot be read is no
 // input.
-Result<std::string> readStdin(const Signals& signals);
+Result<std::string> readStdin(const supervisor::Signals& signals);
 
 // Passes stdin on, piece by piece, to its end or the program's. Input that cannot be passed on
 // cancels the program: half of it may not be taken for all of it.
@@ -64,7 +64,7 @@ class InputRelay {
 // Passes signals on. A second SIGINT cancels the program; a third waits for nobody any more.
 class SignalRelay {
  public:
-  SignalRelay(Endpoint endpoint, std::string id, const Signals& signals, Latch stop, Latch gone);
+  SignalRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals, Latch stop, Latch gone);
   SignalRelay(const SignalRelay&) = delete;
   SignalRelay& operator=(const SignalRelay&) = delete;
   ~SignalRelay();
@@ -81,7 +81,7 @@ class SignalRelay {
 
   Endpoint endpoint_;
   std::string id_;
-  const Signals& signals_;
+  const supervisor::Signals& signals_;
   Latch stop_;
   Latch gone_;
   std::atomic<int> interrupts_ = 0;

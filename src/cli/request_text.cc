@@ -6,7 +6,7 @@
 
 #include "base/crypto.h"
 #include "cli/api.h"
-#include "cli/terminal.h"
+#include "cli/render/terminal.h"
 #include "model/shown_text.h"
 
 namespace cloister::cli {

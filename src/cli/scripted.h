@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cli/http_client.h"
-#include "cli/listener.h"
+#include "supervisor/listener.h"
 
 namespace cloister::cli {
 
@@ -20,7 +20,7 @@ namespace cloister::cli {
 class Scripted {
  public:
   Scripted(std::vector<std::string> answers, size_t step = SIZE_MAX, bool keep = false)
-      : listener_(*listenOn("127.0.0.1:0", Millis(0))),
+      : listener_(*supervisor::listenOn("127.0.0.1:0", Millis(0))),
         thread_([this, answers = std::move(answers), step, keep] { run(answers, step, keep); }) {}
   Scripted(const Scripted&) = delete;
   Scripted& operator=(const Scripted&) = delete;
@@ -30,7 +30,7 @@ class Scripted {
   }
 
   [[nodiscard]] HttpClient client(int interrupt = -1) const {
-    return {*parseUrl("http://" + addressOf(listener_.get())), "secret", interrupt};
+    return {*parseUrl("http://" + supervisor::addressOf(listener_.get())), "secret", interrupt};
   }
   // The heads that came; the last one. Not before the answer has come to its end.
   [[nodiscard]] const std::vector<std::string>& requests() const { return requests_; }

@@ -13,9 +13,9 @@
 #include <thread>
 
 #include "base/file.h"
-#include "cli/process.h"
-#include "cli/state_dir.h"
-#include "cli/terminal.h"
+#include "cli/render/terminal.h"
+#include "supervisor/process.h"
+#include "supervisor/state_dir.h"
 
 namespace cloister::cli {
 namespace {
@@ -29,7 +29,7 @@ std::optional<std::string> variable(const char* name) {
 }
 
 Result<std::optional<std::string>> givenKey(const Globals& globals) {
-  if (globals.key_file) return TRY(readKey(*globals.key_file));
+  if (globals.key_file) return TRY(supervisor::readKey(*globals.key_file));
   return variable("CLOISTER_API_KEY");
 }
 
@@ -38,12 +38,12 @@ Result<std::optional<Url>> localServer(const std::string& dir) {
   constexpr Millis kStarting{15'000};
   constexpr Millis kPause{10};
   const auto deadline = monotonicNow() + kStarting;
-  while (isHeld(dir)) {
+  while (supervisor::isHeld(dir)) {
     constexpr size_t kMost = 512;
-    if (auto text = base::readFile(addressPath(dir), kMost); text) {
+    if (auto text = base::readFile(supervisor::addressPath(dir), kMost); text) {
       const std::string address = text->substr(0, text->find('\n'));
       Url url = TRY(parseUrl(address.contains("//") ? address : "http://" + address));
-      if (url.tls) url.tls->pinned = certificatePath(dir);
+      if (url.tls) url.tls->pinned = supervisor::certificatePath(dir);
       return url;
     }
     if (monotonicNow() >= deadline) {
@@ -67,7 +67,7 @@ Result<std::optional<Endpoint>> findServer(const Globals& globals) {
                       local->tls.has_value() == endpoint.url.tls.has_value();
     if (same) {
       endpoint.url.tls = local->tls;
-      if (!key) key = TRY(readKey(adminKeyPath(dir)));
+      if (!key) key = TRY(supervisor::readKey(supervisor::adminKeyPath(dir)));
     }
     endpoint.key = std::move(key).value_or("");
     return endpoint;
@@ -75,7 +75,7 @@ Result<std::optional<Endpoint>> findServer(const Globals& globals) {
   const std::optional<Url> local = TRY(localServer(dir));
   if (!local) return std::nullopt;
   Endpoint endpoint{*local, {}};
-  endpoint.key = key ? *key : TRY(readKey(adminKeyPath(dir)));
+  endpoint.key = key ? *key : TRY(supervisor::readKey(supervisor::adminKeyPath(dir)));
   return endpoint;
 }
 
@@ -117,10 +117,10 @@ Result<> PrivateServer::launchIn(int interrupt) {
   if (::geteuid() == 0 && ::chmod(dir_.c_str(), 0711) != 0) return failErrno("opening " + dir_);
   Fd log(::memfd_create("cloister-log", MFD_CLOEXEC));
   if (!log) return failErrno("making a log");
-  log_ = TRY(moveUp(std::move(log)));
-  Pipe lifeline = TRY(makePipe());
-  Pipe ready = TRY(makePipe());
-  Program program;
+  log_ = TRY(supervisor::moveUp(std::move(log)));
+  supervisor::Pipe lifeline = TRY(supervisor::makePipe());
+  supervisor::Pipe ready = TRY(supervisor::makePipe());
+  supervisor::Program program;
   program.argv = {base::programDir() + "/cloister",
                   "serve",
                   "--private",
@@ -132,10 +132,10 @@ Result<> PrivateServer::launchIn(int interrupt) {
                   std::to_string(lifeline.read.get()),
                   "--ready-fd",
                   std::to_string(ready.write.get())};
-  program.env = environmentWithout({"CLOISTER_API_KEY", "CLOISTER_URL"});
+  program.env = supervisor::environmentWithout({"CLOISTER_API_KEY", "CLOISTER_URL"});
   program.pass = {lifeline.read.get(), ready.write.get()};
   program.stderr_fd = log_.get();
-  process_.pid = TRY(start(program));
+  process_.pid = TRY(supervisor::start(program));
   lifeline_ = std::move(lifeline.write);
   ready.write.reset();
 
@@ -150,7 +150,7 @@ Result<> PrivateServer::launchIn(int interrupt) {
                                         (polled[1].revents != 0 ? "interrupted" : lastWords()));
   }
   endpoint_.url = TRY(parseUrl("http://" + std::string(text, static_cast<size_t>(n) - 1)));
-  endpoint_.key = TRY(readKey(adminKeyPath(dir_)));
+  endpoint_.key = TRY(supervisor::readKey(supervisor::adminKeyPath(dir_)));
   return {};
 }
 
@@ -179,7 +179,7 @@ PrivateServer::~PrivateServer() {
   if (dir_.empty()) return;
   // Its own children may outlive it for a moment, if it was killed.
   const auto deadline = monotonicNow() + Millis(5'000);
-  while (isHeld(dir_) && monotonicNow() < deadline)
+  while (supervisor::isHeld(dir_) && monotonicNow() < deadline)
     std::this_thread::sleep_for(Millis(2));
   std::error_code ignored;
   std::filesystem::remove_all(dir_, ignored);

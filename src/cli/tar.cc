@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <system_error>
 
-#include "cli/process.h"
-#include "cli/terminal.h"
+#include "cli/render/terminal.h"
+#include "supervisor/process.h"
 
 namespace cloister::cli {
 namespace {
@@ -32,28 +32,28 @@ Result<std::string> findTar() {
 }
 
 // TAR_OPTIONS could undo what keeps hostile names in.
-Result<Program> programFor(std::vector<std::string> arguments) {
+Result<supervisor::Program> programFor(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), TRY(findTar()));
-  return Program{.argv = std::move(arguments), .env = environmentWithout({"TAR_OPTIONS"})};
+  return supervisor::Program{.argv = std::move(arguments), .env = supervisor::environmentWithout({"TAR_OPTIONS"})};
 }
 
 }  // namespace
 
 Result<Tar> Tar::packing(const std::string& dir) {
-  Program program = TRY(programFor({"-C", dir, "-cf", "-", "."}));
-  Pipe pipe = TRY(makePipe());
+  supervisor::Program program = TRY(programFor({"-C", dir, "-cf", "-", "."}));
+  supervisor::Pipe pipe = TRY(supervisor::makePipe());
   program.stdout_fd = pipe.write.get();
-  const pid_t pid = TRY(start(program));
+  const pid_t pid = TRY(supervisor::start(program));
   return Tar("packing " + dir, pid, std::move(pipe.read));
 }
 
 Result<Tar> Tar::unpacking(const std::string& dir) {
-  Program program =
+  supervisor::Program program =
       TRY(programFor({"-C", dir, "-xf", "-", "--no-same-owner", "--no-same-permissions"}));
-  Pipe pipe = TRY(makePipe());
+  supervisor::Pipe pipe = TRY(supervisor::makePipe());
   program.stdin_fd = pipe.read.get();
   ::signal(SIGPIPE, SIG_IGN);
-  const pid_t pid = TRY(start(program));
+  const pid_t pid = TRY(supervisor::start(program));
   return Tar("unpacking the archive", pid, std::move(pipe.write));
 }
 
@@ -92,7 +92,7 @@ Result<> Tar::finish() {
   }
   pid_ = 0;
   if (status == 0) return {};
-  return fail(Code::kInvalid, doing_ + ": tar " + describeExit(status));
+  return fail(Code::kInvalid, doing_ + ": tar " + supervisor::describeExit(status));
 }
 
 Result<> checkUnpacked(const std::string& dir) {

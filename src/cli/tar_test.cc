@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 #include "cli/fresh.h"
-#include "cli/terminal.h"
+#include "cli/render/terminal.h"
 
 namespace cloister::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "cli/api.h"
-#include "cli/outline.h"
-#include "cli/terminal.h"
+#include "cli/render/outline.h"
+#include "cli/render/terminal.h"
 
 namespace cloister::cli {
 namespace {

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "async/spawn.h"
 #include "base/clock.h"
-#include "runtime/spawn.h"
 #include "wire/files.h"
 
 namespace cloister::node {
@@ -28,7 +28,7 @@ bool holdsWorkspace(const model::ExecSpec& spec) {
 
 }  // namespace
 
-ExecSlot::ExecSlot(std::shared_ptr<runtime::Connection> connection,
+ExecSlot::ExecSlot(std::shared_ptr<net::FrameConnection> connection,
                    boost::asio::any_io_executor executor, uint32_t channel)
     : outlet_(std::move(connection), executor, channel), changed_(std::move(executor)) {}
 
@@ -110,7 +110,7 @@ bool ExecSlot::input(std::string bytes) {
 
 void ExecSlot::feedOn() {
   if (!exec_ || input_.empty() || std::exchange(feeding_, true)) return;
-  runtime::spawn(changed_.executor(), feed(shared_from_this()));
+  async::spawn(changed_.executor(), feed(shared_from_this()));
 }
 
 // What the program does not take any more is dropped with it.

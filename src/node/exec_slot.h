@@ -7,17 +7,17 @@
 #include <memory>
 #include <string>
 
+#include "async/signal.h"
 #include "node/outlet.h"
 #include "node/slot.h"
 #include "runtime/runtime.h"
-#include "runtime/signal.h"
 #include "wire/node.h"
 
 namespace cloister::node {
 
 class ExecSlot : public std::enable_shared_from_this<ExecSlot> {
  public:
-  ExecSlot(std::shared_ptr<runtime::Connection> connection, boost::asio::any_io_executor executor,
+  ExecSlot(std::shared_ptr<net::FrameConnection> connection, boost::asio::any_io_executor executor,
            uint32_t channel);
 
   // To the program's end, with which the channel is free, whatever was answered. A program that may
@@ -46,7 +46,7 @@ class ExecSlot : public std::enable_shared_from_this<ExecSlot> {
   static runtime::Task<void> feed(std::shared_ptr<ExecSlot> self);
 
   Outlet outlet_;
-  runtime::Signal changed_;
+  async::Signal changed_;
   std::unique_ptr<runtime::Exec> exec_;  // while it runs
   std::deque<std::string> input_;        // on its way to the program
   uint32_t input_bytes_ = 0;

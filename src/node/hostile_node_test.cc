@@ -6,8 +6,8 @@
 #include <boost/asio/local/connect_pair.hpp>
 #include <gtest/gtest.h>
 
+#include "net/frame_connection.h"
 #include "node/node_harness.h"
-#include "runtime/remote/connection.h"
 
 namespace cloister::runtime {
 namespace {
@@ -17,14 +17,14 @@ using wire::FromNode;
 class HostileNodeTest : public testing::Test {
  protected:
   HostileNodeTest() {
-    Connection::Stream ours(io_);
-    Connection::Stream theirs(io_);
+    FrameConnection::Stream ours(io_);
+    FrameConnection::Stream theirs(io_);
     boost::asio::local::connect_pair(ours, theirs);
-    peer_ = std::make_shared<Connection>(std::move(theirs));
+    peer_ = std::make_shared<FrameConnection>(std::move(theirs));
     model::NodeOffer offer;
     offer.node = "liar";
     say(FromNode::kOffer, 0, wire::encodeOffer(offer));
-    auto adopted = runTask(io_, adoptNode(std::move(ours)));
+    auto adopted = async::runTask(io_, adoptNode(std::move(ours)));
     EXPECT_TRUE(adopted);
     node_ = *std::move(adopted);
   }
@@ -50,37 +50,37 @@ class HostileNodeTest : public testing::Test {
   Result<model::Outcome> execWhile(const std::function<void()>& talk) {
     say(FromNode::kProvisioned, 1,
         wire::encodeProvisioned({"fake", "liar", "host", "sha256:0", {}}));
-    auto sandbox = runTask(io_, node_->provision({"permit", "signature"}));
+    auto sandbox = async::runTask(io_, node_->provision({"permit", "signature"}));
     EXPECT_TRUE(sandbox);
     if (!sandbox) return std::unexpected(sandbox.error());
     // Only once it has been asked may the node speak.
-    spawn(io_.get_executor(), [](HostileNodeTest& test, std::function<void()> tell) -> Task<void> {
+    async::spawn(io_.get_executor(), [](HostileNodeTest& test, std::function<void()> tell) -> Task<void> {
       Result<Frame> frame;
       do {
         frame = co_await test.peer_->read(1U << 20);
       } while (frame && frame->type != static_cast<uint16_t>(wire::ToNode::kExec));
       tell();
     }(*this, talk));
-    auto outcome = runTask(io_, (*sandbox)->exec({}, seen_));
+    auto outcome = async::runTask(io_, (*sandbox)->exec({}, seen_));
     if (outcome) tearDownAnswered(**sandbox);
     return outcome;
   }
   void tearDownAnswered(Sandbox& sandbox) {
     say(FromNode::kTornDown, 1);
-    EXPECT_TRUE(runTask(io_, sandbox.teardown()));
+    EXPECT_TRUE(async::runTask(io_, sandbox.teardown()));
   }
   void expectLost(const std::function<void()>& talk) {
     const auto outcome = execWhile(talk);
     ASSERT_FALSE(outcome);
     EXPECT_EQ(outcome.error().code, Code::kUnavailable);
     EXPECT_NE(outcome.error().message.find("node lost"), std::string::npos);
-    const auto after = runTask(io_, node_->provision({"permit", "signature"}));
+    const auto after = async::runTask(io_, node_->provision({"permit", "signature"}));
     ASSERT_FALSE(after);
     EXPECT_EQ(after.error().code, Code::kUnavailable);
   }
 
   boost::asio::io_context io_;
-  std::shared_ptr<Connection> peer_;
+  std::shared_ptr<FrameConnection> peer_;
   std::unique_ptr<RemoteNode> node_;
   Collector seen_{io_.get_executor()};
 };
@@ -280,7 +280,7 @@ TEST_F(HostileNodeTest, AResultAfterTheResult) {
     say(FromNode::kFinished, 1, finished());
   });
   EXPECT_TRUE(outcome) << "the first one had come";
-  const auto after = runTask(io_, node_->provision({"permit", "signature"}));
+  const auto after = async::runTask(io_, node_->provision({"permit", "signature"}));
   ASSERT_FALSE(after);
   EXPECT_EQ(after.error().code, Code::kUnavailable);
 }
@@ -303,11 +303,11 @@ class HostileSessionTest : public HostileNodeTest {
         wire::encodeProvisioned({"fake", "liar", "host", "sha256:0", {}}));
     model::PermitFields fields;
     fields.session_id = "ses_1";
-    auto sandbox = runTask(io_, node_->provision({wire::encodePermit(fields), "signature"}));
+    auto sandbox = async::runTask(io_, node_->provision({wire::encodePermit(fields), "signature"}));
     EXPECT_TRUE(sandbox);
     session_ = *std::move(sandbox);
   }
-  model::SandboxEnd died() { return runTask(io_, session_->died()); }
+  model::SandboxEnd died() { return async::runTask(io_, session_->died()); }
 
   std::unique_ptr<Sandbox> session_;
 };
@@ -324,7 +324,7 @@ TEST_F(HostileSessionTest, AnHonestOneTellsItsEnd) {
 TEST_F(HostileSessionTest, AnEndThatIsNone) {
   say(FromNode::kDied, 1, "the runner died");
   EXPECT_EQ(died().kind, model::SandboxEnd::Kind::kNodeLost);
-  EXPECT_FALSE(runTask(io_, node_->provision({"permit", "signature"})));
+  EXPECT_FALSE(async::runTask(io_, node_->provision({"permit", "signature"})));
 }
 
 TEST_F(HostileSessionTest, AnEndThatOnlyWeCanTell) {
@@ -349,25 +349,25 @@ TEST_F(HostileNodeTest, AnswersWhatWasNotAsked) {
 class SilentNodeTest : public testing::Test {
  protected:
   SilentNodeTest() {
-    Connection::Stream ours(io_);
-    Connection::Stream theirs(io_);
+    FrameConnection::Stream ours(io_);
+    FrameConnection::Stream theirs(io_);
     boost::asio::local::connect_pair(ours, theirs);
-    peer_ = std::make_shared<Connection>(std::move(theirs));
+    peer_ = std::make_shared<FrameConnection>(std::move(theirs));
     model::NodeOffer offer;
     offer.node = "silent";
     peer_->post(static_cast<uint16_t>(FromNode::kOffer), 0, wire::encodeOffer(offer));
     const auto told = [this](pid_t pid) { hung_ = pid; };
-    auto adopted = runTask(io_, adoptNode(std::move(ours), {Millis(400), told}));
+    auto adopted = async::runTask(io_, adoptNode(std::move(ours), {Millis(400), told}));
     EXPECT_TRUE(adopted);
     node_ = *std::move(adopted);
-    spawn(io_.get_executor(), [](SilentNodeTest& test) -> Task<void> {
+    async::spawn(io_.get_executor(), [](SilentNodeTest& test) -> Task<void> {
       co_await test.node_->closed();
       test.closed_ = true;
     }(*this));
   }
   // Takes what is asked, and answers or not.
   void listen(bool answers) {
-    spawn(io_.get_executor(), [](SilentNodeTest& test, bool replies) -> Task<void> {
+    async::spawn(io_.get_executor(), [](SilentNodeTest& test, bool replies) -> Task<void> {
       while (const auto frame = co_await test.peer_->read(1U << 20)) {
         EXPECT_EQ(frame->type, static_cast<uint16_t>(wire::ToNode::kPing));
         ++test.pings_;
@@ -377,7 +377,7 @@ class SilentNodeTest : public testing::Test {
   }
 
   boost::asio::io_context io_;
-  std::shared_ptr<Connection> peer_;
+  std::shared_ptr<FrameConnection> peer_;
   std::unique_ptr<RemoteNode> node_;
   std::optional<pid_t> hung_;
   bool closed_ = false;
@@ -401,12 +401,12 @@ TEST_F(SilentNodeTest, IsKeptWhileItAnswers) {
 }
 
 TEST_F(HostileNodeTest, GarbageInsteadOfAnOffer) {
-  Connection::Stream ours(io_);
-  Connection::Stream theirs(io_);
+  FrameConnection::Stream ours(io_);
+  FrameConnection::Stream theirs(io_);
   boost::asio::local::connect_pair(ours, theirs);
   const std::string garbage = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
   boost::asio::write(theirs, boost::asio::buffer(garbage));
-  const auto adopted = runTask(io_, adoptNode(std::move(ours)));
+  const auto adopted = async::runTask(io_, adoptNode(std::move(ours)));
   ASSERT_FALSE(adopted);
   EXPECT_EQ(adopted.error().code, Code::kUnavailable);
 }

@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "confine/image_links.h"
 #include "node/languages.h"
-#include "runtime/process/image_links.h"
 
 namespace cloister::node {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "images/store.h"
 #include "model/language.h"
-#include "runtime/process/image_source.h"
+#include "sandbox/image/image_source.h"
 
 namespace cloister::node {
 

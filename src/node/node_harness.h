@@ -10,11 +10,11 @@
 
 #include <boost/asio/write.hpp>
 
+#include "async/run_task.h"
+#include "async/spawn.h"
 #include "node/server.h"
 #include "runtime/fake/fake_harness.h"
 #include "runtime/remote/remote.h"
-#include "runtime/run_task.h"
-#include "runtime/spawn.h"
 
 namespace cloister::node {
 
@@ -59,7 +59,7 @@ class NodeFixture {
     config.offer.runtimes = {"fake", "process"};
     config.offer.max_sandboxes = max_sandboxes;
     config.offer.memory_bytes = uint64_t{8} << 30;
-    runtime::spawn(io.get_executor(), serveAll(std::move(config)));
+    async::spawn(io.get_executor(), serveAll(std::move(config)));
     io.poll();  // it listens now
   }
   NodeFixture(const NodeFixture&) = delete;
@@ -75,7 +75,7 @@ class NodeFixture {
   }
 
   std::unique_ptr<runtime::RemoteNode> connect() {
-    auto node = runtime::runTask(io, runtime::connectNode(socket()));
+    auto node = async::runTask(io, runtime::connectNode(socket()));
     if (!node) ADD_FAILURE() << node.error().message;
     return node ? *std::move(node) : nullptr;
   }

@@ -13,7 +13,7 @@ constexpr size_t kPiece = size_t{64} << 10;  // of output in one frame
 
 }  // namespace
 
-Outlet::Outlet(std::shared_ptr<runtime::Connection> connection,
+Outlet::Outlet(std::shared_ptr<net::FrameConnection> connection,
                const boost::asio::any_io_executor& executor, uint32_t channel)
     : connection_(std::move(connection)), channel_(channel), changed_(executor) {}
 

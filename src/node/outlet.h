@@ -6,17 +6,17 @@
 #include <memory>
 #include <string>
 
+#include "async/signal.h"
+#include "net/frame_connection.h"
 #include "node/cpu_rate.h"
-#include "runtime/remote/connection.h"
 #include "runtime/runtime.h"
-#include "runtime/signal.h"
 #include "wire/node.h"
 
 namespace cloister::node {
 
 class Outlet final : public runtime::ExecObserver {
  public:
-  Outlet(std::shared_ptr<runtime::Connection> connection,
+  Outlet(std::shared_ptr<net::FrameConnection> connection,
          const boost::asio::any_io_executor& executor, uint32_t channel);
 
   void onStarted() override;
@@ -43,12 +43,12 @@ class Outlet final : public runtime::ExecObserver {
   // Sends once the window has room.
   runtime::Task<void> sendWindowed(wire::FromNode type, std::string payload);
 
-  std::shared_ptr<runtime::Connection> connection_;
+  std::shared_ptr<net::FrameConnection> connection_;
   uint32_t channel_;
   uint32_t in_flight_ = 0;  // window units sent and not yet acknowledged
   bool shut_ = false;
   CpuRate cpu_;
-  runtime::Signal changed_;
+  async::Signal changed_;
 };
 
 }  // namespace cloister::node

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "net/frame_connection.h"
 #include "node/node_harness.h"
-#include "runtime/remote/connection.h"
 #include "runtime/session_suite.h"
 
 namespace cloister::runtime {
@@ -19,9 +19,8 @@ namespace cloister::node {
 namespace {
 
 using runtime::Collector;
-using runtime::Connection;
-using runtime::Frame;
-using runtime::runTask;
+using net::FrameConnection;
+using net::Frame;
 using runtime::Task;
 using wire::FromNode;
 using wire::ToNode;
@@ -52,30 +51,30 @@ class ServerTest : public testing::Test {
     return made;
   }
   auto provision(runtime::Runtime& runtime, const model::ExecSpec& of) {
-    return runTask(node_.io, runtime.provision(node_.sign(fields(of))));
+    return async::runTask(node_.io, runtime.provision(node_.sign(fields(of))));
   }
 
   // A control plane that says whatever a test wants.
-  std::shared_ptr<Connection> raw() {
-    Connection::Stream stream(node_.io);
+  std::shared_ptr<FrameConnection> raw() {
+    FrameConnection::Stream stream(node_.io);
     stream.connect(boost::asio::local::stream_protocol::endpoint(node_.socket()));
-    auto connection = std::make_shared<Connection>(std::move(stream));
-    const auto offer = runTask(node_.io, connection->read(1U << 20));
+    auto connection = std::make_shared<FrameConnection>(std::move(stream));
+    const auto offer = async::runTask(node_.io, connection->read(1U << 20));
     EXPECT_TRUE(offer && offer->type == static_cast<uint16_t>(FromNode::kOffer));
     return connection;
   }
-  static void say(Connection& connection, ToNode type, uint32_t channel, std::string payload = {}) {
+  static void say(FrameConnection& connection, ToNode type, uint32_t channel, std::string payload = {}) {
     connection.post(static_cast<uint16_t>(type), channel, std::move(payload));
   }
-  Result<Frame> hear(Connection& connection) {
-    return runTask(node_.io, connection.read(wire::kNodeMaxPayload));
+  Result<Frame> hear(FrameConnection& connection) {
+    return async::runTask(node_.io, connection.read(wire::kNodeMaxPayload));
   }
-  void expectHears(Connection& connection, FromNode type) {
+  void expectHears(FrameConnection& connection, FromNode type) {
     const auto frame = hear(connection);
     ASSERT_TRUE(frame) << frame.error().message;
     EXPECT_EQ(frame->type, static_cast<uint16_t>(type));
   }
-  void expectEnded(Connection& connection) {
+  void expectEnded(FrameConnection& connection) {
     auto frame = hear(connection);
     while (frame)
       frame = hear(connection);
@@ -86,7 +85,7 @@ class ServerTest : public testing::Test {
   }
 
   // On channel 1: a session's sandbox, which is there.
-  std::shared_ptr<Connection> withSession() {
+  std::shared_ptr<FrameConnection> withSession() {
     auto connection = raw();
     model::PermitFields permit = fields({});
     permit.session_id = session_;
@@ -149,11 +148,11 @@ TEST_F(ServerTest, TheNextControlPlaneDoesNotWaitForAStartThatHangs) {
   std::unique_ptr<runtime::RemoteNode> second;
   for (int i = 0; i < 100 && !second; ++i) {
     boost::asio::steady_timer pause(node_.io, std::chrono::milliseconds(50));
-    runTask(node_.io, [](boost::asio::steady_timer& until) -> Task<bool> {
+    async::runTask(node_.io, [](boost::asio::steady_timer& until) -> Task<bool> {
       co_await until.async_wait(boost::asio::use_awaitable);
       co_return true;
     }(pause));
-    auto connected = runTask(node_.io, runtime::connectNode(node_.socket()));
+    auto connected = async::runTask(node_.io, runtime::connectNode(node_.socket()));
     if (connected) second = *std::move(connected);
   }
   ASSERT_TRUE(second) << "it was refused for five seconds";
@@ -165,7 +164,7 @@ TEST_F(ServerTest, TheNextControlPlaneDoesNotWaitForAStartThatHangs) {
 
 TEST_F(ServerTest, RefusesASecondControlPlane) {
   const auto first = node_.connect();
-  const auto second = runTask(node_.io, runtime::connectNode(node_.socket()));
+  const auto second = async::runTask(node_.io, runtime::connectNode(node_.socket()));
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Code::kUnavailable);
   const auto of = spec({"echo", "x"});
@@ -177,11 +176,11 @@ TEST_F(ServerTest, RunsOnlyThePermittedSpecAndOnlyOnce) {
   const auto permitted = spec({"echo", "fine"});
   const auto sandbox = *provision(*remote, permitted);
   Collector seen(node_.io.get_executor());
-  const auto other = runTask(node_.io, sandbox->exec(spec({"echo", "other"}), seen));
+  const auto other = async::runTask(node_.io, sandbox->exec(spec({"echo", "other"}), seen));
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().code, Code::kDenied);
   EXPECT_EQ(seen.started, 0);
-  const auto again = runTask(node_.io, sandbox->exec(permitted, seen));
+  const auto again = async::runTask(node_.io, sandbox->exec(permitted, seen));
   ASSERT_FALSE(again) << "a permit is for one exec, even a refused one";
   EXPECT_EQ(seen.started, 0);
 }
@@ -189,9 +188,9 @@ TEST_F(ServerTest, RunsOnlyThePermittedSpecAndOnlyOnce) {
 TEST_F(ServerTest, RefusesAPermitTwice) {
   const auto remote = node_.connect();
   const auto permit = node_.sign(fields(spec({"echo", "x"})));
-  const auto first = runTask(node_.io, remote->provision(permit));
+  const auto first = async::runTask(node_.io, remote->provision(permit));
   EXPECT_TRUE(first);
-  const auto second = runTask(node_.io, remote->provision(permit));
+  const auto second = async::runTask(node_.io, remote->provision(permit));
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Code::kDenied);
   EXPECT_EQ(node_.fake.provisioned().size(), 1U);
@@ -205,7 +204,7 @@ TEST_F(ServerTest, BoundsTheNumberOfSandboxes) {
   const auto three = provision(*remote, of);
   ASSERT_FALSE(three);
   EXPECT_EQ(three.error().code, Code::kQuota);
-  EXPECT_TRUE(runTask(node_.io, one->teardown()));
+  EXPECT_TRUE(async::runTask(node_.io, one->teardown()));
   EXPECT_TRUE(provision(*remote, of));
 }
 
@@ -223,7 +222,7 @@ TEST_F(ServerTest, TheEndOfTheConnectionEndsEverything) {
   auto sandbox = *provision(*remote, of);
   Collector seen(node_.io.get_executor());
   std::optional<Result<model::Outcome>> outcome;
-  runtime::spawn(node_.io.get_executor(),
+  async::spawn(node_.io.get_executor(),
                  [](auto& box, auto& what, auto& into, auto& out) -> Task<void> {
                    out = co_await box->exec(what, into);
                  }(sandbox, of, seen, outcome));
@@ -232,7 +231,7 @@ TEST_F(ServerTest, TheEndOfTheConnectionEndsEverything) {
   ASSERT_TRUE(node_.runUntil([&] { return outcome && node_.fake.live() == 0; }));
   ASSERT_FALSE(*outcome);
   EXPECT_EQ(outcome->error().code, Code::kUnavailable);
-  EXPECT_TRUE(runTask(node_.io, sandbox->teardown())) << "nothing is left to be torn down";
+  EXPECT_TRUE(async::runTask(node_.io, sandbox->teardown())) << "nothing is left to be torn down";
   const auto again = node_.connect();
   EXPECT_TRUE(again) << "and the next control plane is welcome";
 }
@@ -358,16 +357,16 @@ TEST_F(ServerTest, EndsAConnectionThatBreaksTheProtocol) {
     expectEnded(*connection);
     EXPECT_TRUE(node_.runUntil([&] { return node_.fake.live() == 0; }));
   };
-  breaks([&](Connection& c) { say(c, ToNode::kExec, 1, program); });
-  breaks([&](Connection& c) { say(c, ToNode::kProvision, 0, permitFor(of)); });
-  breaks([&](Connection& c) { say(c, ToNode::kProvision, 1, "garbage"); });
-  breaks([&](Connection& c) { c.post(99, 1); });
-  breaks([&](Connection& c) { c.post(static_cast<uint16_t>(FromNode::kOffer), 1); });
-  breaks([&](Connection& c) {
+  breaks([&](FrameConnection& c) { say(c, ToNode::kExec, 1, program); });
+  breaks([&](FrameConnection& c) { say(c, ToNode::kProvision, 0, permitFor(of)); });
+  breaks([&](FrameConnection& c) { say(c, ToNode::kProvision, 1, "garbage"); });
+  breaks([&](FrameConnection& c) { c.post(99, 1); });
+  breaks([&](FrameConnection& c) { c.post(static_cast<uint16_t>(FromNode::kOffer), 1); });
+  breaks([&](FrameConnection& c) {
     say(c, ToNode::kProvision, 5, permitFor(of));
     say(c, ToNode::kProvision, 5, permitFor(of));
   });
-  breaks([&](Connection& c) {
+  breaks([&](FrameConnection& c) {
     say(c, ToNode::kProvision, 1, permitFor(of));
     expectHears(c, FromNode::kProvisioned);
     say(c, ToNode::kExec, 1, program);
@@ -381,7 +380,7 @@ TEST_F(ServerTest, EndsAConnectionThatBreaksTheProtocol) {
     expectEnded(*connection);
     EXPECT_TRUE(node_.runUntil([&] { return node_.fake.live() == 0; }));
   }
-  breaks([&](Connection& c) {
+  breaks([&](FrameConnection& c) {
     say(c, ToNode::kProvision, 1, permitFor(of));
     expectHears(c, FromNode::kProvisioned);
     say(c, ToNode::kAck, 1, std::string("\x01\x00\x00\x00", 4));
@@ -395,15 +394,15 @@ TEST_F(ServerTest, ReadsTheKeyAtEachConnection) {
   config.offer.max_sandboxes = 1;
   config.key_path = node_.dir.path() + "/permit.pub";
   PermitGate gate(ceilingForTests());
-  runtime::spawn(node_.io.get_executor(),
+  async::spawn(node_.io.get_executor(),
                  [](ServerConfig with, PermitGate& at, runtime::FakeRuntime& fake) -> Task<void> {
                    std::map<std::string, runtime::Runtime*> runtimes = {{"fake", &fake}};
                    co_await serve(std::move(with), at, std::move(runtimes));
                  }(config, gate, node_.fake));
-  EXPECT_FALSE(runTask(node_.io, runtime::connectNode(config.socket))) << "there is no key yet";
+  EXPECT_FALSE(async::runTask(node_.io, runtime::connectNode(config.socket))) << "there is no key yet";
   const std::string key = node_.key.verifyKey().base64() + "\n";
   ASSERT_TRUE(base::writeFileAtomic(config.key_path, key, 0644));
-  auto remote = runTask(node_.io, runtime::connectNode(config.socket));
+  auto remote = async::runTask(node_.io, runtime::connectNode(config.socket));
   ASSERT_TRUE(remote) << remote.error().message;
   EXPECT_TRUE(provision(**remote, spec({"echo", "x"})));
 }
@@ -411,7 +410,7 @@ TEST_F(ServerTest, ReadsTheKeyAtEachConnection) {
 TEST_F(ServerTest, SaysWhyItCannotListen) {
   ServerConfig config;
   config.socket = "/no/such/directory/node.sock";
-  const auto served = runTask(node_.io, serve(config, node_.gate, {}));
+  const auto served = async::runTask(node_.io, serve(config, node_.gate, {}));
   ASSERT_FALSE(served);
   EXPECT_NE(served.error().message.find(config.socket), std::string::npos);
 }

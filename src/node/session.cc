@@ -8,9 +8,9 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "async/spawn.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "runtime/spawn.h"
 
 namespace cloister::node {
 namespace {
@@ -32,10 +32,10 @@ std::unexpected<Error> broken(std::string_view what) {
 
 }  // namespace
 
-Session::Session(runtime::Connection::Stream stream, const ServerConfig& config, PermitGate& gate,
+Session::Session(net::FrameConnection::Stream stream, const ServerConfig& config, PermitGate& gate,
                  const Runtimes& runtimes, std::function<size_t()> held_by_others)
     : executor_(stream.get_executor()),
-      connection_(std::make_shared<runtime::Connection>(std::move(stream))),
+      connection_(std::make_shared<net::FrameConnection>(std::move(stream))),
       config_(config),
       gate_(gate),
       runtimes_(runtimes),
@@ -45,7 +45,7 @@ Session::Session(runtime::Connection::Stream stream, const ServerConfig& config,
 
 Task<void> Session::run() {
   offer();
-  runtime::spawn(executor_, tellChanges());
+  async::spawn(executor_, tellChanges());
   Result<> going;
   while (going) {
     auto frame = co_await connection_->read(wire::kNodeMaxPayload);
@@ -60,7 +60,7 @@ Task<void> Session::run() {
     if (!slot->closing()) open.push_back(channel);
   }
   for (const uint32_t channel : open) {
-    runtime::spawn(executor_, closeSlot(channel));
+    async::spawn(executor_, closeSlot(channel));
   }
   for (const auto& [channel, exec] : execs_)
     exec->close();
@@ -72,7 +72,7 @@ Task<void> Session::run() {
             {{"sandboxes", std::to_string(slots_.size())}});
 }
 
-Result<> Session::handle(runtime::Frame frame) {
+Result<> Session::handle(net::Frame frame) {
   const auto type = static_cast<ToNode>(frame.type);
   if (type == ToNode::kProvision) return provision(frame.channel, frame.payload);
   if (type == ToNode::kPlan) return plan(frame.channel, frame.payload);
@@ -134,7 +134,7 @@ Result<> Session::provision(uint32_t channel, const std::string& payload) {
     return {};
   }
   slots_[channel] = std::make_shared<Slot>(connection_, executor_, channel, std::move(fields));
-  runtime::spawn(executor_, provisionSlot(channel, *runtime, std::move(permit)));
+  async::spawn(executor_, provisionSlot(channel, *runtime, std::move(permit)));
   return {};
 }
 
@@ -152,7 +152,7 @@ Task<void> Session::provisionSlot(uint32_t channel, runtime::Runtime* runtime,
 Result<> Session::exec(Slot& slot, std::string payload) {
   if (slot.busy()) return broken("an exec before its sandbox, or a second one at once");
   if (slot.closing()) return broken("an exec after the teardown");
-  runtime::spawn(executor_, slot.exec(std::move(payload)));
+  async::spawn(executor_, slot.exec(std::move(payload)));
   return {};
 }
 
@@ -170,7 +170,7 @@ Result<> Session::open(uint32_t channel, const std::string& payload) {
     return {};
   }
   execs_[channel] = std::make_shared<ExecSlot>(connection_, executor_, channel);
-  runtime::spawn(executor_, runExec(channel, slot->second, *std::move(fields), std::move(request)));
+  async::spawn(executor_, runExec(channel, slot->second, *std::move(fields), std::move(request)));
   return {};
 }
 
@@ -183,7 +183,7 @@ Task<void> Session::runExec(uint32_t channel, std::shared_ptr<Slot> slot,
   changed_.notify();
 }
 
-Result<> Session::toExec(ExecSlot& exec, runtime::Frame frame) {
+Result<> Session::toExec(ExecSlot& exec, net::Frame frame) {
   wire::Reader reader(frame.payload);
   switch (static_cast<ToNode>(frame.type)) {
     case ToNode::kGo:
@@ -222,7 +222,7 @@ Result<> Session::toExec(ExecSlot& exec, runtime::Frame frame) {
 
 Result<> Session::teardown(uint32_t channel, const std::shared_ptr<Slot>& slot) {
   if (slot->closing()) return broken("a second teardown");
-  runtime::spawn(executor_, closeSlot(channel));
+  async::spawn(executor_, closeSlot(channel));
   return {};
 }
 
@@ -306,7 +306,7 @@ Result<> Session::plan(uint32_t call, const std::string& payload) {
     return {};
   }
   plans_++;
-  runtime::spawn(executor_, answerPlan(call, *runtime, std::move(permit)));
+  async::spawn(executor_, answerPlan(call, *runtime, std::move(permit)));
   return {};
 }
 

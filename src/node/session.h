@@ -10,10 +10,10 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include "net/frame_connection.h"
 #include "node/exec_slot.h"
 #include "node/server.h"
 #include "node/slot.h"
-#include "runtime/remote/connection.h"
 
 namespace cloister::node {
 
@@ -23,7 +23,7 @@ class Session : public std::enable_shared_from_this<Session> {
  public:
   // `held_by_others`: sandboxes of earlier connections that are not removed yet. They take places
   // of this one.
-  Session(runtime::Connection::Stream stream, const ServerConfig& config, PermitGate& gate,
+  Session(net::FrameConnection::Stream stream, const ServerConfig& config, PermitGate& gate,
           const Runtimes& runtimes, std::function<size_t()> held_by_others);
 
   // Serves until the peer leaves or breaks the protocol, then tears everything down. A removal that
@@ -34,12 +34,12 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] size_t held() const { return slots_.size(); }
 
  private:
-  Result<> handle(runtime::Frame frame);
+  Result<> handle(net::Frame frame);
   Result<> provision(uint32_t channel, const std::string& payload);
   Result<> plan(uint32_t call, const std::string& payload);
   Result<> exec(Slot& slot, std::string payload);
   Result<> open(uint32_t channel, const std::string& payload);
-  Result<> toExec(ExecSlot& exec, runtime::Frame frame);
+  Result<> toExec(ExecSlot& exec, net::Frame frame);
   Result<> teardown(uint32_t channel, const std::shared_ptr<Slot>& slot);
   Result<runtime::Runtime*> admit(const model::SignedPermit& permit, bool use,
                                   model::PermitFields& fields);
@@ -64,7 +64,7 @@ class Session : public std::enable_shared_from_this<Session> {
                                  model::SignedPermit permit);
 
   boost::asio::any_io_executor executor_;
-  std::shared_ptr<runtime::Connection> connection_;
+  std::shared_ptr<net::FrameConnection> connection_;
   const ServerConfig& config_;
   PermitGate& gate_;
   const Runtimes& runtimes_;
@@ -76,7 +76,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Images offered_;
   std::optional<model::ImageState> image_told_;
   uint32_t places_offered_ = 0;
-  runtime::Signal changed_;
+  async::Signal changed_;
   boost::asio::steady_timer tell_;
 };
 

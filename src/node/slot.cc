@@ -10,9 +10,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "async/spawn.h"
 #include "base/crypto.h"
 #include "base/log.h"
-#include "runtime/spawn.h"
 
 namespace cloister::node {
 namespace {
@@ -30,7 +30,7 @@ bool differs(model::Usage one, const model::Usage& other) {
 
 }  // namespace
 
-Slot::Slot(std::shared_ptr<runtime::Connection> connection, boost::asio::any_io_executor executor,
+Slot::Slot(std::shared_ptr<net::FrameConnection> connection, boost::asio::any_io_executor executor,
            uint32_t channel, model::PermitFields permit)
     : outlet_(std::move(connection), executor, channel),
       permit_(std::move(permit)),
@@ -45,8 +45,8 @@ Task<void> Slot::provision(runtime::Runtime& runtime, model::SignedPermit permit
                  wire::encodeProvisioned(
                      {info.runtime, info.node, info.image, info.image_digest, info.weakened}));
     if (isSession()) {
-      runtime::spawn(changed_.executor(), tellDeath(shared_from_this()));
-      runtime::spawn(changed_.executor(), tellUsage(shared_from_this()));
+      async::spawn(changed_.executor(), tellDeath(shared_from_this()));
+      async::spawn(changed_.executor(), tellUsage(shared_from_this()));
     }
   } else {
     base::log(base::Level::kWarn, "sandbox not provisioned",

@@ -17,7 +17,7 @@ namespace cloister::node {
 
 class Slot : public std::enable_shared_from_this<Slot> {
  public:
-  Slot(std::shared_ptr<runtime::Connection> connection, boost::asio::any_io_executor executor,
+  Slot(std::shared_ptr<net::FrameConnection> connection, boost::asio::any_io_executor executor,
        uint32_t channel, model::PermitFields permit);
 
   // Each answers on the connection; a refusal is an answer too. Start on the executor.
@@ -69,7 +69,7 @@ class Slot : public std::enable_shared_from_this<Slot> {
   bool exec_used_ = false;  // a permit is for one exec
   uint64_t holds_ = 0;      // that there have been
   uint32_t holding_ = 0;    // of them, those that are not over
-  runtime::Signal changed_;
+  async::Signal changed_;
 };
 
 }  // namespace cloister::node

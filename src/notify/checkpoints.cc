@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "async/awaiting.h"
+#include "async/signal.h"
+#include "async/spawn.h"
 #include "base/log.h"
-#include "notify/signed_post.h"
-#include "orchestrator/awaiting.h"
-#include "runtime/signal.h"
-#include "runtime/spawn.h"
-#include "store/checkpoint_file.h"
+#include "net/signed_post.h"
+#include "store/sql/checkpoint_file.h"
 
 namespace cloister::notify {
 namespace {
@@ -21,7 +21,7 @@ constexpr Millis kFirstPause{1'000};
 constexpr Millis kPostTimeout{10'000};
 
 Task<Result<uint64_t>> newestOf(boost::asio::thread_pool& background, std::string file) {
-  co_return co_await orchestrator::inBackground<Result<uint64_t>>(
+  co_return co_await async::inBackground<Result<uint64_t>>(
       background, [file]() -> Result<uint64_t> {
         const auto lines = TRY(store::readCheckpoints(file));
         return lines.empty() ? 0 : lines.back().seq;
@@ -30,7 +30,7 @@ Task<Result<uint64_t>> newestOf(boost::asio::thread_pool& background, std::strin
 
 Task<Result<>> append(boost::asio::thread_pool& background, std::string file,
                       model::Checkpoint head) {
-  co_return co_await orchestrator::inBackground<Result<>>(
+  co_return co_await async::inBackground<Result<>>(
       background, [file, head] { return store::appendCheckpoint(file, head); });
 }
 
@@ -47,7 +47,7 @@ Task<Result<uint64_t>> unknown() {
   co_return 0;
 }
 
-Task<Result<>> post(std::shared_ptr<SignedPost> hook, model::Checkpoint head) {
+Task<Result<>> post(std::shared_ptr<net::SignedPost> hook, model::Checkpoint head) {
   const uint64_t seq = head.seq;
   base::json::object body = {{"event", "audit.checkpoint"},
                              {"delivery", seq},
@@ -64,7 +64,7 @@ Result<std::vector<CheckpointPlace>> openCheckpointPlaces(
   if (!config.file.empty()) places.push_back(openFile(config.file));
   if (!config.webhook.url.empty()) {
     const auto hook =
-        TRY(SignedPost::open("audit.publish.webhook", config.webhook.url,
+        TRY(net::SignedPost::open("audit.publish.webhook", config.webhook.url,
                              config.webhook.secret_file, config.webhook.ca_file, kPostTimeout));
     places.push_back(
         {.name = "webhook",
@@ -94,7 +94,7 @@ struct CheckpointPublisher::Impl : std::enable_shared_from_this<Impl> {
   std::vector<CheckpointPlace> places;
   Millis interval;
   Told told;
-  runtime::Signal woken;
+  async::Signal woken;
   bool stopped = false;
 };
 
@@ -105,7 +105,7 @@ CheckpointPublisher::CheckpointPublisher(const boost::asio::any_io_executor& exe
     : impl_(std::make_shared<Impl>(executor, store, background, std::move(places), interval,
                                    std::move(told))) {
   for (size_t i = 0; i < impl_->places.size(); ++i)
-    runtime::spawn(executor, impl_->keep(i));
+    async::spawn(executor, impl_->keep(i));
 }
 
 CheckpointPublisher::~CheckpointPublisher() {

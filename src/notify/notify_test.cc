@@ -8,12 +8,12 @@
 #include <gmock/gmock.h>
 #include <netdb.h>
 
+#include "async/run_task.h"
 #include "base/crypto.h"
 #include "base/hmac.h"
-#include "notify/signed_post.h"
+#include "net/signed_post.h"
 #include "notify/smtp.h"
 #include "notify/webhook.h"
-#include "runtime/run_task.h"
 
 namespace {
 
@@ -66,7 +66,7 @@ std::string bodyOf(const std::string& mail) {
 TEST(Notify, SignsAsTheStandardSays) {
   EXPECT_EQ(base::hmacSha256Hex("Jefe", "what do ya want for nothing?"),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
-  EXPECT_EQ(signatureOf("secret", 12, "{}"), "v1=" + base::hmacSha256Hex("secret", "12.{}"));
+  EXPECT_EQ(net::signatureOf("secret", 12, "{}"), "v1=" + base::hmacSha256Hex("secret", "12.{}"));
 }
 
 TEST(Notify, AMailSaysWhoAndWhat) {
@@ -143,7 +143,7 @@ TEST(Smtp, TheTimeLimitHoldsForTheLookUpOfTheName) {
   const auto channel = openSmtp(config);
   ASSERT_TRUE(channel);
   boost::asio::io_context io;
-  const auto sent = runtime::runTask(io, channel->send(message()));
+  const auto sent = async::runTask(io, channel->send(message()));
   the_silence.release();
   ASSERT_FALSE(sent);
   EXPECT_THAT(sent.error().message, HasSubstr("mail relay silent.test: "));

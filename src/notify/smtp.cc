@@ -10,17 +10,17 @@
 #include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
 
-#include "auth/client_stream.h"
-#include "auth/fetch.h"
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/file.h"
+#include "net/client_stream.h"
+#include "net/fetch.h"
 
 namespace cloister::notify {
 namespace {
 
 namespace asio = boost::asio;
-using auth::ClientStream;
+using net::ClientStream;
 
 template <class T>
 using Task = asio::awaitable<T>;
@@ -243,7 +243,7 @@ Result<orchestrator::Channel> openSmtp(const model::EscalationSettings& config) 
   TRY(checkAddresses(config.smtp));
   // As an authority it is read like that of a URL; a port has to be said.
   const std::string& given = config.smtp.relay;
-  const auto url = auth::parseUrl("https://" + given);
+  const auto url = net::parseUrl("https://" + given);
   const size_t colon = given.rfind(':');
   const bool has_port = colon != std::string::npos && given.find(']', colon) == std::string::npos;
   if (!url || url->target != "/" || !has_port) {
@@ -257,7 +257,7 @@ Result<orchestrator::Channel> openSmtp(const model::EscalationSettings& config) 
             .starttls = config.smtp.starttls,
             .user = config.smtp.user,
             .password = TRY(readPassword(config.smtp)),
-            .tls = TRY(auth::clientTls(config.smtp.ca_file, "escalation.smtp.ca_file")),
+            .tls = TRY(net::clientTls(config.smtp.ca_file, "escalation.smtp.ca_file")),
             .timeout = Millis(config.notification_timeout_ms)});
   std::string shown;
   for (const std::string& each : relay->to)

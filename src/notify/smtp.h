@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "model/config.h"
-#include "orchestrator/notifier.h"
+#include "orchestrator/governance/notifier.h"
 
 namespace cloister::notify {
 

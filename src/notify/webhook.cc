@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "notify/webhook.h"
 
-#include "notify/signed_post.h"
+#include "net/signed_post.h"
 
 namespace cloister::notify {
 namespace {
 
-boost::asio::awaitable<Result<>> send(std::shared_ptr<SignedPost> hook,
+boost::asio::awaitable<Result<>> send(std::shared_ptr<net::SignedPost> hook,
                                       orchestrator::Message told) {
   base::json::object body = {{"event", told.event},
                              {"delivery", told.number},
@@ -19,7 +19,7 @@ boost::asio::awaitable<Result<>> send(std::shared_ptr<SignedPost> hook,
 
 Result<orchestrator::Channel> openWebhook(const model::EscalationSettings& config) {
   const auto hook =
-      TRY(SignedPost::open("escalation.webhook", config.webhook.url, config.webhook.secret_file,
+      TRY(net::SignedPost::open("escalation.webhook", config.webhook.url, config.webhook.secret_file,
                            config.webhook.ca_file, Millis(config.notification_timeout_ms)));
   return orchestrator::Channel{
       .name = "webhook", .shown = hook->host(), .send = [hook](orchestrator::Message told) {

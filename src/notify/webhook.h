@@ -4,7 +4,7 @@
 
 #include "base/result.h"
 #include "model/config.h"
-#include "orchestrator/notifier.h"
+#include "orchestrator/governance/notifier.h"
 
 namespace cloister::notify {
 

@@ -5,13 +5,13 @@
 #include <optional>
 #include <utility>
 
-#include "auth/service.h"
+#include "async/signal.h"
+#include "async/spawn.h"
 #include "base/crypto.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "net/service.h"
 #include "policy/answer.h"
-#include "runtime/signal.h"
-#include "runtime/spawn.h"
 
 namespace cloister::opa {
 namespace {
@@ -60,9 +60,9 @@ Result<Answer> readEnvelope(std::string_view body) {
   return answer;
 }
 
-Result<auth::Url> readUrl(const std::string& text) {
+Result<net::Url> readUrl(const std::string& text) {
   const std::string key = "policies.opa.url";
-  auth::Url url;
+  net::Url url;
   if (text.starts_with(kUnix)) {
     url = {.tls = false, .host = "localhost", .port = "", .target = "", .socket = text};
     url.socket.erase(0, kUnix.size());
@@ -71,7 +71,7 @@ Result<auth::Url> readUrl(const std::string& text) {
       return wrong(key, "must name a UNIX socket by its absolute path, of at most 107 bytes");
     }
   } else {
-    auto parsed = auth::parseUrl(text);
+    auto parsed = net::parseUrl(text);
     if (!parsed) return wrong(key, parsed.error().message + ", or unix:/path");
     url = *std::move(parsed);
   }
@@ -100,13 +100,13 @@ Result<std::string> readToken(const std::string& path) {
 struct Asking {
   explicit Asking(const asio::any_io_executor& executor) : done(executor) {}
   std::optional<Result<std::string>> body;
-  runtime::Signal done;
+  async::Signal done;
 };
 
 class OpaEngine final : public orchestrator::PolicyEngine {
  public:
   OpaEngine(asio::any_io_executor executor, Settings settings, std::string token,
-            std::shared_ptr<auth::Service> service)
+            std::shared_ptr<net::Service> service)
       : executor_(std::move(executor)),
         settings_(std::move(settings)),
         token_(std::move(token)),
@@ -156,7 +156,7 @@ class OpaEngine final : public orchestrator::PolicyEngine {
     }
     const auto asking = std::make_shared<Asking>(executor_);
     const auto until = base::monotonicNow() + settings_.timeout;
-    runtime::spawn(executor_,
+    async::spawn(executor_,
                    send(service_, asking, asking_, posted(std::move(body)),
                         {.timeout = settings_.timeout, .bytes = settings_.answer_bytes}));
     while (!asking->body && base::monotonicNow() < until)
@@ -169,17 +169,17 @@ class OpaEngine final : public orchestrator::PolicyEngine {
   }
 
   // Refers to nothing of the engine, which may be gone before it ends.
-  static asio::awaitable<void> send(std::shared_ptr<auth::Service> service,
+  static asio::awaitable<void> send(std::shared_ptr<net::Service> service,
                                     std::shared_ptr<Asking> asking, std::shared_ptr<size_t> count,
-                                    auth::Posted posted, auth::FetchLimits limits) {
+                                    net::Posted posted, net::FetchLimits limits) {
     ++*count;
     asking->body = co_await service->post(std::move(posted), limits);
     --*count;
     asking->done.notify();
   }
 
-  [[nodiscard]] auth::Posted posted(std::string body) const {
-    auth::Posted made{.body = std::move(body), .headers = {}};
+  [[nodiscard]] net::Posted posted(std::string body) const {
+    net::Posted made{.body = std::move(body), .headers = {}};
     if (!token_.empty()) made.headers.emplace_back("Authorization", "Bearer " + token_);
     return made;
   }
@@ -210,7 +210,7 @@ class OpaEngine final : public orchestrator::PolicyEngine {
   asio::any_io_executor executor_;
   Settings settings_;
   std::string token_;
-  std::shared_ptr<auth::Service> service_;
+  std::shared_ptr<net::Service> service_;
   std::shared_ptr<size_t> asking_ = std::make_shared<size_t>(0);  // exchanges under way
   std::string last_id_ = std::string(kName) + "@unversioned";
 };
@@ -219,10 +219,10 @@ class OpaEngine final : public orchestrator::PolicyEngine {
 
 Result<std::unique_ptr<orchestrator::PolicyEngine>> openEngine(asio::any_io_executor executor,
                                                                const Settings& settings) {
-  auth::Url url = TRY(readUrl(settings.url));
+  net::Url url = TRY(readUrl(settings.url));
   std::string token = TRY(readToken(settings.token_file));
-  auto tls = TRY(auth::clientTls(settings.ca_file, "policies.opa.ca_file"));
-  auto service = std::make_shared<auth::Service>(std::move(url), std::move(tls));
+  auto tls = TRY(net::clientTls(settings.ca_file, "policies.opa.ca_file"));
+  auto service = std::make_shared<net::Service>(std::move(url), std::move(tls));
   return std::make_unique<OpaEngine>(std::move(executor), settings, std::move(token),
                                      std::move(service));
 }

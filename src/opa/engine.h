@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/limits.h"
-#include "orchestrator/policy_engine.h"
+#include "orchestrator/core/policy_engine.h"
 
 namespace cloister::opa {
 

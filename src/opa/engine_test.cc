@@ -18,10 +18,10 @@
 #include <boost/asio/write.hpp>
 #include <gmock/gmock.h>
 
+#include "async/run_task.h"
 #include "base/crypto.h"
 #include "base/file.h"
 #include "base/id.h"
-#include "runtime/run_task.h"
 
 namespace cloister::opa {
 namespace {
@@ -56,7 +56,7 @@ class Double {
  public:
   explicit Double(asio::io_context& io)
       : io_(io), acceptor_(io, {asio::ip::address_v4::loopback(), 0}) {
-    runtime::spawn(io.get_executor(), accept(acceptor_));
+    async::spawn(io.get_executor(), accept(acceptor_));
   }
   std::string url() const {
     return "http://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port());
@@ -65,7 +65,7 @@ class Double {
   void next(std::string_view body) { next({.bytes = http(body)}); }
   void listenAt(const std::string& path) {
     unix_.emplace(io_, asio::local::stream_protocol::endpoint(path));
-    runtime::spawn(io_.get_executor(), accept(*unix_));
+    async::spawn(io_.get_executor(), accept(*unix_));
   }
 
   std::vector<std::string> requests;  // heads and bodies
@@ -78,7 +78,7 @@ class Double {
       auto [error, socket] = co_await acceptor.async_accept(kTuple);
       if (error) co_return;
       ++connections;
-      runtime::spawn(io_.get_executor(), serve(std::move(socket)));
+      async::spawn(io_.get_executor(), serve(std::move(socket)));
     }
   }
   template <class Socket>
@@ -150,7 +150,7 @@ class OpaTest : public testing::Test {
                                     .prestart = {},
                                     .language = "python",
                                     .session_id = {}};
-    ruling_ = runtime::runTask(io_, engine_->rule(question));
+    ruling_ = async::runTask(io_, engine_->rule(question));
     const auto denied = policy::refusalOf(policy::decide(*ruling_.policy, question));
     if (!denied) return "";
     unavailable_ = denied->unavailable;

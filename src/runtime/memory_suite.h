@@ -28,7 +28,7 @@ class MemorySuite : public SessionSuite<Harness> {
   }
   std::string said(const std::string& script) {
     const auto running = shell(script);
-    if (!running) return runTask(this->harness_.io(), this->session_->died()).message;
+    if (!running) return async::runTask(this->harness_.io(), this->session_->died()).message;
     const model::Outcome outcome = this->finish(*running);
     EXPECT_EQ(outcome.end, model::End::kExited) << outcome.message;
     EXPECT_EQ(outcome.exit_code, 0) << running->seen.err;
@@ -53,9 +53,9 @@ class MemorySuite : public SessionSuite<Harness> {
     if (!running) return fail(Code::kInternal, "not opened");
     for (size_t at = 0; at < archive.size(); at += kPiece) {
       auto exec = running->exec->input(archive.substr(at, kPiece));
-      if (!runTask(this->harness_.io(), std::move(exec))) break;
+      if (!async::runTask(this->harness_.io(), std::move(exec))) break;
     }
-    std::ignore = runTask(this->harness_.io(), running->exec->input(""));
+    std::ignore = async::runTask(this->harness_.io(), running->exec->input(""));
     this->runUntil([&] { return running->outcome.has_value(); });
     if (!*running->outcome) return std::unexpected(running->outcome->error());
     EXPECT_EQ((*running->outcome)->exit_code, 0);
@@ -65,14 +65,14 @@ class MemorySuite : public SessionSuite<Harness> {
   void another() {
     others_.push_back(std::move(this->session_));
     auto made =
-        runTask(this->harness_.io(), this->harness_.runtime().provision(this->permit(nullptr)));
+        async::runTask(this->harness_.io(), this->harness_.runtime().provision(this->permit(nullptr)));
     ASSERT_TRUE(made) << made.error().message;
     this->session_ = *std::move(made);
   }
 
   void endOthers() {
     for (const auto& each : others_)
-      EXPECT_TRUE(runTask(this->harness_.io(), each->teardown()));
+      EXPECT_TRUE(async::runTask(this->harness_.io(), each->teardown()));
     others_.clear();
   }
   void TearDown() override {
@@ -152,12 +152,12 @@ TYPED_TEST_P(MemorySuite, InputEndsInACopy) {
   cat.keep_input = true;
   const auto program = this->start(cat);
   ASSERT_TRUE(program);
-  ASSERT_TRUE(runTask(this->harness_.io(), program->exec->input("before")));
+  ASSERT_TRUE(async::runTask(this->harness_.io(), program->exec->input("before")));
   this->said("until [ -s taken ]; do sleep 0.01; done");
   const auto archive = this->checkpoint();
   ASSERT_TRUE(archive) << archive.error().message;
-  ASSERT_TRUE(runTask(this->harness_.io(), program->exec->input(" and after")));
-  ASSERT_TRUE(runTask(this->harness_.io(), program->exec->input("")));
+  ASSERT_TRUE(async::runTask(this->harness_.io(), program->exec->input(" and after")));
+  ASSERT_TRUE(async::runTask(this->harness_.io(), program->exec->input("")));
   EXPECT_EQ(this->finish(*program).exit_code, 0);
   EXPECT_EQ(this->said("cat all"), "before and after");
   ASSERT_TRUE(this->resume(*archive));

@@ -19,10 +19,10 @@
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 
+#include "async/run_task.h"
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
-#include "runtime/run_task.h"
 #include "runtime/runtime.h"
 #include "runtime/suite_programs.h"
 #include "wire/node.h"
@@ -64,7 +64,7 @@ class RuntimeSuite : public SuiteOf<Harness> {
   }
 
   std::unique_ptr<Sandbox> provision(const model::ExecSpec& of) {
-    auto sandbox = runTask(harness_.io(), harness_.runtime().provision(permit(of)));
+    auto sandbox = async::runTask(harness_.io(), harness_.runtime().provision(permit(of)));
     if (!sandbox) {
       ADD_FAILURE() << sandbox.error().message;
       return nullptr;
@@ -73,11 +73,11 @@ class RuntimeSuite : public SuiteOf<Harness> {
   }
 
   Result<model::Outcome> exec(Sandbox& sandbox, const model::ExecSpec& of, Collector& seen) {
-    return runTask(harness_.io(), sandbox.exec(of, seen));
+    return async::runTask(harness_.io(), sandbox.exec(of, seen));
   }
 
   void tearDown(Sandbox& sandbox) {
-    const auto done = runTask(harness_.io(), sandbox.teardown());
+    const auto done = async::runTask(harness_.io(), sandbox.teardown());
     EXPECT_TRUE(done) << done.error().message;
   }
 
@@ -277,7 +277,7 @@ TYPED_TEST_P(RuntimeSuite, LeavesNothingBehind) {
 
 TYPED_TEST_P(RuntimeSuite, PlansWithoutStarting) {
   const auto spec = this->spec(Program::kEcho, {"x"});
-  const auto plan = runTask(this->harness_.io(), this->harness_.runtime().plan(this->permit(spec)));
+  const auto plan = async::runTask(this->harness_.io(), this->harness_.runtime().plan(this->permit(spec)));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_FALSE(plan->empty());
   EXPECT_EQ(this->harness_.left(), 0U);
@@ -285,7 +285,7 @@ TYPED_TEST_P(RuntimeSuite, PlansWithoutStarting) {
 
 TYPED_TEST_P(RuntimeSuite, RefusesWhatIsNoPermit) {
   const model::SignedPermit garbage{"not a permit", std::string(64, 's')};
-  EXPECT_FALSE(runTask(this->harness_.io(), this->harness_.runtime().provision(garbage)));
+  EXPECT_FALSE(async::runTask(this->harness_.io(), this->harness_.runtime().provision(garbage)));
   EXPECT_EQ(this->harness_.left(), 0U);
 }
 

@@ -12,12 +12,12 @@
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 
+#include "async/run_task.h"
+#include "async/spawn.h"
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
-#include "runtime/run_task.h"
 #include "runtime/runtime.h"
-#include "runtime/spawn.h"
 #include "runtime/suite_programs.h"
 #include "wire/files_codec.h"
 #include "wire/node.h"
@@ -38,13 +38,13 @@ class SessionSuite : public SuiteOf<Harness> {
   void SetUp() override {
     SuiteOf<Harness>::SetUp();
     if (this->IsSkipped()) return;
-    auto made = runTask(harness_.io(), harness_.runtime().provision(permit(nullptr)));
+    auto made = async::runTask(harness_.io(), harness_.runtime().provision(permit(nullptr)));
     ASSERT_TRUE(made) << made.error().message;
     session_ = *std::move(made);
   }
   void TearDown() override {
     if (!session_) return;
-    const auto done = runTask(harness_.io(), session_->teardown());
+    const auto done = async::runTask(harness_.io(), session_->teardown());
     EXPECT_TRUE(done) << done.error().message;
     session_.reset();
     EXPECT_EQ(harness_.left(), 0U);
@@ -82,7 +82,7 @@ class SessionSuite : public SuiteOf<Harness> {
   }
 
   Result<std::unique_ptr<Exec>> open(const model::ExecSpec& of) {
-    return runTask(harness_.io(), session_->open(permit(&of), of));
+    return async::runTask(harness_.io(), session_->open(permit(&of), of));
   }
 
   std::unique_ptr<Running> start(const model::ExecSpec& of) {
@@ -93,7 +93,7 @@ class SessionSuite : public SuiteOf<Harness> {
       return nullptr;
     }
     running->exec = *std::move(exec);
-    spawn(harness_.io().get_executor(),
+    async::spawn(harness_.io().get_executor(),
           [](Running& it) -> Task<void> { it.outcome = co_await it.exec->run(it.seen); }(*running));
     return running;
   }
@@ -167,8 +167,8 @@ TYPED_TEST_P(SessionSuite, RunsProgramsBesideEachOther) {
   ASSERT_TRUE(one);
   EXPECT_EQ(this->output(Program::kEcho, {"two"}), "two\n");
   EXPECT_FALSE(one->outcome);
-  ASSERT_TRUE(runTask(this->harness_.io(), one->exec->input("one")));
-  ASSERT_TRUE(runTask(this->harness_.io(), one->exec->input("")));
+  ASSERT_TRUE(async::runTask(this->harness_.io(), one->exec->input("one")));
+  ASSERT_TRUE(async::runTask(this->harness_.io(), one->exec->input("")));
   EXPECT_EQ(this->finish(*one).end, model::End::kExited);
   EXPECT_EQ(one->seen.out, "one");
 }
@@ -182,13 +182,13 @@ TYPED_TEST_P(SessionSuite, InputComesInOrderAndEnds) {
   std::string sent = cat.input;
   for (int i = 1; i < 40; ++i) {
     const std::string piece = std::to_string(i) + std::string(20'000, ' ');
-    ASSERT_TRUE(runTask(this->harness_.io(), running->exec->input(piece)));
+    ASSERT_TRUE(async::runTask(this->harness_.io(), running->exec->input(piece)));
     sent += piece;
   }
-  ASSERT_TRUE(runTask(this->harness_.io(), running->exec->input("")));
+  ASSERT_TRUE(async::runTask(this->harness_.io(), running->exec->input("")));
   EXPECT_EQ(this->finish(*running).exit_code, 0);
   EXPECT_EQ(running->seen.out, sent);
-  const auto late = runTask(this->harness_.io(), running->exec->input("late"));
+  const auto late = async::runTask(this->harness_.io(), running->exec->input("late"));
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Code::kConflict);
 }
@@ -196,7 +196,7 @@ TYPED_TEST_P(SessionSuite, InputComesInOrderAndEnds) {
 TYPED_TEST_P(SessionSuite, NoInputForAProgramThatWasStartedWithout) {
   const auto running = this->start(this->spec(Program::kSleep, {"20"}));
   ASSERT_TRUE(running);
-  const auto sent = runTask(this->harness_.io(), running->exec->input("x"));
+  const auto sent = async::runTask(this->harness_.io(), running->exec->input("x"));
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code, Code::kConflict);
   EXPECT_EQ(this->finish(*running).end, model::End::kExited);
@@ -247,14 +247,14 @@ TYPED_TEST_P(SessionSuite, TeardownEndsItsPrograms) {
   const auto running = this->start(this->spec(Program::kSleep, {"60000"}));
   ASSERT_TRUE(running);
   this->runUntil([&] { return running->seen.started > 0; });
-  ASSERT_TRUE(runTask(this->harness_.io(), this->session_->teardown()));
+  ASSERT_TRUE(async::runTask(this->harness_.io(), this->session_->teardown()));
   this->runUntil([&] { return running->outcome.has_value(); });
   ASSERT_TRUE(running->outcome);
   const bool lost = *running->outcome ? (*running->outcome)->end == model::End::kRunnerLost ||
                                             (*running->outcome)->end == model::End::kCancelled
                                       : true;
   EXPECT_TRUE(lost);
-  EXPECT_EQ(runTask(this->harness_.io(), this->session_->died()).kind,
+  EXPECT_EQ(async::runTask(this->harness_.io(), this->session_->died()).kind,
             model::SandboxEnd::Kind::kTornDown);
   EXPECT_FALSE(this->open(this->spec(Program::kEcho, {"late"})));
   this->session_.reset();
@@ -281,7 +281,7 @@ TYPED_TEST_P(SessionSuite, SaysWhetherItsMemoryCanBeKept) {
   Result<model::Outcome> outcome = fail(Code::kInternal, "");
   if (auto exec = this->open(made)) {
     Collector seen(this->harness_.io().get_executor());
-    outcome = runTask(this->harness_.io(), (*exec)->run(seen));
+    outcome = async::runTask(this->harness_.io(), (*exec)->run(seen));
   } else {
     outcome = std::unexpected(exec.error());
   }

@@ -10,10 +10,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "async/run_task.h"
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
-#include "runtime/run_task.h"
 #include "runtime/runtime.h"
 #include "runtime/suite_programs.h"
 #include "wire/node.h"
@@ -56,16 +56,16 @@ class WallsSuite : public SuiteOf<Harness> {
   std::string run(const std::string& script) {
     const model::ExecSpec spec = specOf(script);
     const auto signed_permit = permit(base::sha256Hex(wire::encodeExecSpec(spec)), "");
-    auto sandbox = runTask(harness_.io(), harness_.runtime().provision(signed_permit));
+    auto sandbox = async::runTask(harness_.io(), harness_.runtime().provision(signed_permit));
     if (!sandbox) {
       ADD_FAILURE() << sandbox.error().message;
       return {};
     }
     weakened_ = (*sandbox)->info().weakened;
     Collector seen(harness_.io().get_executor());
-    const auto outcome = runTask(harness_.io(), (*sandbox)->exec(spec, seen));
+    const auto outcome = async::runTask(harness_.io(), (*sandbox)->exec(spec, seen));
     EXPECT_TRUE(outcome) << outcome.error().message;
-    const auto done = runTask(harness_.io(), (*sandbox)->teardown());
+    const auto done = async::runTask(harness_.io(), (*sandbox)->teardown());
     EXPECT_TRUE(done) << done.error().message;
     EXPECT_EQ(harness_.left(), 0U);
     return seen.out + seen.err;
@@ -77,13 +77,13 @@ class WallsSuite : public SuiteOf<Harness> {
   }
   std::string exec(Sandbox& session, const model::ExecSpec& spec) {
     const auto signed_permit = permit(base::sha256Hex(wire::encodeExecSpec(spec)), "ses_suite");
-    auto opened = runTask(harness_.io(), session.open(signed_permit, spec));
+    auto opened = async::runTask(harness_.io(), session.open(signed_permit, spec));
     if (!opened) {
       ADD_FAILURE() << opened.error().message;
       return {};
     }
     Collector seen(harness_.io().get_executor());
-    const auto outcome = runTask(harness_.io(), (*opened)->run(seen));
+    const auto outcome = async::runTask(harness_.io(), (*opened)->run(seen));
     EXPECT_TRUE(outcome) << outcome.error().message;
     return seen.out;
   }

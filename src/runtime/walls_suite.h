@@ -112,7 +112,7 @@ TYPED_TEST_P(WallsSuite, WallsAreOfOneSandboxAlone) {
 TYPED_TEST_P(WallsSuite, ASessionsProgramsAreBehindThem) {
   this->walls_.without = {"dd"};
   this->walls_.writes = model::Walls::Writes::kNone;
-  auto session = runTask(this->harness_.io(),
+  auto session = async::runTask(this->harness_.io(),
                          this->harness_.runtime().provision(this->permit("", "ses_suite")));
   ASSERT_TRUE(session) << session.error().message;
   std::string said;
@@ -123,7 +123,7 @@ TYPED_TEST_P(WallsSuite, ASessionsProgramsAreBehindThem) {
                          "echo end\n");
   }
   EXPECT_EQ(said, this->harness_.holdsWrites() ? "end\nend\n" : "WROTE\nend\nWROTE\nend\n");
-  EXPECT_TRUE(runTask(this->harness_.io(), (*session)->teardown()));
+  EXPECT_TRUE(async::runTask(this->harness_.io(), (*session)->teardown()));
   EXPECT_EQ(this->harness_.left(), 0U);
 }
 
@@ -131,7 +131,7 @@ TYPED_TEST_P(WallsSuite, WhatCannotBeLookedThroughIsRefused) {
   if (!this->harness_.manyFiles()) GTEST_SKIP() << "its image has too few files for that";
   this->walls_.hidden = {"/usr/*nothing*is*called*so"};
   const auto sandbox =
-      runTask(this->harness_.io(), this->harness_.runtime().provision(this->permit("00", "")));
+      async::runTask(this->harness_.io(), this->harness_.runtime().provision(this->permit("00", "")));
   ASSERT_FALSE(sandbox);
   EXPECT_THAT(sandbox.error().message, ::testing::HasSubstr("name a directory further down"));
   EXPECT_EQ(this->harness_.left(), 0U);
@@ -152,7 +152,7 @@ TYPED_TEST_P(WallsSuite, ThePlanShowsThem) {
   this->walls_.only = {"sh"};
   this->walls_.runs_own = false;
   const auto plan =
-      runTask(this->harness_.io(), this->harness_.runtime().plan(this->permit("00", "")));
+      async::runTask(this->harness_.io(), this->harness_.runtime().plan(this->permit("00", "")));
   ASSERT_TRUE(plan) << plan.error().message;
   const auto& walls = plan->at("walls").as_object();
   EXPECT_EQ(walls.at("hidden").as_array().at(0).as_string(), "/etc/hosts");

@@ -51,7 +51,7 @@ TYPED_TEST_P(WallsSuite, WhatMayNotBeWrittenIsNot) {
 TYPED_TEST_P(WallsSuite, WhatTheNodeBringsIsReadAndNotWritten) {
   this->walls_.writes = model::Walls::Writes::kNone;
   if (!this->harness_.holdsWrites()) GTEST_SKIP() << "this kernel has no Landlock";
-  auto session = runTask(this->harness_.io(),
+  auto session = async::runTask(this->harness_.io(),
                          this->harness_.runtime().provision(this->permit("", "ses_suite")));
   ASSERT_TRUE(session) << session.error().message;
   model::ExecSpec upload;
@@ -76,7 +76,7 @@ TYPED_TEST_P(WallsSuite, WhatTheNodeBringsIsReadAndNotWritten) {
   git.files.push_back({".git/refs/heads/.none", "", 0644});
   git.files.push_back({".git/info/exclude", "dir\n", 0644});
   EXPECT_EQ(this->exec(**session, git), "?? given.sh\n");
-  EXPECT_TRUE(runTask(this->harness_.io(), (*session)->teardown()));
+  EXPECT_TRUE(async::runTask(this->harness_.io(), (*session)->teardown()));
   EXPECT_EQ(this->harness_.left(), 0U);
 }
 
@@ -126,7 +126,7 @@ TYPED_TEST_P(WallsSuite, ALinkInTheWayOpensNothing) {
   this->walls_.writable = {{kMayAll, true, "/workspace/mine"},
                            {kMayWrite, false, "/workspace/mine/in/kept"},
                            {kMayAll, true, "/workspace/mine/dir"}};
-  auto session = runTask(this->harness_.io(),
+  auto session = async::runTask(this->harness_.io(),
                          this->harness_.runtime().provision(this->permit("", "ses_suite")));
   ASSERT_TRUE(session) << session.error().message;
   EXPECT_EQ(this->execIn(**session, "mkdir made && echo REACHED; ls mine\n"), "dir\nin\n");
@@ -138,7 +138,7 @@ TYPED_TEST_P(WallsSuite, ALinkInTheWayOpensNothing) {
                          "echo x >kept && echo REACHED\necho x >mine/in/given.sh && echo REACHED\n"
                          "echo x >mine/dir/new && echo REACHED\nls\n"),
             "given.sh\nmine\n");
-  EXPECT_TRUE(runTask(this->harness_.io(), (*session)->teardown()));
+  EXPECT_TRUE(async::runTask(this->harness_.io(), (*session)->teardown()));
   EXPECT_EQ(this->harness_.left(), 0U);
 }
 

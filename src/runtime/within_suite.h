@@ -177,11 +177,11 @@ TYPED_TEST_P(WithinSuite, CanDoNothingAProgramCannot) {
 }
 
 TYPED_TEST_P(WithinSuite, MayWriteWhereItsSessionMay) {
-  ASSERT_TRUE(runTask(this->harness_.io(), this->session_->teardown()));
+  ASSERT_TRUE(async::runTask(this->harness_.io(), this->session_->teardown()));
   this->walls_.writes = model::Walls::Writes::kNone;
   this->walls_.writable = {{model::kMayWrite, false, "/workspace/only-this"}};
   auto made =
-      runTask(this->harness_.io(), this->harness_.runtime().provision(this->permit(nullptr)));
+      async::runTask(this->harness_.io(), this->harness_.runtime().provision(this->permit(nullptr)));
   ASSERT_TRUE(made) << made.error().message;
   this->session_ = *std::move(made);
   const std::string script =
@@ -204,7 +204,7 @@ TYPED_TEST_P(WithinSuite, TheSessionsEndIsItsEnd) {
   const auto running = this->start(this->shell("echo begun; sleep 600"));
   ASSERT_TRUE(running);
   this->runUntil([&] { return running->outcome || running->seen.out == "begun\n"; });
-  const auto done = runTask(this->harness_.io(), this->session_->teardown());
+  const auto done = async::runTask(this->harness_.io(), this->session_->teardown());
   EXPECT_TRUE(done);
   this->runUntil([&] { return running->outcome.has_value(); });
   ASSERT_TRUE(running->outcome);

@@ -18,9 +18,9 @@
 #include "base/crypto.h"
 #include "base/fd.h"
 #include "base/result.h"
-#include "store/mutex.h"
+#include "store/sql/mutex.h"
+#include "store/sql/syncer.h"
 #include "store/store.h"
-#include "store/syncer.h"
 
 namespace cloister::store {
 

@@ -6,8 +6,8 @@
 
 #include "base/crypto.h"
 #include "base/result.h"
-#include "store/chain.h"
-#include "store/db.h"
+#include "store/sql/chain.h"
+#include "store/sql/db.h"
 
 namespace cloister::store {
 

@@ -16,7 +16,7 @@
 
 #include "artifacts/tenant_cipher.h"
 #include "base/result.h"
-#include "store/db.h"
+#include "store/sql/db.h"
 
 namespace cloister::store {
 

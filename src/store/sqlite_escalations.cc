@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "store/sqlite_escalations.h"
 
-#include "store/escalation_rows.h"
-#include "store/executions.h"
-#include "store/proof.h"
+#include "store/rows/escalation_rows.h"
+#include "store/rows/executions.h"
+#include "store/rows/proof.h"
 
 namespace cloister::store {
 

@@ -5,9 +5,9 @@
 #include <map>
 
 #include "store/escalations.h"
-#include "store/readers.h"
-#include "store/syncer.h"
-#include "store/writer.h"
+#include "store/sql/readers.h"
+#include "store/sql/syncer.h"
+#include "store/sql/writer.h"
 
 namespace cloister::store {
 

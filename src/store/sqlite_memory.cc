@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "store/memory.h"
+#include "store/rows/memory.h"
 
 namespace cloister::store {
 

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "store/memory_store.h"
-#include "store/readers.h"
-#include "store/syncer.h"
-#include "store/writer.h"
+#include "store/sql/readers.h"
+#include "store/sql/syncer.h"
+#include "store/sql/writer.h"
 
 namespace cloister::store {
 

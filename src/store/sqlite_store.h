@@ -11,8 +11,8 @@
 #include <memory>
 
 #include "base/result.h"
+#include "store/sql/syncer.h"
 #include "store/sqlite.h"
-#include "store/syncer.h"
 
 namespace cloister::store {
 

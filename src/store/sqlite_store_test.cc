@@ -13,7 +13,7 @@
 #include <sqlite3.h>
 
 #include "base/file.h"
-#include "store/checkpoint_file.h"
+#include "store/sql/checkpoint_file.h"
 #include "store/store_suite.h"
 
 namespace cloister::store {

@@ -30,9 +30,9 @@
 #include "model/snapshot.h"
 #include "store/audit_search.h"
 #include "store/escalations.h"
-#include "store/key_record.h"
 #include "store/policy_version.h"
 #include "store/query.h"
+#include "store/records/key_record.h"
 #include "store/scope.h"
 
 namespace cloister::store {

@@ -29,12 +29,12 @@
 #include <dirent.h>
 #include <stdio.h>
 
+#include "confine/confine.h"
+#include "confine/spawn_loop.h"
+#include "confine/zygote_plan.h"
 #include "linux/message.h"
 #include "linux/process.h"
 #include "runner/runner.h"
-#include "runtime/process/confine.h"
-#include "runtime/process/spawn_loop.h"
-#include "runtime/process/zygote_plan.h"
 #include "wire/runner.h"
 
 extern "C" PyObject* PyRun_FileExFlags(FILE* file, const char* name, int start, PyObject* globals,

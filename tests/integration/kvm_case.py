@@ -48,7 +48,11 @@ def make_image(directory):
 
 
 def lacks_compiler():
-    return "" if shutil.which(COMPILER) and shutil.which("ld.lld") else f"no {COMPILER} with lld"
+    """Why no kernel of ours can be made; its linker is the compiler's own, wherever that is."""
+    if not shutil.which(COMPILER):
+        return f"no {COMPILER}"
+    linker = subprocess.run([COMPILER, "-print-prog-name=ld.lld"], check=True, capture_output=True, text=True).stdout.strip()
+    return "" if shutil.which(linker) else f"{COMPILER} finds no ld.lld"
 
 
 def answer_file(image):

@@ -227,7 +227,7 @@ class Vsock:
                 self.bring()
 
 
-# What Linux says that was kept from counting its timer's ticks, and waits for ever then (src/runtime/microvm/qemu.cc).
+# What Linux says that was kept from counting its timer's ticks, and waits for ever then (src/sandbox/microvm/qemu.cc).
 NO_TIMER = b"APIC frequency too slow, disabling apic timer"
 MOST_BOOTS = 3
 

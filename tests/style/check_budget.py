@@ -66,8 +66,8 @@ class Named(unittest.TestCase):
             self.assertEqual(name, "cloister_cli/unity/cli.api.cc")
             self.assertTrue(budget.is_batch(name))
         self.assertEqual(budget.unit_of("fuzz/CMakeFiles/fuzz_json.dir/json.cc.o"), "fuzz_json/json.cc")
-        self.assertEqual(budget.unit_of("fuzz/CMakeFiles/fuzz_files.dir/__/src/api/http.cc.o"),
-                         "fuzz_files/src/api/http.cc")
+        self.assertEqual(budget.unit_of("fuzz/CMakeFiles/fuzz_files.dir/__/src/api/http/http.cc.o"),
+                         "fuzz_files/src/api/http/http.cc")
 
 
 class Measured(unittest.TestCase):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each folder of src/ includes only what src/layers.txt allows it, and the layers have no cycle."""
+"""Each room of src/ includes only what src/layers.txt allows, uses all that is allowed, and the layers have no cycle."""
 
 import re
 import sys
@@ -8,34 +8,77 @@ import unittest
 import tree
 
 sys.path.insert(0, str(tree.REPO / "tests"))
-from affected import layers  # noqa: E402
+from affected import folders, layers  # noqa: E402
 
-INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z_]+)/', re.MULTILINE)
-# Tests may use the fakes and the suites of the folders below theirs, but nothing above.
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z_]+/[^"]+)"', re.MULTILINE)
+# Tests, and what serves tests alone, may use every room of their own folder and of those below it.
+FOR_TESTS = re.compile(r"_(test\.cc|suite\.h|fixture\.h|harness\.h|testing\.h|testbed\.h)$")
+LEVELS = 2
+
+
+def room(path, allowed):
+    """The room that a file of src/ is in: the longest of its folders, of two levels, that has a line."""
+    parts = path.split("/")[:-1]
+    for level in range(min(LEVELS, len(parts)), 0, -1):
+        if "/".join(parts[:level]) in allowed:
+            return "/".join(parts[:level])
+    return parts[0]
+
+
+def allows(lower, included):
+    """The one of `lower` that covers the room `included`; None if none does."""
+    return next((name for name in lower if included == name or included.startswith(name + "/")), None)
+
+
+def includes():
+    """(file below src/, what it includes) of each include of our own."""
+    for path in tree.with_suffix(".cc", ".h"):
+        if path.parts[0] == "src":
+            for included in INCLUDE.findall(tree.text(path)):
+                yield "/".join(path.parts[1:]), included
 
 
 class Layers(unittest.TestCase):
     def test_each_layer_names_only_lower_ones(self):
         seen = set()
         for name, allowed in layers().items():
-            self.assertLessEqual(set(allowed), seen, f"{name} may include what is not below it")
+            above = [lower for lower in allowed if lower not in seen]
+            self.assertEqual(above, [], f"{name} may include what is not below it")
             seen.add(name)
 
     def test_every_folder_is_a_layer(self):
         folders = {path.parts[1] for path in tree.with_suffix(".cc", ".h") if path.parts[0] == "src"}
-        self.assertEqual(folders - set(layers()), set())
+        self.assertEqual(folders - {name.partition("/")[0] for name in layers()}, set())
+
+    def test_every_room_has_files(self):
+        files = ["/".join(path.parts[1:]) for path in tree.with_suffix(".cc", ".h") if path.parts[0] == "src"]
+        allowed = layers()
+        found = {room(file, allowed) for file in files}
+        empty = [name for name in allowed if name not in found]
+        self.assertEqual(empty, [])
 
     def test_includes_obey(self):
-        wrong = []
-        allowed = layers()
-        for path in tree.with_suffix(".cc", ".h"):
-            if path.parts[0] != "src":
+        wrong, used, allowed = [], set(), layers()
+        for file, included in includes():
+            here, there = room(file, allowed), room(included, allowed)
+            if here == there:
                 continue
-            folder = path.parts[1]
-            for included in INCLUDE.findall(tree.text(path)):
-                if included != folder and included not in allowed.get(folder, ()):
-                    wrong.append(f"{path}: {folder} may not include {included}/")
+            name = allows(allowed[here], there)
+            for_tests = FOR_TESTS.search("_" + file)
+            if name and not for_tests:
+                used.add((here, name))
+            if not name and not (for_tests and self.may_in_tests(here, there)):
+                wrong.append(f"src/{file}: {here} may not include {included}")
         self.assertEqual(wrong, [], "\n".join(wrong))
+        unused = [f"{name}: {lower}" for name in allowed for lower in allowed[name] if (name, lower) not in used]
+        self.assertEqual(unused, [], "src/layers.txt allows what nothing uses")
+
+    @staticmethod
+    def may_in_tests(here, there):
+        below = {}  # of each folder, through others too
+        for name, lower in folders().items():
+            below[name] = {name} | lower | {each for one in lower for each in below[one]}
+        return there.partition("/")[0] in below[here.partition("/")[0]]
 
 
 if __name__ == "__main__":

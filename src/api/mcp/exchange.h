@@ -17,8 +17,8 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "api/mcp/message.h"
+#include "async/signal.h"
 #include "base/clock.h"
-#include "orchestrator/concurrency.h"
 
 namespace cloister::api::mcp {
 
@@ -85,7 +85,7 @@ class Exchange {
   bool cancelled_ = false;
   bool interrupted_ = false;
   std::vector<std::function<void()>> on_cancel_;
-  orchestrator::Signal changed_;
+  async::Signal changed_;
 };
 
 using ExchangePtr = std::shared_ptr<Exchange>;

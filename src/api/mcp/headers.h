@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/http.h"
+#include "api/http/http.h"
 #include "api/mcp/message.h"
 #include "base/result.h"
 

@@ -8,8 +8,8 @@
 #include "api/mcp/headers.h"
 #include "api/mcp/server.h"
 #include "api/rest/requests.h"
+#include "async/spawn.h"
 #include "base/log.h"
-#include "orchestrator/concurrency.h"
 
 namespace cloister::api::mcp {
 namespace {
@@ -209,7 +209,7 @@ Task<Result<Response>> Server::post(Request& request) {
   if (body->size() < kLargeBody) {
     message = parseMessage(*body, most);
   } else {
-    message = co_await inBackground<std::expected<Message, Unreadable>>(
+    message = co_await async::inBackground<std::expected<Message, Unreadable>>(
         rest_.background, [body, most] { return parseMessage(*body, most); });
   }
   body.reset();
@@ -309,7 +309,7 @@ Task<Result<Response>> Server::start(Request& request, Message message, Call wan
     request.when_closed([exchange] { exchange->cancel(); });
     request.watch_peer();
   }
-  orchestrator::spawn(executor_, work(call, std::move(message.method), std::move(message.params)));
+  async::spawn(executor_, work(call, std::move(message.method), std::move(message.params)));
   co_await exchange->wait(0, kForever);
   if (exchange->ended() && !exchange->streams() && !exchange->takeInterrupt()) {
     uint64_t first = 0;

@@ -16,13 +16,13 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
-#include "api/http.h"
+#include "api/http/http.h"
+#include "api/http/router.h"
 #include "api/mcp/approval.h"
 #include "api/mcp/exchange.h"
 #include "api/mcp/legacy.h"
 #include "api/mcp/message.h"
 #include "api/rest/rest.h"
-#include "api/router.h"
 
 namespace cloister::api::mcp {
 

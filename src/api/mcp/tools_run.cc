@@ -7,9 +7,9 @@
 #include "api/mcp/text.h"
 #include "api/mcp/tool.h"
 #include "api/rest/requests.h"
+#include "async/spawn.h"
 #include "base/clock.h"
 #include "base/content_type.h"
-#include "orchestrator/concurrency.h"
 
 namespace cloister::api::mcp {
 namespace {
@@ -69,7 +69,7 @@ Result<bool> takeFlag(json::object& arguments, std::string_view name) {
 // A cancelled call ends what it started, whatever becomes of the call.
 void endWith(Server& server, const Call& call, const std::string& id) {
   call.exchange->onCancel([&server, principal = call.principal, id] {
-    orchestrator::spawn(server.executor(),
+    async::spawn(server.executor(),
                         [](Server& own, model::Principal who, std::string execution) -> Task<void> {
                           (void)co_await own.rest().service.cancel(std::move(who),
                                                                    std::move(execution));

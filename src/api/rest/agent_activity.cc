@@ -209,7 +209,7 @@ Result<json::object> healthOf(store::Store& store, const store::Scope& scope,
 Task<Result<Response>> health(RestParts& parts, Request& request) {
   const policy::Levels* levels = CO_TRY(levelsOf(parts));
   const auto scope = store::Scope::of(request.principal);
-  auto checked = co_await inBackground<Result<json::object>>(
+  auto checked = co_await async::inBackground<Result<json::object>>(
       parts.background,
       [&store = parts.store, scope, levels] { return healthOf(store, scope, *levels); });
   json::object answer = CO_TRY(std::move(checked));

@@ -60,7 +60,7 @@ model::AuditEvent eventOf(std::string action, const Request& request, const stor
 Task<Result<model::AgentSandbox>> put(RestParts& parts, Request& request,
                                       model::AgentSandbox sandbox, uint64_t expected,
                                       model::AuditEvent event) {
-  co_return co_await committed<model::AgentSandbox>([&](auto done) {
+  co_return co_await async::committed<model::AgentSandbox>([&](auto done) {
     parts.store.agents().put(store::Scope::of(request.principal), sandbox, expected,
                              parts.agents_per_tenant, event, std::move(done));
   });
@@ -130,7 +130,7 @@ Task<Result<Response>> show(RestParts& parts, Request& request) {
 
 Task<Result<Response>> remove(RestParts& parts, Request& request) {
   const store::AgentName name = CO_TRY(agentOf(request));
-  auto removed = co_await committed<void>([&](auto done) {
+  auto removed = co_await async::committed<void>([&](auto done) {
     parts.store.agents().remove(store::Scope::of(request.principal), name,
                                 eventOf("agent.deleted", request, name, {}), std::move(done));
   });
@@ -243,7 +243,7 @@ Task<Result<Response>> validate(RestParts& parts, Request& request) {
   const policy::Resources used = parts.service.reservedBy(agent);
   if (plan.size() <= kInPlace) co_return jsonResponse(200, judgePlan(*rules, plan, used));
   const auto shared = std::make_shared<const std::vector<policy::Operation>>(std::move(plan));
-  json::object judged = co_await inBackground<json::object>(
+  json::object judged = co_await async::inBackground<json::object>(
       parts.background, [rules, shared, used] { return judgePlan(*rules, *shared, used); });
   co_return jsonResponse(200, judged);
 }

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "api/problem.h"
+#include "api/http/problem.h"
 #include "api/rest/download.h"
 #include "api/rest/requests.h"
 #include "api/rest/rest.h"

@@ -6,7 +6,8 @@
 #include <gmock/gmock.h>
 
 #include "api/rest/rest_fixture.h"
-#include "orchestrator/concurrency.h"
+#include "async/signal.h"
+#include "async/spawn.h"
 
 namespace cloister::api {
 namespace {
@@ -41,7 +42,7 @@ class Arriving final : public BodyReader {
   }
 
  private:
-  orchestrator::Signal changed_;
+  async::Signal changed_;
   std::deque<std::string> pieces_;
   Then then_;
 };
@@ -114,7 +115,7 @@ TEST_F(ArtifactsRestTest, RefusalsNameTheParameter) {
 
 TEST_F(ArtifactsRestTest, WhoComesBackEndsTheEarlierRequest) {
   std::optional<Answer> first;
-  orchestrator::spawn(io_->get_executor(),
+  async::spawn(io_->get_executor(),
                       [](api::Task<Answer> upload, std::optional<Answer>& out) -> api::Task<void> {
                         out = co_await std::move(upload);
                       }(uploading("&upload=mine", {"half"}, Then::kWaits), first));

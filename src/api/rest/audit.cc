@@ -79,7 +79,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
   const store::AuditSearch search = CO_TRY(readSearch(request));
   const store::Scope scope = store::Scope::of(request.principal);
   // A search with filters reads many entries, so not on the io thread.
-  const auto page = CO_TRY(co_await inBackground<Result<store::AuditPage>>(
+  const auto page = CO_TRY(co_await async::inBackground<Result<store::AuditPage>>(
       parts.background, [&] { return parts.store.searchAudit(scope, search); }));
   json::array items;
   for (const model::AuditEntry& entry : page.entries) {
@@ -128,7 +128,7 @@ Task<Result<Response>> redact(RestParts& parts, Request& request) {
       .subject = "audit:" + number,
       .principal = request.principal,
       .details = {{"of", position}, {"member", *member}, {"reason", *reason}}};
-  auto done = co_await committed<void>([&](auto after) {
+  auto done = co_await async::committed<void>([&](auto after) {
     parts.store.redact(store::Scope::of(request.principal), position, *member, event,
                        std::move(after));
   });
@@ -143,7 +143,7 @@ Task<Result<Response>> redact(RestParts& parts, Request& request) {
 
 Task<Result<Response>> verify(RestParts& parts, Request&) {
   // Walks the whole log, so not on the io thread.
-  const audit::Report report = co_await inBackground<audit::Report>(parts.background, [&parts]() {
+  const audit::Report report = co_await async::inBackground<audit::Report>(parts.background, [&parts]() {
     return audit::verify(parts.store, parts.audit_key.verifyKey(), parts.checkpoint_file,
                          parts.anchor_file);
   });

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-#include "api/problem.h"
+#include "api/http/problem.h"
 
 namespace cloister::api {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/executions/{id}/events: one feed, as Server-Sent Events or over a WebSocket, which also takes
 // input, signals and the terminal's size.
-#include "api/event_feed.h"
+#include "api/feeds/event_feed.h"
 #include "api/rest/requests.h"
 
 namespace cloister::api {

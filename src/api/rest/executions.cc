@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "api/event_feed.h"
+#include "api/feeds/event_feed.h"
 #include "api/rest/requests.h"
 
 namespace cloister::api {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "api/problem.h"
+#include "api/http/problem.h"
 #include "api/rest/download.h"
 #include "api/rest/requests.h"
 #include "api/workspace.h"
@@ -12,7 +12,7 @@
 #include "base/content_type.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "orchestrator/recorder.h"
+#include "orchestrator/runs/recorder.h"
 
 namespace cloister::api {
 namespace {

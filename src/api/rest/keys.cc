@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "api/rest/awaiting.h"
 #include "api/rest/requests.h"
 #include "api/rest/rest.h"
+#include "async/awaiting.h"
 
 namespace cloister::api {
 namespace {
@@ -209,7 +209,7 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
   CO_TRY(mayMake(parts, request.principal, wanted));
   auth::NewKey key = auth::makeKey(wanted.principal, wanted.name, wanted.expires_at);
   key.record.networks = wanted.networks;
-  auto stored = co_await committed<void>([&](auto done) {
+  auto stored = co_await async::committed<void>([&](auto done) {
     parts.store.putKey(key.record, eventOf("key.created", request, key.record), std::move(done));
   });
   if (!stored) co_return std::unexpected(stored.error());
@@ -252,7 +252,7 @@ Task<Result<Response>> rotate(RestParts& parts, Request& request) {
   key.record.replaces = old.id;
   model::AuditEvent event = eventOf("key.rotated", request, key.record);
   event.details["replaces"] = old.id;
-  auto stored = co_await committed<void>([&](auto done) {
+  auto stored = co_await async::committed<void>([&](auto done) {
     parts.store.rotateKey(store::Scope::of(request.principal), key.record,
                           now + overlap.value_or(kOverlapSeconds) * kMicros, event,
                           std::move(done));
@@ -288,7 +288,7 @@ Task<Result<Response>> show(RestParts& parts, Request& request) {
 
 Task<Result<Response>> revoke(RestParts& parts, Request& request) {
   const store::KeyRecord key = CO_TRY(managed(parts, request));
-  auto revoked = co_await committed<void>([&](auto done) {
+  auto revoked = co_await async::committed<void>([&](auto done) {
     parts.store.revokeKey(store::Scope::of(request.principal), key.id,
                           eventOf("key.revoked", request, key), std::move(done));
   });

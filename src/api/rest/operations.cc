@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "api/problem.h"
+#include "api/http/problem.h"
 #include "api/rest/rest.h"
 
 namespace cloister::api {
@@ -61,7 +61,7 @@ struct Looked {
 };
 
 Task<Result<Response>> metrics(RestParts& parts, Request&) {
-  const auto looked = co_await inBackground<Looked>(parts.background, [&parts] {
+  const auto looked = co_await async::inBackground<Looked>(parts.background, [&parts] {
     Looked found{.escalations = parts.store.escalations().count()};
     if (::statvfs(parts.state.c_str(), &found.disk) != 0) found.disk = {};
     return found;

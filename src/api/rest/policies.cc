@@ -5,7 +5,7 @@
 
 #include "api/rest/requests.h"
 #include "api/rest/rest.h"
-#include "orchestrator/policy_service.h"
+#include "orchestrator/governance/policy_service.h"
 
 namespace cloister::api {
 namespace {

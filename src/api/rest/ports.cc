@@ -13,9 +13,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "api/port_headers.h"
-#include "api/problem.h"
-#include "api/response_parser.h"
+#include "api/http/port_headers.h"
+#include "api/http/problem.h"
+#include "api/http/response_parser.h"
 #include "api/rest/requests.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -4,7 +4,7 @@
 
 #include "api/rest/requests.h"
 #include "model/agent_sandbox.h"
-#include "orchestrator/quota.h"
+#include "orchestrator/core/quota.h"
 #include "store/quota_store.h"
 
 namespace cloister::api {
@@ -78,7 +78,7 @@ Task<Result<Response>> put(RestParts& parts, Request& request, QuotaScope scope)
                                 .subject = store::quotaSubject(scope),
                                 .principal = request.principal,
                                 .details = {{"quota", model::toJsonObject(record.quota)}}};
-  auto stored = co_await committed<void>([&](auto done) {
+  auto stored = co_await async::committed<void>([&](auto done) {
     parts.store.quotas().put(record, parts.agents_per_tenant, event, std::move(done));
   });
   if (!stored) co_return std::unexpected(stored.error());

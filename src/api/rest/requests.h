@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "api/rest/awaiting.h"
 #include "api/rest/rest.h"
+#include "async/awaiting.h"
 #include "base/crypto.h"
 
 namespace cloister::api {
@@ -39,7 +39,7 @@ Task<Result<T>> readBody(RestParts& parts, Request& request,
   auto body = std::make_shared<const std::string>(std::exchange(request.body, {}));
   auto read = body->size() < kLargeBody
                   ? whole(*body)
-                  : co_await inBackground<Result<T>>(
+                  : co_await async::inBackground<Result<T>>(
                         parts.background, [body, whole] { return whole(*body); });
   body.reset();
   request.body_read();

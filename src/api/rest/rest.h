@@ -13,9 +13,9 @@
 
 #include <boost/asio/thread_pool.hpp>
 
-#include "api/http.h"
+#include "api/http/http.h"
+#include "api/http/router.h"
 #include "api/metrics.h"
-#include "api/router.h"
 #include "auth/auth.h"
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -23,15 +23,15 @@
 #include "model/pool_stats.h"
 #include "model/run_request.h"
 #include "model/session.h"
-#include "orchestrator/agent_guard.h"
-#include "orchestrator/artifact_service.h"
-#include "orchestrator/cursors.h"
-#include "orchestrator/escalations.h"
-#include "orchestrator/port_links.h"
-#include "orchestrator/run_service.h"
-#include "orchestrator/session_memory.h"
-#include "orchestrator/sessions.h"
-#include "orchestrator/snapshot_service.h"
+#include "orchestrator/core/cursors.h"
+#include "orchestrator/governance/escalations.h"
+#include "orchestrator/guard/agent_guard.h"
+#include "orchestrator/runs/run_service.h"
+#include "orchestrator/sessions/port_links.h"
+#include "orchestrator/sessions/session_memory.h"
+#include "orchestrator/sessions/sessions.h"
+#include "orchestrator/sessions/snapshot_service.h"
+#include "orchestrator/storage/artifact_service.h"
 #include "store/store.h"
 
 namespace cloister::orchestrator {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "api/feeds/session_feed.h"
 #include "api/rest/requests.h"
-#include "api/session_feed.h"
 
 namespace cloister::api {
 namespace {

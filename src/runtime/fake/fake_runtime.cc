@@ -76,7 +76,7 @@ struct Home {
 
   void end(const model::SandboxEnd& why);
 
-  Signal changed;
+  async::Signal changed;
   std::optional<model::SandboxEnd> ended;
   std::vector<model::FileSpec> files;
   std::vector<FakeProgram*> programs;
@@ -153,7 +153,7 @@ class FakeProgram final : public Exec {
   std::shared_ptr<Home> home_;
   model::Limits limits_;
   model::ExecSpec spec_;
-  Signal changed_;
+  async::Signal changed_;
   std::string pending_;  // input that was not read yet
   bool input_ended_;
   int signal_ = 0;

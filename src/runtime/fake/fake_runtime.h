@@ -12,8 +12,8 @@
 
 #include <boost/asio/any_io_executor.hpp>
 
+#include "async/signal.h"
 #include "runtime/runtime.h"
-#include "runtime/signal.h"
 
 namespace cloister::runtime {
 

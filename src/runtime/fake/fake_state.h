@@ -16,7 +16,7 @@ struct FakeRuntime::State {
   explicit State(boost::asio::any_io_executor e) : executor(std::move(e)), changed(executor) {}
 
   boost::asio::any_io_executor executor;
-  Signal changed;  // released, or a sandbox more
+  async::Signal changed;  // released, or a sandbox more
   std::vector<std::function<void(const model::SandboxEnd&)>>
       kills;  // one per sandbox that was made
   bool released = false;

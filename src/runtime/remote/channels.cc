@@ -20,7 +20,7 @@ bool isStream(const std::string& payload) {
 }
 
 // The bytes of a file stay within the size it was announced with.
-bool fitsFile(Channel& channel, FromNode type, const Frame& frame) {
+bool fitsFile(Channel& channel, FromNode type, const net::Frame& frame) {
   switch (type) {
     case FromNode::kFileBegin: {
       wire::Reader reader(frame.payload);
@@ -43,7 +43,7 @@ bool end(Channel& channel, bool well_formed) {
   return well_formed;
 }
 
-bool openInput(Channel& channel, const Frame& frame) {
+bool openInput(Channel& channel, const net::Frame& frame) {
   wire::Reader reader(frame.payload);
   const uint32_t taken = reader.u32();
   const bool fits = reader.done() && channel.kind == Channel::Kind::kProgram &&
@@ -53,7 +53,7 @@ bool openInput(Channel& channel, const Frame& frame) {
 }
 
 // Whether a frame may come while the program runs, and the state after it.
-bool stepRunning(Channel& channel, FromNode type, const Frame& frame) {
+bool stepRunning(Channel& channel, FromNode type, const net::Frame& frame) {
   switch (type) {
     case FromNode::kOutput:
       return isStream(frame.payload) && !channel.in_file;
@@ -74,7 +74,7 @@ bool stepRunning(Channel& channel, FromNode type, const Frame& frame) {
   }
 }
 
-bool stepStarting(Channel& channel, FromNode type, const Frame& frame) {
+bool stepStarting(Channel& channel, FromNode type, const net::Frame& frame) {
   if (type == FromNode::kStarted) {
     channel.state = State::kRunning;
     return frame.payload.empty();
@@ -83,14 +83,14 @@ bool stepStarting(Channel& channel, FromNode type, const Frame& frame) {
                           (type == FromNode::kFailed && frame.payload.size() <= kMaxSmall));
 }
 
-bool hearUsed(Channel& channel, const Frame& frame) {
+bool hearUsed(Channel& channel, const net::Frame& frame) {
   const auto used = wire::decodeUsage(frame.payload);
   if (used) channel.used = *used;
   return used.has_value();
 }
 
 // Its end may cross the wish for it. A session's sandbox says what it has used before it goes.
-bool stepClosing(Channel& channel, FromNode type, const Frame& frame) {
+bool stepClosing(Channel& channel, FromNode type, const net::Frame& frame) {
   if (channel.kind == Channel::Kind::kSession && type == FromNode::kUsage) {
     return hearUsed(channel, frame);
   }
@@ -100,7 +100,7 @@ bool stepClosing(Channel& channel, FromNode type, const Frame& frame) {
   return true;
 }
 
-bool stepIdle(Channel& channel, FromNode type, const Frame& frame) {
+bool stepIdle(Channel& channel, FromNode type, const net::Frame& frame) {
   if (channel.kind != Channel::Kind::kSession) return false;
   if (type == FromNode::kUsage) return hearUsed(channel, frame);
   if (type != FromNode::kDied) return false;
@@ -108,13 +108,13 @@ bool stepIdle(Channel& channel, FromNode type, const Frame& frame) {
   return !frame.payload.empty() && frame.payload.size() <= kMaxSmall;
 }
 
-bool stepProvisioning(Channel& channel, FromNode type, const Frame& frame) {
+bool stepProvisioning(Channel& channel, FromNode type, const net::Frame& frame) {
   channel.state = type == FromNode::kProvisioned ? State::kIdle : State::kGone;
   return (type == FromNode::kProvisioned || type == FromNode::kFailed) &&
          frame.payload.size() <= kMaxSmall;
 }
 
-bool step(Channel& channel, FromNode type, const Frame& frame) {
+bool step(Channel& channel, FromNode type, const net::Frame& frame) {
   switch (channel.state) {
     case State::kProvisioning:
       return stepProvisioning(channel, type, frame);
@@ -143,14 +143,14 @@ bool usesWindow(FromNode type) {
          type == FromNode::kFileEnd;
 }
 
-std::unexpected<Error> broken(const Frame& frame, std::string_view what) {
+std::unexpected<Error> broken(const net::Frame& frame, std::string_view what) {
   return fail(Code::kInvalid, "message " + std::to_string(frame.type) + " on channel " +
                                   std::to_string(frame.channel) + ": " + std::string(what));
 }
 
 }  // namespace
 
-Result<> Channels::deliver(Frame frame) {
+Result<> Channels::deliver(net::Frame frame) {
   const auto found = channels_.find(frame.channel);
   if (found == channels_.end()) return broken(frame, "unknown channel");
   const std::shared_ptr<Channel> channel = found->second;

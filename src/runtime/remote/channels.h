@@ -11,11 +11,11 @@
 #include <optional>
 #include <string>
 
+#include "async/signal.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/outcome.h"
-#include "runtime/remote/connection.h"
-#include "runtime/signal.h"
+#include "net/frame_connection.h"
 
 namespace cloister::runtime {
 
@@ -42,7 +42,7 @@ struct Channel {
 
   const Kind kind;
   State state;
-  std::deque<Frame> inbox;      // arrived and not yet taken
+  std::deque<net::Frame> inbox;      // arrived and not yet taken
   uint32_t unacknowledged = 0;  // window units the node has used
   uint32_t input_window;        // bytes of input that may be sent
   bool in_file = false;
@@ -50,7 +50,7 @@ struct Channel {
   std::optional<model::Usage> used;  // of a session's sandbox, as last told
   Millis patience{0};                // how long the node may be silent while something is due
   base::Monotonic due{};             // when that time is over
-  Signal changed;                    // a frame more, or the link has ended
+  async::Signal changed;                    // a frame more, or the link has ended
 
   // Waits for the node's next word at most `allowed`.
   void expect(State next, Millis allowed) {
@@ -63,7 +63,7 @@ struct Channel {
 class Channels {
  public:
   // Takes a frame to its channel; kInvalid: the node broke the protocol.
-  Result<> deliver(Frame frame);
+  Result<> deliver(net::Frame frame);
   // A new channel with a number never used before.
   std::pair<uint32_t, std::shared_ptr<Channel>> open(boost::asio::any_io_executor executor,
                                                      Channel::Kind kind, Millis patience);

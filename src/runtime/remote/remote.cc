@@ -13,11 +13,11 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "async/spawn.h"
 #include "base/log.h"
 #include "runtime/remote/channels.h"
 #include "runtime/remote/heartbeat.h"
 #include "runtime/remote/told.h"
-#include "runtime/spawn.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
@@ -37,7 +37,7 @@ constexpr Millis kProvisionPatience{150'000};
 constexpr uint32_t kAckEvery = wire::kOutputWindow / 4;
 
 // Who listens at the other end, as the kernel knows it (SO_PEERCRED, unix(7)); 0: not known.
-pid_t processAt(Connection::Stream& stream) {
+pid_t processAt(net::FrameConnection::Stream& stream) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
   const int fd = stream.native_handle();
@@ -46,10 +46,10 @@ pid_t processAt(Connection::Stream& stream) {
 
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  Link(Connection::Stream stream, Silence silence)
+  Link(net::FrameConnection::Stream stream, Silence silence)
       : executor_(stream.get_executor()),
         peer_(processAt(stream)),
-        connection_(std::make_shared<Connection>(std::move(stream))),
+        connection_(std::make_shared<net::FrameConnection>(std::move(stream))),
         tick_(std::clamp(silence.patience / 10, kShortestTick, kTick)),
         heartbeat_(silence.patience, tick_),
         hung_(std::move(silence.hung)),
@@ -57,8 +57,8 @@ class Link : public std::enable_shared_from_this<Link> {
         offer_due_(base::monotonicNow() + kOfferPatience) {}
 
   void start() {
-    spawn(executor_, readAll(shared_from_this()));
-    spawn(executor_, watch(shared_from_this()));
+    async::spawn(executor_, readAll(shared_from_this()));
+    async::spawn(executor_, watch(shared_from_this()));
   }
 
   // Waits for the first message.
@@ -83,11 +83,11 @@ class Link : public std::enable_shared_from_this<Link> {
   }
 
   // The channel's next frame; kUnavailable once the link has ended and nothing is left.
-  Task<Result<Frame>> next(Channel& channel) {
+  Task<Result<net::Frame>> next(Channel& channel) {
     while (channel.inbox.empty() && !ended())
       co_await channel.changed.wait();
     if (channel.inbox.empty()) co_return lost();
-    Frame frame = std::move(channel.inbox.front());
+    net::Frame frame = std::move(channel.inbox.front());
     channel.inbox.pop_front();
     channel.due = base::monotonicNow() + channel.patience;
     co_return frame;
@@ -148,7 +148,7 @@ class Link : public std::enable_shared_from_this<Link> {
     self->end(std::move(going).error().message);
   }
 
-  Result<> take(Frame frame) {
+  Result<> take(net::Frame frame) {
     if (frame.type == static_cast<uint16_t>(FromNode::kOffer)) return takeOffer(frame);
     if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kPool)) return takePool(frame);
     if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kImage)) return takeImage(frame);
@@ -157,7 +157,7 @@ class Link : public std::enable_shared_from_this<Link> {
     return fail(Code::kInvalid, "reading the node's offer: another message came first");
   }
 
-  Result<> takeOffer(const Frame& frame) {
+  Result<> takeOffer(const net::Frame& frame) {
     if (frame.channel != 0 || frame.payload.size() > wire::kMaxOffer) {
       return fail(Code::kInvalid, "reading the node's offer: out of its bounds");
     }
@@ -168,7 +168,7 @@ class Link : public std::enable_shared_from_this<Link> {
     return {};
   }
 
-  Result<> takePool(const Frame& frame) {
+  Result<> takePool(const net::Frame& frame) {
     if (frame.channel != 0 || frame.payload.size() > wire::kMaxPool) {
       return fail(Code::kInvalid, "reading what the node keeps ready: out of its bounds");
     }
@@ -176,14 +176,14 @@ class Link : public std::enable_shared_from_this<Link> {
     return {};
   }
 
-  Result<> takeImage(const Frame& frame) {
+  Result<> takeImage(const net::Frame& frame) {
     image_ = TRY(toldImage(frame));
     offer_->image_digest = image_->digest;
     if (on_offer_) on_offer_();
     return {};
   }
 
-  Result<> takePong(const Frame& frame) {
+  Result<> takePong(const net::Frame& frame) {
     if (frame.channel == 0 && frame.payload.empty() && heartbeat_.answered()) return {};
     return fail(Code::kInvalid, "hearing the node: it answers what was not asked");
   }
@@ -213,12 +213,12 @@ class Link : public std::enable_shared_from_this<Link> {
 
   asio::any_io_executor executor_;
   pid_t peer_;
-  std::shared_ptr<Connection> connection_;
+  std::shared_ptr<net::FrameConnection> connection_;
   Millis tick_;
   Heartbeat heartbeat_;
   std::function<void(pid_t)> hung_;
   Channels channels_;
-  Signal changed_;  // the offer has come, or the link has ended
+  async::Signal changed_;  // the offer has come, or the link has ended
   base::Monotonic offer_due_;
   std::optional<model::NodeOffer> offer_;
   std::function<void()> on_offer_;
@@ -260,7 +260,7 @@ class Peer {
   // What the program says, up to its end.
   Task<Result<model::Outcome>> relay(ExecObserver& observer) {
     while (true) {
-      const Frame frame = CO_TRY(co_await link_->next(*channel_));
+      const net::Frame frame = CO_TRY(co_await link_->next(*channel_));
       const auto type = static_cast<FromNode>(frame.type);
       if (type == FromNode::kFailed) co_return std::unexpected(toldByNode(frame.payload));
       if (type == FromNode::kFinished) co_return finished(frame.payload);
@@ -538,7 +538,7 @@ class RemoteNodeImpl final : public RemoteNode {
     const auto [number, channel] = CO_TRY(co_await link->open(
         ToNode::kProvision, session ? Channel::Kind::kSession : Channel::Kind::kSandbox,
         kProvisionPatience, wire::encodeSignedPermit(permit)));
-    const Frame answer = CO_TRY(co_await link->next(*channel));
+    const net::Frame answer = CO_TRY(co_await link->next(*channel));
     if (answer.type == static_cast<uint16_t>(FromNode::kFailed)) {
       co_return std::unexpected(toldByNode(answer.payload));
     }
@@ -554,7 +554,7 @@ class RemoteNodeImpl final : public RemoteNode {
     const std::shared_ptr<Link> link = link_;
     const auto [number, channel] = CO_TRY(co_await link->open(
         ToNode::kPlan, Channel::Kind::kPlan, kPatience, wire::encodeSignedPermit(permit)));
-    const Frame answer = CO_TRY(co_await link->next(*channel));
+    const net::Frame answer = CO_TRY(co_await link->next(*channel));
     if (answer.type == static_cast<uint16_t>(FromNode::kFailed)) {
       co_return std::unexpected(toldByNode(answer.payload));
     }
@@ -569,7 +569,7 @@ class RemoteNodeImpl final : public RemoteNode {
 
 }  // namespace
 
-Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(Connection::Stream stream, Silence silence) {
+Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(net::FrameConnection::Stream stream, Silence silence) {
   auto link = std::make_shared<Link>(std::move(stream), std::move(silence));
   link->start();
   CO_TRY(co_await link->offered());
@@ -581,7 +581,7 @@ Task<Result<std::unique_ptr<RemoteNode>>> connectNode(std::string socket_path, S
   if (socket_path.size() > 107) {  // sun_path, unix(7)
     co_return fail(Code::kInvalid, "connecting to " + socket_path + ": the path is too long");
   }
-  Connection::Stream stream(executor);
+  net::FrameConnection::Stream stream(executor);
   const auto [error] = co_await stream.async_connect(
       asio::local::stream_protocol::endpoint(socket_path), asio::as_tuple(asio::use_awaitable));
   if (error) {

@@ -22,7 +22,7 @@ Error toldByNode(const std::string& payload) {
   return error;
 }
 
-Result<model::ImageState> toldImage(const Frame& frame) {
+Result<model::ImageState> toldImage(const net::Frame& frame) {
   const auto wrong = [](const std::string& what) {
     return fail(Code::kInvalid, "reading the state of the node's image: " + what);
   };

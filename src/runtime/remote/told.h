@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "model/image_state.h"
-#include "runtime/remote/connection.h"
+#include "net/frame_connection.h"
 
 namespace cloister::runtime {
 
@@ -15,6 +15,6 @@ Error toldByNode(const std::string& payload);
 
 // The state of the content of its own image, from a kImage; its time by our clock. kInvalid for
 // what no node of ours says.
-Result<model::ImageState> toldImage(const Frame& frame);
+Result<model::ImageState> toldImage(const net::Frame& frame);
 
 }  // namespace cloister::runtime

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// FileFeed: one reader's way through the changes of a watched directory, as events. Where it cannot
+// go on without loss it says `overflow`, and then again what is not watched.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/feeds/event_feed.h"
+#include "api/http/http.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "orchestrator/sessions/file_watch.h"
+
+namespace cloister::api {
+
+// How far a reader has come: the id of a change, "<watch>.<number>", and ".end" after the last one.
+struct FilePosition {
+  std::string watch;  // "": none seen
+  uint64_t seq = 0;
+  bool ended = false;
+
+  static Result<FilePosition> parse(std::string_view text);
+  [[nodiscard]] std::string text() const;
+};
+
+class FileFeed {
+ public:
+  using ReaderPtr = std::shared_ptr<orchestrator::FileWatch::Reader>;
+
+  // `path` is the directory, for show.
+  FileFeed(ReaderPtr watch, std::string path, const FilePosition& from, Millis heartbeat);
+
+  // The next event, nothing after `end`.
+  Task<std::optional<Event>> next();
+
+ private:
+  std::optional<Event> ready();
+  Event changed(const orchestrator::FileWatch::Change& change);
+  [[nodiscard]] Event event(std::string type, base::json::object data) const;
+  void skip();
+
+  ReaderPtr watch_;
+  std::string path_;
+  FilePosition position_;
+  std::string first_;                // the type of the event to begin with
+  std::vector<std::string> untold_;  // of what is not watched
+  Millis heartbeat_;
+  base::Monotonic next_heartbeat_;
+};
+
+}  // namespace cloister::api

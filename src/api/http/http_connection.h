@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection of HttpServer; internal to http_server*.cc.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "api/http/http.h"
+#include "api/http/http_server.h"
+#include "api/http/request_parser.h"
+#include "api/http/stream.h"
+#include "api/http/tls.h"
+
+namespace cloister::api {
+
+class Connection;
+
+// What the connections of a server share. Outlives them: each holds it.
+struct Shared {
+  HttpLimits limits;
+  std::vector<std::string> host_names;
+  HttpHandler* handler = nullptr;
+  std::list<Connection*> waiting;         // no complete head yet; the longest first
+  std::list<Connection*> answering;       // to a credential
+  size_t open = 0;                        // sockets
+  orchestrator::FairShare bodies{{}, 0};  // bytes of bodies held
+  // Bytes of large answers on their way, by tenant.
+  std::map<std::string, size_t> answers;
+  bool stopping = false;
+};
+
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  // Speaks TLS where `tls` is there.
+  Connection(std::shared_ptr<Shared> shared, Socket socket, bool local,
+             std::shared_ptr<boost::asio::ssl::context> tls);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Serves requests until one side has had enough.
+  Task<void> run();
+  // At once, whatever is going on; run() ends soon after.
+  void close();
+  // What it answers to, while it is among Shared::answering.
+  [[nodiscard]] const auth::Credential& credential() const { return credential_; }
+  // That no longer stands. Ends what goes on and what is still arriving at once, and the rest
+  // after HttpServer::kAnswerGrace. No other request is answered.
+  void credentialLost();
+
+ private:
+  class Body;
+  class IncomingBody;
+  class OpenTunnel;
+
+  Task<bool> shakeHands();  // false: the connection is over
+  Task<bool> readHead();    // false: the connection is over
+  Task<Response> answer(Request& request);
+  Task<std::optional<Response>> readBody(const std::string& tenant);
+  Task<std::optional<ParseFailure>> receive();
+  Task<bool> fill(size_t size);
+  Task<bool> more();
+  Task<bool> respond(const Request& request, Response response);
+  Task<Response> callHandler(Request& request);
+  Task<bool> sendStream(const Request& request, Response& response, std::string head);
+  Task<void> upgrade(const Request& request, Response& response);
+  Task<void> tunnel(const Request& request, Response& response);
+  Task<bool> write(std::string_view bytes);
+  Task<void> refuseHead(ParseFailure failure);
+  Task<void> linger();
+
+  bool holdBody(const std::string& tenant);  // false: too much is held already
+  [[nodiscard]] bool mayHoldAnswer(size_t bytes) const;
+  std::shared_ptr<void> holdAnswer(size_t bytes);
+  void releaseBody();
+  void wait();  // joins Shared::waiting
+  void unwait();
+  void answerFor(const Request& request);  // joins Shared::answering
+  void leaveAnswering();
+  void answered();
+  void endGrace(base::Monotonic since);
+  [[nodiscard]] static Response refuseLost(const Request& request);
+  bool mayGoOn(const Response& response);  // false: it is closed
+  void expireIn(Millis time);
+  void watchPeer();
+  void watchAgain();
+  void stopReading();
+
+  std::shared_ptr<Shared> shared_;
+  Stream stream_;
+  boost::asio::steady_timer timer_;
+  boost::asio::steady_timer watch_timer_;
+  bool local_;
+  std::optional<base::Address> peer_;
+  std::shared_ptr<const auth::ClientCertificate> certificate_;
+  bool open_ = true;
+  bool keep_alive_ = true;
+  bool watching_ = false;
+  bool stopped_ = false;  // nothing more is read
+  bool ended_ = false;    // the peer has sent its last
+  std::function<void()> when_closed_;
+  std::optional<std::list<Connection*>::iterator> waiting_;
+  std::optional<std::list<Connection*>::iterator> answering_;
+  auth::Credential credential_;
+  std::optional<base::Monotonic> lost_since_;  // `credential_` no longer stands
+  std::optional<boost::asio::steady_timer> lost_timer_;
+  bool goes_on_ = false;                    // the answer is a stream, a WebSocket or a tunnel
+  std::function<void()> end_conversation_;  // of the WebSocket that it has become
+  size_t held_ = 0;
+  std::string held_for_;  // the tenant
+  std::string tenant_;    // whose request is answered
+  // Of the present request's body.
+  size_t received_ = 0;
+  base::Monotonic::duration waited_{};  // for the client to send it
+  bool continued_ = false;              // 100 Continue is sent
+  std::optional<ParseFailure> broken_;  // why it cannot be read on
+  std::string buffer_;                  // received and not yet used
+  std::unique_ptr<RequestParser> parser_;
+};
+
+// Speaks WebSocket (RFC 6455) on `stream` for as long as `response` does. `request` asked for it.
+// `end`, which it sets, ends it before: with the status code 1008, and without a farewell if the
+// client does not answer that.
+Task<void> serveWebSocket(Stream stream, const Request& request, const HttpLimits& limits,
+                          const Response& response, std::function<void()>& end);
+
+}  // namespace cloister::api

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// HttpServer: HTTP/1.1 and WebSocket over TCP and Unix sockets, for clients that may be hostile.
+//
+// One coroutine a connection, all on one executor. Every wait has a deadline and every buffer a
+// bound (HttpLimits). When all connections are taken, the one that has waited longest without a
+// complete request makes room, so that clients that only hold connections open cannot keep others
+// out. The listeners back off when the process is out of descriptors.
+//
+//   bytes → RequestParser → checkOrigin → handler.admit (route, credential) → body → handler.handle
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "api/http/http.h"
+#include "api/http/tls.h"
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace cloister::api {
+
+class HttpHandler {
+ public:
+  virtual ~HttpHandler() = default;
+  // Sees the head alone. An answer refuses the request before its body is read.
+  virtual Task<std::optional<Response>> admit(Request& request) = 0;
+  virtual Task<Response> handle(Request& request) = 0;
+  // After each answer, refusals included.
+  virtual void answered(const Request& request, int status, double seconds) = 0;
+  virtual void connections(size_t open) = 0;
+  // Whether answers to `credential` may go on; see HttpServer::lookAtCredentials().
+  virtual bool stands(const auth::Credential& credential) = 0;
+  // After each look at the credentials of connections: for what goes on without one.
+  virtual void looked() {}
+};
+
+// Whether it is for /v1/sessions/{id}/ports/{port}~{token}/…, whose token is its only credential.
+bool isPortLink(const Request& request);
+
+// Refuses what a browser was tricked into sending: a foreign Origin anywhere, and on a local
+// listener a Host that is not a name of this machine's loopback (DNS rebinding) or of `names`.
+std::optional<Response> checkOrigin(const Request& request, const std::vector<std::string>& names);
+
+class HttpServer {
+ public:
+  // `tls`: what TCP listeners speak; null: plain HTTP, as Unix sockets always do.
+  HttpServer(boost::asio::any_io_executor executor, HttpLimits limits,
+             std::vector<std::string> host_names, std::unique_ptr<ServerTls> tls = nullptr);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // "host:port" (an IP address or localhost; port 0: any free one) or "unix:/path". Gives the
+  // address that was bound, in the same form.
+  Result<std::string> listen(const std::string& address);
+  // A listening stream socket from whoever started us (sd_listen_fds(3)).
+  Result<std::string> adopt(Fd listener);
+
+  // Whether only this machine can connect: loopback addresses and Unix sockets.
+  [[nodiscard]] bool allLocal() const;
+
+  // When its certificate expires, in seconds since the epoch; nothing without one.
+  [[nodiscard]] std::optional<int64_t> certificateExpires() const;
+
+  // Credentials changed. Streams, WebSockets and tunnels that were begun with one that no longer
+  // stands end at once, and so do requests that have not arrived as a whole. Other answers have
+  // kAnswerGrace to be sent. The server itself looks every kCredentialLook, for those that expire;
+  // also after stop(), while a connection is open.
+  void lookAtCredentials();
+  static constexpr Millis kCredentialLook{400};
+  static constexpr Millis kAnswerGrace{250};
+
+  // Begins to accept on all listeners. `handler` outlives the server.
+  void start(HttpHandler& handler);
+  // Stops accepting, closes what is idle, and waits at most `grace` for answers being given. May be
+  // called again, to wait longer.
+  Task<void> stop(Millis grace);
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace cloister::api

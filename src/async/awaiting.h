@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Coroutines of the io thread that wait for another thread: the ledger's writer, or the background
+// thread. They resume on the io thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "base/result.h"
+
+namespace cloister::async {
+
+// Calls `start` with a callback that any thread may call, once; gives what it was called with.
+template <class Value>
+boost::asio::awaitable<Value> callback(std::function<void(std::function<void(Value)>)> start) {
+  namespace asio = boost::asio;
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>&, void(Value)>(
+      [&](auto handler) {
+        auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+        start([executor, shared = std::move(shared)](Value value) mutable {
+          asio::post(executor, [shared = std::move(shared), value = std::move(value)]() mutable {
+            std::exchange(shared, nullptr)->operator()(std::move(value));
+          });
+        });
+      },
+      asio::use_awaitable);
+}
+
+// Waits for a write of the ledger.
+template <class T>
+boost::asio::awaitable<Result<T>> committed(
+    std::function<void(std::function<void(Result<T>)>)> start) {
+  return callback<Result<T>>(std::move(start));
+}
+
+// Runs `work` on the background thread. What it holds is let go of there before the waiter hears.
+template <class T>
+boost::asio::awaitable<T> inBackground(boost::asio::thread_pool& pool, std::function<T()> work) {
+  return callback<T>([&pool, work = std::move(work)](std::function<void(T)> done) mutable {
+    boost::asio::post(pool, [work = std::move(work), done = std::move(done)]() mutable {
+      T value = std::exchange(work, nullptr)();
+      done(std::move(value));
+    });
+  });
+}
+
+}  // namespace cloister::async

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister artifact …`: stored files.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/download.h"
+#include "cli/file_upload.h"
+#include "cli/render/outline.h"
+#include "cli/render/terminal.h"
+#include "cli/transfer.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::Flag;
+
+Result<std::string> operandOf(const Invocation& invocation, const std::string& wanted) {
+  if (!invocation.flags.operands().empty()) return invocation.flags.operands()[0];
+  return fail(Code::kInvalid, wanted);
+}
+
+Result<std::string> idOf(const Invocation& invocation) {
+  return operandOf(invocation, "which artifact: give its id (see `cloister artifact list`)");
+}
+
+std::string baseName(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+}
+
+// Of one that was cut at a limit; 0 of a whole one.
+uint64_t fullSizeOf(const json::object& artifact) {
+  return static_cast<uint64_t>(integerOf(artifact, "full_size"));
+}
+
+std::string sizeOf(const json::object& artifact) {
+  const std::string size = humanBytes(static_cast<uint64_t>(integerOf(artifact, "size")));
+  const uint64_t full = fullSizeOf(artifact);
+  return full > 0 ? size + " of " + humanBytes(full) : size;
+}
+
+void noteCut(const json::object& artifact) {
+  if (fullSizeOf(artifact) == 0) return;
+  writeTo(STDERR_FILENO, "cloister: the artifact was cut at a limit: it is the first " +
+                             std::to_string(integerOf(artifact, "size")) + " of " +
+                             std::to_string(fullSizeOf(artifact)) + " bytes\n");
+}
+
+Result<int> list(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  json::array all = TRY(newest(client, "/v1/artifacts", invocation.flags));
+  if (invocation.globals.json) {
+    printJson(json::object{{"artifacts", std::move(all)}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"ID", "PATH", "SIZE", "TYPE", "CREATED", "EXPIRES"}};
+  for (const json::value& item : all) {
+    const json::object& one = item.get_object();
+    rows.push_back({textOf(one, "id"), textOf(one, "path"), sizeOf(one),
+                    textOf(one, "content_type"), textOf(one, "created_at"),
+                    textOf(one, "expires_at")});
+  }
+  writeTo(STDOUT_FILENO, table(rows));
+  return 0;
+}
+
+Result<int> put(const Invocation& invocation) {
+  constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86'400;
+  const std::string file =
+      TRY(operandOf(invocation, "which file: give its path, or - for standard input"));
+  const auto path = invocation.flags.text("path");
+  if (file == "-" && !path) return fail(Code::kInvalid, "--path: required with standard input");
+  std::string target = "/v1/artifacts?path=" + percentEncode(path.value_or(baseName(file)));
+  const auto ttl = TRY(invocation.flags.integer("ttl-seconds", 1, kMaxSeconds));
+  if (ttl) target += "&ttl_seconds=" + std::to_string(*ttl);
+  Source source = TRY(openSource(file));
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object artifact = TRY(
+      source.size ? FileUpload(client, target, std::move(source)).run()
+                  : upload(client, "POST", target, [&source] { return nextPiece(source); }, {}));
+  if (invocation.globals.json) {
+    printJson(artifact);
+  } else {
+    writeTo(STDOUT_FILENO, printable(textOf(artifact, "id")) + "\n");
+  }
+  return 0;
+}
+
+Result<int> get(const Invocation& invocation) {
+  const std::string id = TRY(idOf(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object artifact = TRY(call(client, "GET", "/v1/artifacts/" + percentEncode(id)));
+  const std::string name = baseName(textOf(artifact, "path"));
+  const auto& operands = invocation.flags.operands();
+  const std::string path = operands.size() > 1 ? operands[1] : name;
+  if (path == "-") {
+    TRY(fetchArtifact(client, artifact, STDOUT_FILENO));
+    noteCut(artifact);
+    return 0;
+  }
+  Fd file;
+  if (operands.size() > 1) {
+    file.reset(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    if (!file) return failErrno("creating " + path);
+  } else {
+    file = TRY(createBelow(".", name));
+  }
+  TRY(fetchArtifact(client, artifact, file.get()));
+  noteCut(artifact);
+  if (invocation.globals.json) {
+    printJson(artifact);
+  } else {
+    writeTo(STDOUT_FILENO, printable(path) + "\n");
+  }
+  return 0;
+}
+
+Result<int> url(const Invocation& invocation) {
+  constexpr int64_t kMostSeconds = 7 * 86'400;
+  std::string target = "/v1/artifacts/" + percentEncode(TRY(idOf(invocation))) + "/url";
+  const auto seconds = TRY(invocation.flags.integer("expires-seconds", 1, kMostSeconds));
+  if (seconds) target += "?expires_seconds=" + std::to_string(*seconds);
+  HttpClient client = TRY(connect(invocation.globals));
+  json::object link = TRY(call(client, "GET", target));
+  link["url"] = client.url().origin() + textOf(link, "url");
+  if (invocation.globals.json) {
+    printJson(link);
+  } else {
+    writeTo(STDOUT_FILENO, printable(textOf(link, "url")) + "\n");
+  }
+  return 0;
+}
+
+Result<int> rm(const Invocation& invocation) {
+  TRY(idOf(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
+  for (const std::string& id : invocation.flags.operands()) {
+    TRY(call(client, "DELETE", "/v1/artifacts/" + percentEncode(id)));
+    if (!invocation.globals.json) writeTo(STDOUT_FILENO, printable(id) + ": deleted\n");
+  }
+  if (invocation.globals.json) {
+    const auto& ids = invocation.flags.operands();
+    printJson(json::object{{"deleted", json::array(ids.begin(), ids.end())}});
+  }
+  return 0;
+}
+
+Result<int> destroy(const Invocation& invocation) {
+  const std::string tenant = TRY(operandOf(invocation, "whose artifacts: give the tenant"));
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object done =
+      TRY(call(client, "DELETE", "/v1/tenants/" + percentEncode(tenant) + "/artifacts"));
+  if (invocation.globals.json) {
+    printJson(done);
+  } else {
+    writeTo(STDOUT_FILENO, printable(tenant) + ": " + textOf(done, "artifacts") +
+                               " artifacts destroyed with their key\n");
+  }
+  return 0;
+}
+
+constexpr Flag kListFlags[] = {
+    {.name = "limit", .value = "N", .help = "how many (default 20)"},
+};
+constexpr Flag kPutFlags[] = {
+    {.name = "path", .value = "PATH", .help = "what it is called (default: the file's name)"},
+    {.name = "ttl-seconds",
+     .value = "N",
+     .help = "how long it is kept (default: as long as may be)"},
+};
+constexpr Flag kUrlFlags[] = {
+    {.name = "expires-seconds", .value = "N", .help = "how long it is good (default 3600)"},
+};
+constexpr size_t kManyIds = 1000;
+
+}  // namespace
+
+const Command kArtifactList = {.name = "artifact list",
+                               .summary = "list stored files, newest first",
+                               .flags = kListFlags,
+                               .run = list};
+const Command kArtifactPut = {
+    .name = "artifact put",
+    .operands = "FILE | -",
+    .max_operands = 1,
+    .summary = "store a file, and print its id",
+    .details =
+        "Where the connection breaks, a file goes on at what has come, up to 8 times.\n"
+        "Standard input cannot: it is not there to be read again.",
+    .flags = kPutFlags,
+    .examples =
+        "cloister artifact put data.csv\n"
+        "tar c src | cloister artifact put - --path src.tar",
+    .run = put};
+const Command kArtifactGet = {.name = "artifact get",
+                              .operands = "ID [FILE | -]",
+                              .max_operands = 2,
+                              .summary = "download a stored file, and check its digest",
+                              .details = "Without FILE it is written here under its own name.",
+                              .run = get};
+const Command kArtifactUrl = {.name = "artifact url",
+                              .operands = "ID",
+                              .max_operands = 1,
+                              .summary = "print a link that downloads a stored file without a key",
+                              .flags = kUrlFlags,
+                              .run = url};
+const Command kArtifactRm = {.name = "artifact rm",
+                             .operands = "ID...",
+                             .max_operands = kManyIds,
+                             .summary = "delete stored files",
+                             .run = rm};
+const Command kArtifactDestroy = {
+    .name = "artifact destroy",
+    .operands = "TENANT",
+    .max_operands = 1,
+    .summary = "destroy a tenant's key, and with it all of its stored files",
+    .details = "For administrators. Nothing of them can be read again.",
+    .run = destroy};
+
+}  // namespace cloister::cli

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister escalation …`: asking to exceed what policy allows, and deciding on it. All that a
+// request says is hostile text for who decides: the server sends it escaped, and nothing else than
+// printable lines of it reaches the terminal.
+#include <unistd.h>
+
+#include <ctime>
+
+#include "base/file.h"
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/render/escalation_text.h"
+#include "cli/render/outline.h"
+#include "cli/render/terminal.h"
+#include "cli/request_text.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::Flag;
+using base::Flags;
+
+// Of `approve ID` and `approve --request ID`.
+Result<std::string> idOf(const Invocation& invocation) {
+  const auto& operands = invocation.flags.operands();
+  const auto flag = invocation.flags.text("request");
+  if (flag && !operands.empty()) {
+    return fail(Code::kInvalid, "which escalation: give its id once, as operand or as --request");
+  }
+  if (flag) return *flag;
+  if (!operands.empty()) return operands[0];
+  return fail(Code::kInvalid,
+              "which escalation: give its id, as ESC-2026-001 (see `cloister escalation pending`)");
+}
+
+std::string targetOf(const std::string& id, std::string_view action, const Flags& flags) {
+  std::string target = "/v1/escalations/" + percentEncode(id) + std::string(action);
+  if (const auto tenant = flags.text("tenant")) target += "?tenant=" + percentEncode(*tenant);
+  return target;
+}
+
+Result<json::object> requestBody(const Flags& flags) {
+  json::object body;
+  for (const std::string_view name : {"operation", "path", "command", "host", "reason"}) {
+    if (const auto value = flags.text(name)) body[name] = *value;
+  }
+  if (!body.contains("operation")) {
+    return fail(Code::kInvalid, "--operation: is required, as file_write (see --help)");
+  }
+  if (const auto file = flags.text("run")) {
+    constexpr size_t kMost = size_t{64} << 20;
+    const std::string text = TRY(base::readFile(*file, kMost));
+    const json::value run = TRY(base::parseJson(text, {.max_bytes = kMost}));
+    if (!run.is_object()) {
+      return fail(Code::kInvalid, "--run: must be a file with the JSON object of a run request");
+    }
+    body["request"] = run;
+  }
+  return body;
+}
+
+Result<int> request(const Invocation& invocation) {
+  const json::object body = TRY(requestBody(invocation.flags));
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object made = TRY(call(client, "POST", "/v1/escalations", body));
+  if (invocation.globals.json) {
+    printJson(made);
+  } else {
+    writeTo(STDOUT_FILENO, requestedText(made));
+  }
+  return 0;
+}
+
+Result<int> printList(const Invocation& invocation, std::string_view also) {
+  HttpClient client = TRY(connect(invocation.globals));
+  json::array all =
+      TRY(newest(client, "/v1/escalations", invocation.flags, {"agent", "status"}, also));
+  if (invocation.globals.json) {
+    printJson(json::object{{"escalations", std::move(all)}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"ID", "STATUS", "AGENT", "OPERATION", "WHAT", "APPROVALS", "EXPIRES", "REASON"}};
+  for (const json::value& item : all) {
+    const json::object& one = item.get_object();
+    rows.push_back({textOf(one, "id"), textOf(one, "status"),
+                    textOf(objectOf(one, "requester"), "agent"), textOf(one, "operation"),
+                    shortText(textOf(one, "subject")),
+                    textOf(one, "approvals") + "/" + textOf(one, "quorum"),
+                    textOf(one, "expires_at"), shortText(textOf(one, "reason"))});
+  }
+  writeTo(STDOUT_FILENO, all.empty() ? "no escalations\n" : table(rows));
+  return 0;
+}
+
+Result<int> pending(const Invocation& invocation) {
+  return printList(invocation, "status=pending");
+}
+
+Result<int> list(const Invocation& invocation) {
+  return printList(invocation, {});
+}
+
+Result<int> show(const Invocation& invocation) {
+  const std::string id = TRY(idOf(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
+  json::object one = TRY(call(client, "GET", targetOf(id, "", invocation.flags)));
+  json::object whole;
+  if (invocation.flags.has("full")) {
+    whole = TRY(call(client, "GET", targetOf(id, "/request", invocation.flags)));
+  }
+  if (invocation.globals.json) {
+    if (!whole.empty()) one["whole"] = std::move(whole);
+    printJson(one);
+  } else if (whole.empty()) {
+    writeTo(STDOUT_FILENO, shownText(one, std::time(nullptr)));
+  } else {
+    one.erase("display");
+    writeTo(STDOUT_FILENO, shownText(one, std::time(nullptr)) + requestText(whole));
+  }
+  return 0;
+}
+
+Result<json::object> vote(const Invocation& invocation, HttpClient& client,
+                          std::string_view action) {
+  const std::string id = TRY(idOf(invocation));
+  json::object body;
+  for (const std::string_view name : {"reason", "approver"}) {
+    if (const auto value = invocation.flags.text(name)) body[name] = *value;
+  }
+  return call(client, "POST", targetOf(id, action, invocation.flags), body);
+}
+
+// The execution that went on, once it has ended or the time is over.
+Result<json::object> waitFor(HttpClient& client, const std::string& id, int64_t seconds) {
+  const auto until = base::monotonicNow() + std::chrono::seconds(seconds);
+  while (true) {
+    json::object execution = TRY(call(client, "GET", "/v1/executions/" + percentEncode(id)));
+    if (!isUnderWay(execution) || base::monotonicNow() >= until) return execution;
+    constexpr timespec kPause{0, 200'000'000};
+    ::nanosleep(&kPause, nullptr);
+  }
+}
+
+Result<int> approve(const Invocation& invocation) {
+  constexpr int64_t kMostSeconds = 86'400;
+  const int64_t wait = TRY(invocation.flags.integer("wait", 0, kMostSeconds)).value_or(0);
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object decided = TRY(vote(invocation, client, ":approve"));
+  if (invocation.globals.json) {
+    printJson(decided);
+    return 0;
+  }
+  writeTo(STDOUT_FILENO, approvedText(decided));
+  const std::string execution = textOf(decided, "execution_id");
+  if (wait == 0 || execution.empty() || textOf(decided, "status") == "pending") return 0;
+  const json::object ended = TRY(waitFor(client, execution, wait));
+  writeTo(STDOUT_FILENO, endedText(ended));
+  return 0;
+}
+
+Result<int> deny(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object decided = TRY(vote(invocation, client, ":deny"));
+  if (invocation.globals.json) {
+    printJson(decided);
+  } else {
+    writeTo(STDOUT_FILENO, deniedText(decided));
+  }
+  return 0;
+}
+
+Result<int> policy(const Invocation& invocation) {
+  const auto agent = invocation.flags.text("agent");
+  if (!agent) return fail(Code::kInvalid, "--agent: is required");
+  const std::string target = "/v1/agents/" + percentEncode(*agent) + "/escalation-policy";
+  HttpClient client = TRY(connect(invocation.globals));
+  json::object answer;
+  if (const auto word = invocation.flags.text("auto-approve")) {
+    answer = TRY(call(client, "PUT", target, json::object{{"auto_approve", *word}}));
+  } else {
+    answer = TRY(call(client, "GET", target));
+  }
+  if (invocation.globals.json) {
+    printJson(answer);
+  } else {
+    writeTo(STDOUT_FILENO, policyText(answer));
+  }
+  return 0;
+}
+
+constexpr Flag kRequestFlags[] = {
+    {.name = "operation",
+     .value = "NAME",
+     .help = "run, file_read, file_write, file_delete, command or network"},
+    {.name = "path",
+     .value = "PATH",
+     .help = "of a file operation: a file, or a directory with / at its end"},
+    {.name = "command", .value = "TEXT", .help = "of a command"},
+    {.name = "host", .value = "NAME", .help = "of a network operation"},
+    {.name = "run",
+     .value = "FILE",
+     .help = "of a run: its request, as POST /v1/executions gets it"},
+    {.name = "reason", .value = "TEXT", .help = "what it is for; those who decide read it"},
+};
+constexpr Flag kListFlags[] = {
+    {.name = "agent", .value = "NAME", .help = "only of this agent"},
+    {.name = "limit", .value = "N", .help = "how many (default 20)"},
+};
+constexpr Flag kAllFlags[] = {
+    {.name = "agent", .value = "NAME", .help = "only of this agent"},
+    {.name = "status",
+     .value = "STATUS",
+     .help = "only pending, approved, denied, expired or used ones"},
+    {.name = "limit", .value = "N", .help = "how many (default 20)"},
+};
+constexpr Flag kShowFlags[] = {
+    {.name = "full",
+     .value = "",
+     .help = "the whole request: nothing is cut, and unusual characters are marked"},
+    {.name = "tenant", .value = "NAME", .help = "whose it is, for an administrator"},
+};
+constexpr Flag kApproveFlags[] = {
+    {.name = "request", .value = "ID", .help = "the escalation, where it is not the operand"},
+    {.name = "approver", .value = "NAME", .help = "who you are; the credential must be theirs"},
+    {.name = "reason", .value = "TEXT", .help = "kept with the decision"},
+    {.name = "wait", .value = "SECONDS", .help = "tell what becomes of the execution that goes on"},
+    {.name = "tenant", .value = "NAME", .help = "whose it is, for an administrator"},
+};
+constexpr Flag kDenyFlags[] = {
+    {.name = "request", .value = "ID", .help = "the escalation, where it is not the operand"},
+    {.name = "reason", .value = "TEXT", .help = "why; the requester reads it"},
+    {.name = "approver", .value = "NAME", .help = "who you are; the credential must be theirs"},
+    {.name = "tenant", .value = "NAME", .help = "whose it is, for an administrator"},
+};
+constexpr Flag kPolicyFlags[] = {
+    {.name = "agent", .value = "NAME", .help = "the agent"},
+    {.name = "auto-approve",
+     .value = "WHAT",
+     .help = "safe: what the levels list as safe needs nobody (without a level: reading); none"},
+};
+
+}  // namespace
+
+const Command kEscalationRequest = {
+    .name = "escalation request",
+    .summary = "ask for more than policy allows",
+    .flags = kRequestFlags,
+    .examples =
+        "cloister escalation request --operation file_write \\\n"
+        "  --path src/security/auth.rs --reason \"auth refactoring task\"\n"
+        "cloister escalation request --operation run --run job.json --reason \"release\"",
+    .run = request};
+const Command kEscalationPending = {.name = "escalation pending",
+                                    .summary = "list what waits for a decision",
+                                    .flags = kListFlags,
+                                    .examples = "cloister escalation pending --agent alice",
+                                    .run = pending};
+const Command kEscalationList = {.name = "escalation list",
+                                 .summary = "list escalations, newest first",
+                                 .flags = kAllFlags,
+                                 .run = list};
+const Command kEscalationShow = {.name = "escalation show",
+                                 .operands = "ID",
+                                 .max_operands = 1,
+                                 .summary = "show what would run, and who has decided",
+                                 .flags = kShowFlags,
+                                 .examples =
+                                     "cloister escalation show ESC-2026-001\n"
+                                     "cloister escalation show ESC-2026-001 --full",
+                                 .run = show};
+const Command kEscalationApprove = {
+    .name = "escalation approve",
+    .operands = "[ID]",
+    .max_operands = 1,
+    .summary = "approve an escalation of somebody else",
+    .details =
+        "What waits for it goes on by itself. It takes another person than who asked, with a\n"
+        "credential of their own and one of the roles that the escalation names.",
+    .flags = kApproveFlags,
+    .examples =
+        "cloister escalation approve ESC-2026-001 --approver security-lead\n"
+        "cloister escalation approve --request ESC-2026-001 --wait 60",
+    .run = approve};
+const Command kEscalationDeny = {
+    .name = "escalation deny",
+    .operands = "[ID]",
+    .max_operands = 1,
+    .summary = "deny an escalation, or take back an approval that was not used",
+    .flags = kDenyFlags,
+    .examples = "cloister escalation deny --request ESC-2026-001 --reason \"unsafe\"",
+    .run = deny};
+const Command kEscalationPolicy = {
+    .name = "escalation policy",
+    .summary = "show or set what an agent's escalations meet",
+    .flags = kPolicyFlags,
+    .examples = "cloister escalation policy --agent alice --auto-approve safe",
+    .run = policy};
+
+}  // namespace cloister::cli

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister execution …`: the records of runs.
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/crypto.h"
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/follow.h"
+#include "cli/render/outline.h"
+#include "cli/render/terminal.h"
+#include "cli/render/verdict.h"
+#include "supervisor/signals.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::Flag;
+
+Result<std::string> targetOf(const Invocation& invocation) {
+  if (invocation.flags.operands().empty()) {
+    return fail(Code::kInvalid, "which execution: give its id (see `cloister execution list`)");
+  }
+  return "/v1/executions/" + percentEncode(invocation.flags.operands()[0]);
+}
+
+std::string endOf(const json::object& execution) {
+  const std::string signal = textOf(execution, "signal");
+  return signal.empty() ? textOf(execution, "exit_code") : signal;
+}
+
+Result<int> list(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  json::array all = TRY(newest(client, "/v1/executions", invocation.flags, {"status", "agent"}));
+  if (invocation.globals.json) {
+    printJson(json::object{{"executions", std::move(all)}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"ID", "STATUS", "END", "LANGUAGE", "WALL MS", "TENANT", "CREATED"}};
+  for (const json::value& item : all) {
+    const json::object& e = item.get_object();
+    rows.push_back({textOf(e, "id"), textOf(e, "status"), endOf(e), textOf(e, "language"),
+                    textOf(objectOf(e, "resource_usage"), "wall_ms"),
+                    textOf(objectOf(e, "principal"), "tenant"), textOf(e, "created_at")});
+  }
+  writeTo(STDOUT_FILENO, table(rows));
+  return 0;
+}
+
+Result<int> show(const Invocation& invocation) {
+  const std::string target = TRY(targetOf(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
+  json::object execution = TRY(call(client, "GET", target));
+  if (invocation.globals.json) {
+    printJson(execution);
+    return 0;
+  }
+  // The output has a command of its own, which does not squeeze it into a line.
+  for (const std::string_view name : {"stdout", "stderr", "stdout_encoding", "stderr_encoding"})
+    execution.erase(name);
+  writeTo(STDOUT_FILENO, outline(execution));
+  return 0;
+}
+
+Result<int> logs(const Invocation& invocation) {
+  const base::Flags& flags = invocation.flags;
+  constexpr int64_t kMostLines = 1'000'000;
+  std::string target = TRY(targetOf(invocation)) +
+                       "/logs?stream=" + percentEncode(flags.text("stream").value_or("stdout"));
+  const auto tail = TRY(flags.integer("tail", 1, kMostLines));
+  if (tail) target += "&tail_lines=" + std::to_string(*tail);
+  HttpClient client = TRY(connect(invocation.globals));
+  const HttpResponse answer =
+      TRY(client.exchange({.method = "GET", .target = target, .accept = "*/*"}));
+  if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
+  if (invocation.globals.json) {
+    json::object output{{"stream", flags.text("stream").value_or("stdout")},
+                        {"data", base::isUtf8(answer.body) ? answer.body : ""}};
+    if (!base::isUtf8(answer.body))
+      output = {{"data", base::toBase64(answer.body)}, {"encoding", "base64"}};
+    printJson(output);
+    return 0;
+  }
+  const bool filtered = isTerminal(STDOUT_FILENO) && !flags.has("raw");
+  writeTo(STDOUT_FILENO, filtered ? TerminalFilter()(answer.body) : answer.body);
+  return 0;
+}
+
+Result<int> cancel(const Invocation& invocation) {
+  const std::string target = TRY(targetOf(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object execution = TRY(call(client, "DELETE", target));
+  if (invocation.globals.json) {
+    printJson(execution);
+  } else {
+    writeTo(STDOUT_FILENO, printable(textOf(execution, "id")) + ": " +
+                               printable(textOf(execution, "status")) + "\n");
+  }
+  return 0;
+}
+
+Result<int> watch(const Invocation& invocation) {
+  const std::string target = TRY(targetOf(invocation));
+  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  HttpClient client = TRY(connect(invocation.globals, signals.fd()));
+  const bool json_output = invocation.globals.json;
+  Follower follower(
+      client, invocation.flags.operands()[0],
+      {.print = !json_output, .raw = invocation.flags.has("raw"), .progress = !json_output});
+  auto ended = follower.toEnd();
+  if (!ended) {
+    if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;
+    return std::unexpected(ended.error());
+  }
+  if (auto whole = follower.rest(client, *ended); !whole) return kStatusSignal + SIGPIPE;
+  if (json_output) {
+    printJson(TRY(call(client, "GET", target)));
+  } else {
+    writeTo(STDERR_FILENO, explain(*ended));
+  }
+  return exitStatus(*ended);
+}
+
+constexpr Flag kListFlags[] = {
+    {.name = "status", .value = "STATUS", .help = "only these (queued, running, completed, …)"},
+    {.name = "agent", .value = "NAME", .help = "only this agent's"},
+    {.name = "limit", .value = "N", .help = "at most so many, newest first (default 20)"},
+};
+constexpr Flag kLogFlags[] = {
+    {.name = "stream", .value = "NAME", .help = "stdout (default) or stderr"},
+    {.name = "tail", .value = "N", .help = "only the last lines"},
+    {.name = "raw", .value = "", .help = "let control sequences reach the terminal"},
+};
+constexpr Flag kWatchFlags[] = {
+    {.name = "raw", .value = "", .help = "let control sequences reach the terminal"},
+};
+
+}  // namespace
+
+const Command kExecutionList = {.name = "execution list",
+                                .summary = "list executions, newest first",
+                                .flags = kListFlags,
+                                .examples = "cloister execution list --status failed --limit 50",
+                                .run = list};
+const Command kExecutionShow = {.name = "execution show",
+                                .operands = "ID",
+                                .max_operands = 1,
+                                .summary = "show one execution's record",
+                                .run = show};
+const Command kExecutionLogs = {.name = "execution logs",
+                                .operands = "ID",
+                                .max_operands = 1,
+                                .summary = "print what a program wrote",
+                                .flags = kLogFlags,
+                                .examples = "cloister execution logs ID --stream stderr --tail 20",
+                                .run = logs};
+const Command kExecutionWatch = {.name = "execution watch",
+                                 .operands = "ID",
+                                 .max_operands = 1,
+                                 .summary = "follow an execution to its end, and exit as it did",
+                                 .flags = kWatchFlags,
+                                 .run = watch,
+                                 .failure_status = kStatusService};
+const Command kExecutionCancel = {.name = "execution cancel",
+                                  .operands = "ID",
+                                  .max_operands = 1,
+                                  .summary = "stop an execution",
+                                  .run = cancel};
+
+}  // namespace cloister::cli

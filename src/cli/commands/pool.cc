@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister pool`: what the node keeps ready, once or live.
+#include <poll.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/render/outline.h"
+#include "cli/render/pool_text.h"
+#include "cli/render/terminal.h"
+#include "cli/render/verdict.h"
+#include "supervisor/signals.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::Flag;
+
+constexpr int kEveryMillis = 1000;
+
+// `text` over what was drawn before, without a flicker: lines are overwritten, then their rest and
+// what is below is cleared (ECMA-48 CUP, EL, ED).
+std::string redrawn(const std::string& text) {
+  std::string out = "\x1b[H";
+  for (const char c : text)
+    out.append(c == '\n' ? "\x1b[K" : "").push_back(c);
+  return out + "\x1b[J";
+}
+
+std::string shown(const json::object& pool, const Invocation& invocation, bool live) {
+  if (invocation.globals.json) return base::toJson(pool) + "\n";
+  if (!live) return poolText(pool);
+  const std::string text = "live: " + base::formatTime(base::wallMicros()) +
+                           ", each second, ^C ends\n\n" + poolText(pool);
+  return isTerminal(STDOUT_FILENO) ? redrawn(text) : text + "\n";
+}
+
+// Each second, until a signal comes, if that was asked for. A server or node that starts anew is
+// waited for.
+Result<int> show(HttpClient& client, const Invocation& invocation, const supervisor::Signals& signals) {
+  const bool live = invocation.flags.has("watch");
+  for (bool first = true;; first = false) {
+    const auto pool = call(client, "GET", "/v1/pool");
+    if (!pool && (first || pool.error().code != Code::kUnavailable)) {
+      return std::unexpected(pool.error());
+    }
+    const bool written = pool ? writeTo(STDOUT_FILENO, shown(*pool, invocation, live))
+                              : writeTo(STDERR_FILENO, "cloister: " + pool.error().message + "\n");
+    if (!written) return kStatusSignal + SIGPIPE;
+    if (!live) return 0;
+    pollfd signal{signals.fd(), POLLIN, 0};
+    ::poll(&signal, 1, kEveryMillis);
+    if (const int number = signals.take(); number > 0) return kStatusSignal + number;
+  }
+}
+
+Result<int> pool(const Invocation& invocation) {
+  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  HttpClient client = TRY(connect(invocation.globals, signals.fd()));
+  Result<int> status = show(client, invocation, signals);
+  if (status) return status;
+  if (const int number = signals.take(); number > 0) return kStatusSignal + number;
+  return status;
+}
+
+constexpr Flag kFlags[] = {
+    {.name = "watch", .value = "", .help = "show it live, each second, until interrupted"},
+};
+
+}  // namespace
+
+const Command kPool = {.name = "pool",
+                       .summary = "show what is kept ready, and how fast sandboxes are had",
+                       .details =
+                           "It shows the runtime process alone. Needs an administrator's key. "
+                           "Counts are since the node's start.",
+                       .flags = kFlags,
+                       .examples = "cloister pool --watch",
+                       .run = pool};
+
+}  // namespace cloister::cli

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister quota …`: what tenants and agents may use, and use.
+#include <unistd.h>
+
+#include <charconv>
+
+#include "cli/commands/sandbox.h"
+#include "cli/render/outline.h"
+#include "cli/render/terminal.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::Flag;
+
+// A flag of `quota set`, and the member that it sets.
+struct Dimension {
+  std::string_view flag;
+  std::string_view member;
+  std::string_view unit;
+};
+constexpr Dimension kDimensions[] = {
+    {"concurrent", "concurrent", "runs at once"},
+    {"sessions", "sessions", "sessions at once"},
+    {"runs-per-minute", "runs_per_minute", "runs a minute"},
+    {"cpu-seconds-per-hour", "cpu_seconds_per_hour", "processor seconds this hour"},
+    {"memory-mb", "memory_mb", "MiB of limits at once"},
+    {"storage-mb", "storage_mb", "MiB kept"},
+};
+
+std::string tenantQuery(const Invocation& invocation) {
+  const auto tenant = invocation.flags.text("tenant");
+  return tenant ? "tenant=" + percentEncode(*tenant) : "";
+}
+
+// The tenant that is meant: named, or one's own.
+Result<std::string> tenantOf(HttpClient& client, const Invocation& invocation) {
+  if (const auto tenant = invocation.flags.text("tenant")) return *tenant;
+  return textOf(TRY(call(client, "GET", "/v1/whoami")), "tenant");
+}
+
+std::string quotaText(const json::object& quota) {
+  const std::string agent = printable(textOf(quota, "agent"));
+  const std::string tenant = printable(textOf(quota, "tenant"));
+  const bool of_agent = quota.at("agent").is_string();
+  std::string text = of_agent ? "Agent " + agent + " of tenant " + tenant : "Tenant " + tenant;
+  text += "\n";
+  const json::object& bounds = objectOf(quota, "effective");
+  const json::object& use = objectOf(quota, "use");
+  for (const Dimension& each : kDimensions) {
+    const json::value* bound = bounds.if_contains(each.member);
+    const bool bounded = bound != nullptr && bound->is_number();
+    const bool known = use.if_contains(each.member) != nullptr;
+    if (!bounded && !known) continue;
+    text += "   " + (known ? std::to_string(integerOf(use, each.member)) : std::string("…")) +
+            " of " + (bounded ? std::to_string(integerOf(bounds, each.member)) : "any number of") +
+            " " + std::string(each.unit) + "\n";
+  }
+  return text;
+}
+
+int tell(const Invocation& invocation, const json::object& quota) {
+  if (invocation.globals.json) {
+    printJson(quota);
+  } else {
+    writeTo(STDOUT_FILENO, quotaText(quota));
+  }
+  return 0;
+}
+
+Result<int> show(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  std::string query = tenantQuery(invocation);
+  if (const auto agent = invocation.flags.text("agent")) {
+    query += (query.empty() ? "agent=" : "&agent=") + percentEncode(*agent);
+  }
+  const json::object answer =
+      TRY(call(client, "GET", "/v1/quotas" + (query.empty() ? "" : "?" + query)));
+  if (invocation.globals.json) {
+    printJson(answer);
+    return 0;
+  }
+  for (const json::value& quota : arrayOf(answer, "quotas")) {
+    if (quota.is_object()) writeTo(STDOUT_FILENO, quotaText(quota.get_object()));
+  }
+  return 0;
+}
+
+// Where the quota of the agent, or of the tenant, is.
+Result<std::string> pathOf(HttpClient& client, const Invocation& invocation) {
+  const std::string query = tenantQuery(invocation);
+  if (const auto agent = invocation.flags.text("agent")) {
+    return "/v1/quotas/agents/" + percentEncode(*agent) + (query.empty() ? "" : "?" + query);
+  }
+  return "/v1/quotas/tenants/" + percentEncode(TRY(tenantOf(client, invocation)));
+}
+
+// What it has of its own now.
+Result<json::object> ownOf(HttpClient& client, const Invocation& invocation) {
+  const std::string tenant = TRY(tenantOf(client, invocation));
+  std::string query = "?tenant=" + percentEncode(tenant);
+  const std::string agent = invocation.flags.text("agent").value_or("");
+  if (!agent.empty()) query += "&agent=" + percentEncode(agent);
+  const json::object answer = TRY(call(client, "GET", "/v1/quotas" + query));
+  for (const json::value& quota : arrayOf(answer, "quotas")) {
+    if (!quota.is_object()) continue;
+    const json::object& each = quota.get_object();
+    const bool same = agent.empty() ? each.at("agent").is_null() : textOf(each, "agent") == agent;
+    if (same) return objectOf(each, "own");
+  }
+  return json::object{};
+}
+
+Result<int64_t> number(const std::string& text, std::string_view flag) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value > 0) return value;
+  return fail(Code::kInvalid, "--" + std::string(flag) + ": give a whole number, at least 1");
+}
+
+Result<int> set(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  json::object quota = TRY(ownOf(client, invocation));
+  bool given = false;
+  for (const Dimension& each : kDimensions) {
+    const auto text = invocation.flags.text(each.flag);
+    if (!text) continue;
+    quota[each.member] = TRY(number(*text, each.flag));
+    given = true;
+  }
+  if (!given) return fail(Code::kInvalid, "which: give --concurrent N, or another of the quotas");
+  const std::string path = TRY(pathOf(client, invocation));
+  return tell(invocation, TRY(call(client, "PUT", path, quota)));
+}
+
+Result<int> unset(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  const std::string path = TRY(pathOf(client, invocation));
+  return tell(invocation, TRY(call(client, "PUT", path, json::object{})));
+}
+
+constexpr Flag kOptionalAgent = {
+    .name = "agent", .value = "NAME", .help = "of this agent; without it, of the tenant"};
+constexpr Flag kWhoFlags[] = {kOptionalAgent, kTenantFlag};
+constexpr Flag kSetFlags[] = {
+    kOptionalAgent,
+    {.name = "concurrent", .value = "N", .help = "runs at once; more wait"},
+    {.name = "sessions", .value = "N", .help = "sessions at once"},
+    {.name = "runs-per-minute", .value = "N", .help = "runs, cells and programs accepted"},
+    {.name = "cpu-seconds-per-hour", .value = "N", .help = "of a processor, in an hour"},
+    {.name = "memory-mb", .value = "N", .help = "limits of what runs at once"},
+    {.name = "storage-mb", .value = "N", .help = "artifacts and snapshots, of a tenant"},
+    kTenantFlag};
+
+}  // namespace
+
+const Command kQuotaShow = {.name = "quota show",
+                            .summary = "show what may be used, and is",
+                            .flags = kWhoFlags,
+                            .examples = "cloister quota show --agent alice",
+                            .run = show};
+const Command kQuotaSet = {
+    .name = "quota set",
+    .summary = "bound what an agent or tenant may use",
+    .details = "What is not named stays as it was. See docs/QUOTAS.md.",
+    .flags = kSetFlags,
+    .examples = "cloister quota set --agent alice --concurrent 2 --runs-per-minute 60",
+    .run = set};
+const Command kQuotaUnset = {.name = "quota unset",
+                             .summary = "take an agent's or tenant's own quota away",
+                             .details = "From then on the configuration's holds.",
+                             .flags = kWhoFlags,
+                             .examples = "cloister quota unset --agent alice",
+                             .run = unset};
+
+}  // namespace cloister::cli

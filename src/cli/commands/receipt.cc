@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister audit receipt`, `verify-receipt`, `public-key`: what was run, for who does not ask us.
+#include "model/receipt.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/commands/audit_key.h"
+#include "cli/render/outline.h"
+#include "cli/render/terminal.h"
+#include "model/image_state.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::Flag;
+
+constexpr size_t kMostReceipt = size_t{16} << 20;
+
+Result<std::string> operandOf(const Invocation& invocation, const std::string& what) {
+  const auto& operands = invocation.flags.operands();
+  if (!operands.empty()) return operands[0];
+  return fail(Code::kInvalid, what);
+}
+
+Result<int> receipt(const Invocation& invocation) {
+  const std::string id =
+      TRY(operandOf(invocation, "which execution: give its id, as exec_… (see `execution list`)"));
+  HttpClient client = TRY(connect(invocation.globals));
+  printJson(TRY(call(client, "GET", "/v1/executions/" + percentEncode(id) + "/receipt")));
+  return 0;
+}
+
+Result<int> publicKey(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object answer = TRY(call(client, "GET", "/v1/audit/public-key"));
+  if (invocation.globals.json) {
+    printJson(answer);
+  } else {
+    writeTo(STDOUT_FILENO, printable(textOf(answer, "public_key")) + "\n");
+  }
+  return 0;
+}
+
+// ", image sha256:…" with the audit entry that recorded it later, ", image not verified", or ""
+// where no image was used.
+std::string imageOf(const json::object& receipt) {
+  const json::object& sandbox = objectOf(receipt, "sandbox");
+  const std::string digest = textOf(sandbox, "image_digest");
+  if (!digest.empty()) {
+    const std::string entry = textOf(objectOf(objectOf(receipt, "audit"), "image_verified"), "seq");
+    return ", image " + digest + (entry.empty() ? "" : " (recorded by audit entry " + entry + ")");
+  }
+  const bool unverified =
+      std::ranges::any_of(arrayOf(sandbox, "weakened"), [](const json::value& each) {
+        return each.is_string() && each.get_string() == model::kWeakerUnverified;
+      });
+  return unverified ? ", image not verified" : "";
+}
+
+void printVerdict(const Invocation& invocation, const json::object& receipt,
+                  const Result<>& verdict) {
+  if (invocation.globals.json) {
+    printJson(json::object{{"ok", verdict.has_value()},
+                           {"field", verdict ? "" : verdict.error().field},
+                           {"problem", verdict ? "" : verdict.error().message}});
+  } else if (!verdict) {
+    writeTo(STDOUT_FILENO, "BROKEN: " + printable(verdict.error().message) + "\n");
+  } else {
+    const json::object& ended = objectOf(objectOf(receipt, "audit"), "ended");
+    writeTo(STDOUT_FILENO,
+            "ok: " + printable(textOf(receipt, "execution_id")) + " " +
+                printable(textOf(objectOf(receipt, "result"), "status")) + ", signed by " +
+                printable(textOf(objectOf(receipt, "signature"), "key")) + ", audit entry " +
+                printable(textOf(ended, "seq")) + printable(imageOf(receipt)) + "\n");
+  }
+}
+
+// Asks nobody: a file, and a public key.
+Result<int> verifyReceipt(const Invocation& invocation) {
+  const std::string path = TRY(operandOf(invocation, "which receipt: give its file"));
+  const auto key_file = invocation.flags.text("key");
+  if (!key_file) {
+    return fail(Code::kInvalid,
+                "--key: is required, a file with the public key (`cloister audit public-key`)");
+  }
+  const base::VerifyKey key = TRY(readPublicKey(*key_file));
+  const std::string text = TRY(base::readFile(path, kMostReceipt));
+  const json::value value = TRY(base::parseJson(text));
+  if (!value.is_object()) return fail(Code::kInvalid, path + ": is not a receipt");
+  const Result<> verdict = model::verifyReceipt(value.get_object(), key);
+  printVerdict(invocation, value.get_object(), verdict);
+  return verdict ? 0 : 1;
+}
+
+constexpr Flag kVerifyFlags[] = {
+    {.name = "key", .value = "FILE", .help = "the public key of the audit log"},
+};
+
+}  // namespace
+
+const Command kAuditReceipt = {
+    .name = "audit receipt",
+    .operands = "EXECUTION",
+    .max_operands = 1,
+    .summary = "print the signed receipt of an execution",
+    .details =
+        "What was asked, what allowed it and who approved, what came of it, and where the\n"
+        "audit log has it. The receipt stays the same, with one exception: it gets the image's\n"
+        "digest when the node has verified the image after the end of the execution.",
+    .examples = "cloister audit receipt exec_01… > receipt.json",
+    .run = receipt};
+const Command kAuditVerifyReceipt = {
+    .name = "audit verify-receipt",
+    .operands = "FILE",
+    .max_operands = 1,
+    .summary = "prove a receipt, without a server",
+    .details =
+        "Exits 1 and names each field that was changed, removed or added. Else it prints the\n"
+        "digest of the image that the execution used, or that this image is not verified.",
+    .flags = kVerifyFlags,
+    .examples = "cloister audit verify-receipt receipt.json --key audit.pub",
+    .run = verifyReceipt};
+const Command kAuditPublicKey = {
+    .name = "audit public-key",
+    .summary = "print the key that receipts and checkpoints are verified with",
+    .details = "Keep it where the server cannot change it: a receipt proves as much as the key.",
+    .examples = "cloister audit public-key > audit.pub",
+    .run = publicKey};
+
+}  // namespace cloister::cli

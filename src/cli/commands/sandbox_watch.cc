@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister sandbox monitor, violations, audit, stats, health-check`: how agents fare.
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+#include "base/file.h"
+#include "cli/commands/sandbox.h"
+#include "cli/render/outline.h"
+#include "cli/render/sandbox_units.h"
+#include "cli/render/terminal.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::Flag;
+using Rows = std::vector<std::vector<std::string>>;
+
+constexpr int kUnhealthy = 1;
+
+struct Gauge {
+  std::string_view name;
+  std::string_view title;
+  std::string (*shown)(int64_t);
+};
+
+std::string percentText(int64_t value) {
+  return std::to_string(value) + "%";
+}
+std::string plain(int64_t value) {
+  return std::to_string(value);
+}
+
+constexpr Gauge kGauges[] = {{"memory_mb", "Memory", shownMemory},
+                             {"cpu_percent", "CPU", percentText},
+                             {"time_seconds", "Runtime", shownSeconds},
+                             {"running", "Running", plain}};
+
+std::string usageText(const json::object& usage) {
+  std::string text = "→ Agent " + printable(textOf(usage, "agent")) + " resource usage:\n";
+  std::string warnings;
+  for (const Gauge& gauge : kGauges) {
+    const json::object& value = objectOf(usage, gauge.name);
+    const bool bounded = value.if_contains("limit") != nullptr && !value.at("limit").is_null();
+    text += "   " + std::string(gauge.title) + ": " + gauge.shown(integerOf(value, "used"));
+    if (bounded) text += " / " + gauge.shown(integerOf(value, "limit"));
+    const int64_t reserved = integerOf(value, "reserved");
+    if (reserved > 0) text += ", " + gauge.shown(reserved) + " reserved";
+    if (boolOf(value, "warning")) {
+      text += " (" + std::to_string(integerOf(value, "percent")) + "% - Warning)";
+      warnings += "\n⚠️  WARNING: " + std::string(gauge.title) + " usage approaching limit\n";
+    }
+    text += "\n";
+  }
+  return text + warnings;
+}
+
+Result<int> monitor(const Invocation& invocation) {
+  constexpr int64_t kMostSeconds = 3600;
+  const std::string agent = TRY(agentFlag(invocation));
+  const auto every = TRY(invocation.flags.integer("interval", 1, kMostSeconds)).value_or(1);
+  HttpClient client = TRY(connect(invocation.globals));
+  for (;;) {
+    const json::object usage = TRY(call(client, "GET", sandboxPath(invocation, agent, "/usage")));
+    if (invocation.globals.json) {
+      printJson(usage);
+    } else {
+      writeTo(STDOUT_FILENO, usageText(usage));
+    }
+    if (!invocation.flags.has("real-time")) return 0;
+    std::this_thread::sleep_for(std::chrono::seconds(every));
+  }
+}
+
+// All pages of a list, as many as --limit says.
+Result<json::array> pages(const Invocation& invocation, HttpClient& client,
+                          const std::string& agent, std::string_view rest, std::string_view member,
+                          const std::string& filter = "") {
+  constexpr int64_t kMost = 100'000;
+  constexpr size_t kPage = 200;
+  const auto most =
+      static_cast<size_t>(TRY(invocation.flags.integer("limit", 1, kMost)).value_or(20));
+  json::array all;
+  std::string cursor;
+  while (all.size() < most) {
+    std::string query = "limit=" + std::to_string(std::min(most - all.size(), kPage));
+    if (!filter.empty()) query += "&" + filter;
+    if (!cursor.empty()) query += "&cursor=" + percentEncode(cursor);
+    const json::object page =
+        TRY(call(client, "GET", sandboxPath(invocation, agent, rest, std::move(query))));
+    for (const json::value& item : arrayOf(page, member))
+      all.push_back(item);
+    cursor = textOf(page, "next_cursor");
+    if (cursor.empty()) break;
+  }
+  return all;
+}
+
+Result<int> violations(const Invocation& invocation) {
+  const std::string agent = TRY(agentFlag(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::array all = TRY(pages(invocation, client, agent, "/violations", "violations"));
+  if (invocation.globals.json) {
+    printJson(json::object{{"violations", all}});
+    return 0;
+  }
+  if (all.empty()) {
+    writeTo(STDOUT_FILENO, "✓ No violations of agent " + printable(agent) + "\n");
+    return 0;
+  }
+  Rows rows = {{"AT", "LEVEL", "OUTCOME", "OPERATION", "RULE", "WHAT"}};
+  for (const json::value& item : all) {
+    if (!item.is_object()) continue;
+    const json::object& v = item.get_object();
+    rows.push_back({textOf(v, "at"), textOf(v, "level"), textOf(v, "outcome"),
+                    textOf(v, "operation"), textOf(v, "rule"), textOf(v, "what")});
+  }
+  writeTo(STDOUT_FILENO, table(rows));
+  return 0;
+}
+
+Result<int> audit(const Invocation& invocation) {
+  const std::string agent = TRY(agentFlag(invocation));
+  std::string filter;
+  if (const auto period = invocation.flags.text("period")) {
+    filter = "period_seconds=" + std::to_string(TRY(parseSeconds(*period, "period")));
+  }
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::array all = TRY(pages(invocation, client, agent, "/audit", "entries", filter));
+  if (invocation.globals.json) {
+    printJson(json::object{{"entries", all}});
+    return 0;
+  }
+  // Administrators get the place in the whole log, which `audit redact` takes.
+  const bool whole = !all.empty() && all[0].is_object() && all[0].get_object().contains("position");
+  const std::string_view place = whole ? "position" : "seq";
+  Rows rows = {{whole ? "POSITION" : "SEQ", "AT", "ACTION", "BY", "SUBJECT"}};
+  for (const json::value& item : all) {
+    if (!item.is_object()) continue;
+    const json::object& entry = item.get_object();
+    const json::object& by = objectOf(entry, "by");
+    std::string who = textOf(by, "agent");
+    if (who.empty()) who = textOf(by, "user");
+    rows.push_back({textOf(entry, place), textOf(entry, "at"), textOf(entry, "action"), who,
+                    textOf(entry, "subject")});
+  }
+  writeTo(STDOUT_FILENO, table(rows));
+  return 0;
+}
+
+Result<json::array> statsOfAll(const Invocation& invocation, HttpClient& client) {
+  json::array all;
+  std::string cursor;
+  do {
+    std::string target = "/v1/agents?limit=200";
+    if (const auto tenant = invocation.flags.text("tenant"))
+      target += "&tenant=" + percentEncode(*tenant);
+    if (!cursor.empty()) target += "&cursor=" + percentEncode(cursor);
+    const json::object page = TRY(call(client, "GET", target));
+    for (const json::value& item : arrayOf(page, "agents")) {
+      if (!item.is_object()) continue;
+      const json::object& sandbox = item.get_object();
+      all.push_back(
+          TRY(call(client, "GET",
+                   "/v1/agents/" + percentEncode(textOf(sandbox, "agent")) +
+                       "/sandbox/stats?tenant=" + percentEncode(textOf(sandbox, "tenant")))));
+    }
+    cursor = textOf(page, "next_cursor");
+  } while (!cursor.empty());
+  return all;
+}
+
+Result<int> stats(const Invocation& invocation) {
+  const bool every = invocation.flags.has("all-agents");
+  if (every == invocation.flags.has("agent")) {
+    return fail(Code::kInvalid, "of whom: give either --agent NAME or --all-agents");
+  }
+  HttpClient client = TRY(connect(invocation.globals));
+  json::array all;
+  if (every) {
+    all = TRY(statsOfAll(invocation, client));
+  } else {
+    const std::string agent = TRY(agentFlag(invocation));
+    all.push_back(TRY(call(client, "GET", sandboxPath(invocation, agent, "/stats"))));
+  }
+  if (invocation.globals.json) {
+    printJson(json::object{{"agents", all}});
+    return 0;
+  }
+  Rows rows = {{"AGENT", "TENANT", "LEVEL", "RUNS", "DENIED", "SESSIONS", "RUNNING", "MEMORY",
+                "CPU", "VIOLATIONS", "LAST"}};
+  for (const json::value& item : all) {
+    const json::object& one = item.get_object();
+    rows.push_back({textOf(one, "agent"), textOf(one, "tenant"), textOf(one, "level"),
+                    textOf(one, "executions_total"),
+                    std::to_string(integerOf(objectOf(one, "executions"), "denied")),
+                    textOf(one, "sessions"), textOf(one, "running"),
+                    shownMemory(integerOf(one, "memory_mb")),
+                    percentText(integerOf(one, "cpu_percent")), textOf(one, "violations"),
+                    textOf(one, "last_violation_at")});
+  }
+  writeTo(STDOUT_FILENO, table(rows));
+  return 0;
+}
+
+Result<int> healthCheck(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object health = TRY(call(client, "GET", "/v1/agents:health"));
+  const bool ok = boolOf(health, "ok");
+  if (invocation.globals.json) {
+    printJson(health);
+    return ok ? 0 : kUnhealthy;
+  }
+  const auto line = [&](std::string_view member, std::string_view good, std::string_view bad) {
+    const bool fine = boolOf(health, member);
+    return std::string(fine ? "✓ " : "❌ ") + std::string(fine ? good : bad) + "\n";
+  };
+  std::string text = line("ledger_ok", "The ledger accepts records", "The ledger refuses records");
+  text += line("node_ok", "A node is connected", "No node is connected: nothing can run");
+  text += line("sandboxes_ok",
+               "All " + textOf(health, "agents") + " sandboxes can be held to their level",
+               "Sandboxes that cannot be held, so that all their agents ask is refused:");
+  for (const json::value& item : arrayOf(health, "broken")) {
+    if (!item.is_object()) continue;
+    const json::object& one = item.get_object();
+    text += "   " + printable(textOf(one, "agent")) + " of " + printable(textOf(one, "tenant")) +
+            ": " + printable(textOf(one, "problem")) + "\n";
+  }
+  writeTo(STDOUT_FILENO, text);
+  return ok ? 0 : kUnhealthy;
+}
+
+std::string checkText(const json::object& verdict) {
+  std::string text;
+  for (const json::value& item : arrayOf(verdict, "results")) {
+    if (!item.is_object()) continue;
+    const json::object& one = item.get_object();
+    const bool fine = textOf(one, "outcome") == "approved";
+    text += std::string(fine ? "✓ " : "❌ ") + printable(textOf(one, "operation")) + " " +
+            printable(textOf(one, "target"));
+    if (!fine) text += ": " + printable(textOf(one, "reason"));
+    text += "\n";
+  }
+  for (const json::value& item : arrayOf(objectOf(verdict, "total"), "exceeded_limits")) {
+    if (!item.is_object()) continue;
+    const json::object& one = item.get_object();
+    text += "❌ all of it together: " + printable(textOf(one, "limit")) + " " +
+            textOf(one, "wanted") + ", and the agent may have " + textOf(one, "value") +
+            (integerOf(one, "used") > 0 ? " less " + textOf(one, "used") + " in use" : "") + "\n";
+  }
+  return text;
+}
+
+Result<int> check(const Invocation& invocation) {
+  constexpr size_t kMost = size_t{8} << 20;
+  const std::string agent = TRY(agentFlag(invocation));
+  if (invocation.flags.operands().empty())
+    return fail(Code::kInvalid, "what to check: give a file with the plan, or - for stdin");
+  const std::string& file = invocation.flags.operands()[0];
+  const std::string text = TRY(base::readFile(file == "-" ? "/dev/stdin" : file, kMost));
+  const json::value plan = TRY(base::parseJson(text));
+  json::object body;
+  if (plan.is_array()) {
+    body["operations"] = plan;
+  } else if (plan.is_object()) {
+    body = plan.get_object();
+  } else {
+    return fail(Code::kInvalid, file + ": must be a list of operations");
+  }
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object verdict =
+      TRY(call(client, "POST", sandboxPath(invocation, agent, ":validate"), body));
+  if (invocation.globals.json) {
+    printJson(verdict);
+  } else {
+    writeTo(STDOUT_FILENO, checkText(verdict));
+  }
+  return boolOf(verdict, "approved") ? 0 : kUnhealthy;
+}
+
+constexpr Flag kCheckFlags[] = {kAgentFlag, kTenantFlag};
+constexpr Flag kLimitFlag = {.name = "limit", .value = "N", .help = "at most (default: 20)"};
+constexpr Flag kMonitorFlags[] = {
+    kAgentFlag,
+    {.name = "real-time", .value = "", .help = "again and again, until it is interrupted"},
+    {.name = "interval", .value = "SECONDS", .help = "between two (default: 1)"},
+    kTenantFlag};
+constexpr Flag kViolationFlags[] = {kAgentFlag, kLimitFlag, kTenantFlag};
+constexpr Flag kAuditFlags[] = {
+    kAgentFlag,
+    {.name = "period", .value = "TIME", .help = "how far back, as 7d (default: all)"},
+    kLimitFlag,
+    kTenantFlag};
+constexpr Flag kStatsFlags[] = {
+    kAgentFlag, {.name = "all-agents", .value = "", .help = "of every agent"}, kTenantFlag};
+
+}  // namespace
+
+const Command kSandboxMonitor = {
+    .name = "sandbox monitor",
+    .summary = "show what an agent uses of its limits",
+    .details =
+        "Memory and CPU are what all that it runs uses now. What is reserved are the limits of "
+        "that; new work is admitted by the memory that is left of those.",
+    .flags = kMonitorFlags,
+    .examples =
+        "cloister sandbox monitor --agent alice\n"
+        "cloister sandbox monitor --agent alice --real-time",
+    .run = monitor};
+const Command kSandboxViolations = {.name = "sandbox violations",
+                                    .summary = "show what an agent tried beyond its sandbox",
+                                    .flags = kViolationFlags,
+                                    .examples = "cloister sandbox violations --agent alice",
+                                    .run = violations};
+const Command kSandboxAudit = {.name = "sandbox audit",
+                               .summary = "show what was done to an agent, and by it",
+                               .flags = kAuditFlags,
+                               .examples = "cloister sandbox audit --agent alice --period 7d",
+                               .run = audit};
+const Command kSandboxStats = {.name = "sandbox stats",
+                               .summary = "count what agents ran and tried",
+                               .flags = kStatsFlags,
+                               .examples = "cloister sandbox stats --all-agents",
+                               .run = stats};
+const Command kSandboxCheck = {
+    .name = "sandbox check",
+    .operands = "PLAN | -",
+    .max_operands = 1,
+    .summary = "ask whether an agent may do what a plan says",
+    .details =
+        "PLAN is JSON: a list of operations, as of POST /v1/agents/{agent}/sandbox:validate, each\n"
+        "with the `resources` that it takes. Their sum is judged too. Nothing runs, "
+        "and\n"
+        "nothing is recorded. The exit status is 1 when something of it is refused.",
+    .flags = kCheckFlags,
+    .examples = "cloister sandbox check --agent alice plan.json",
+    .run = check};
+const Command kSandboxHealthCheck = {.name = "sandbox health-check",
+                                     .summary = "check that every sandbox can be held to its level",
+                                     .details = "The exit status is 1 when something is wrong.",
+                                     .examples = "cloister sandbox health-check",
+                                     .run = healthCheck};
+
+}  // namespace cloister::cli

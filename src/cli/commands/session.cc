@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// `cloister session …`: sandboxes that outlive one program.
+#include <unistd.h>
+
+#include "cli/api.h"
+#include "cli/command.h"
+#include "cli/event_stream.h"
+#include "cli/job.h"
+#include "cli/render/outline.h"
+#include "cli/render/terminal.h"
+#include "cli/render/verdict.h"
+#include "cli/session_body.h"
+
+namespace cloister::cli {
+namespace {
+
+using base::Flag;
+
+Result<std::string> targetOf(const Invocation& invocation) {
+  if (invocation.flags.operands().empty()) {
+    return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
+  }
+  return "/v1/sessions/" + percentEncode(invocation.flags.operands()[0]);
+}
+
+// All of it in JSON, or else `line`.
+void print(const Invocation& invocation, const json::object& session, const std::string& line) {
+  if (invocation.globals.json) {
+    printJson(session);
+  } else {
+    writeTo(STDOUT_FILENO, printable(line) + "\n");
+  }
+}
+
+std::string waitsText(const json::object& session, bool waits) {
+  const json::object& error = objectOf(session, "error");
+  const std::string escalation = printable(textOf(objectOf(error, "details"), "escalation_id"));
+  const std::string text = "cloister: blocked: " + printable(textOf(error, "message")) + "\n";
+  if (waits || escalation.empty()) return text;
+  const std::string id = printable(textOf(session, "id"));
+  return text + "cloister: " + id +
+         " is made once somebody else approves it: `cloister escalation " + "approve " +
+         escalation + "`. `cloister session show " + id + "` shows what became of it\n";
+}
+
+// A session that was blocked is there, or has ended.
+Result<bool> isDecided(const net::SseEvent& event) {
+  if (event.type != "status") return false;
+  const json::object data = TRY(parseObject(event.data));
+  const std::string status = textOf(data, "status");
+  return status == "running" || status == "ended";
+}
+
+Result<int> create(const Invocation& invocation) {
+  const Submission submission{.target = "/v1/sessions", .body = TRY(sessionBody(invocation.flags))};
+  HttpClient client = TRY(connect(invocation.globals));
+  json::object session = TRY(submit(client, submission));
+  const std::string id = textOf(session, "id");
+  if (textOf(session, "status") == "blocked") {
+    const bool waits = invocation.flags.has("wait-approval");
+    writeTo(STDERR_FILENO, waitsText(session, waits));
+    if (!waits) {
+      print(invocation, session, id);
+      return kStatusService;
+    }
+    TRY(readStream(invocation.globals, "/v1/sessions/" + percentEncode(id) + "/events", isDecided));
+    session = TRY(call(client, "GET", "/v1/sessions/" + percentEncode(id)));
+    if (textOf(session, "status") != "running") {
+      return fail(Code::kDenied,
+                  "making the session: " + textOf(objectOf(session, "end_reason"), "message"));
+    }
+  }
+  print(invocation, session, id);
+  return 0;
+}
+
+std::string endOf(const json::object& session) {
+  const std::string end = textOf(objectOf(session, "end_reason"), "type");
+  return end.empty() ? textOf(session, "expires_at") : end;
+}
+
+Result<int> list(const Invocation& invocation) {
+  HttpClient client = TRY(connect(invocation.globals));
+  json::array all = TRY(newest(client, "/v1/sessions", invocation.flags, {"status", "agent"}));
+  if (invocation.globals.json) {
+    printJson(json::object{{"sessions", std::move(all)}});
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"ID", "STATUS", "RUNNING", "LANGUAGE", "TENANT", "CREATED", "EXPIRES OR ENDED BY"}};
+  for (const json::value& item : all) {
+    const json::object& s = item.get_object();
+    rows.push_back({textOf(s, "id"), textOf(s, "status"), textOf(s, "executions_running"),
+                    textOf(s, "language"), textOf(objectOf(s, "principal"), "tenant"),
+                    textOf(s, "created_at"), endOf(s)});
+  }
+  writeTo(STDOUT_FILENO, table(rows));
+  return 0;
+}
+
+Result<int> show(const Invocation& invocation) {
+  const std::string target = TRY(targetOf(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object session = TRY(call(client, "GET", target));
+  if (invocation.globals.json) {
+    printJson(session);
+  } else {
+    writeTo(STDOUT_FILENO, outline(session));
+  }
+  return 0;
+}
+
+Result<int> renew(const Invocation& invocation) {
+  const std::string target = TRY(targetOf(invocation)) + "/renew";
+  const json::object body = TRY(renewalBody(invocation.flags));
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object session = TRY(call(client, "POST", target, body));
+  print(invocation, session,
+        textOf(session, "id") + ": expires at " + textOf(session, "expires_at"));
+  return 0;
+}
+
+Result<int> move(const Invocation& invocation) {
+  const std::string target = TRY(targetOf(invocation)) + ":move";
+  const base::Flags& flags = invocation.flags;
+  json::object body;
+  for (const char* name : {"runtime", "tier"}) {
+    if (const auto text = flags.text(name)) body[name] = *text;
+  }
+  if (flags.has("end-programs")) body["end_programs"] = true;
+  HttpClient client = TRY(connect(invocation.globals));
+  const json::object session = TRY(call(client, "POST", target, body));
+  print(
+      invocation, session,
+      textOf(session, "id") + ": in runtime " + textOf(objectOf(session, "provenance"), "runtime"));
+  return 0;
+}
+
+Result<int> end(const Invocation& invocation) {
+  TRY(targetOf(invocation));
+  HttpClient client = TRY(connect(invocation.globals));
+  json::array ended;
+  for (const std::string& id : invocation.flags.operands()) {
+    json::object session = TRY(call(client, "DELETE", "/v1/sessions/" + percentEncode(id)));
+    if (!invocation.globals.json) writeTo(STDOUT_FILENO, printable(id) + ": ended\n");
+    ended.push_back(std::move(session));
+  }
+  if (invocation.globals.json) printJson(json::object{{"sessions", std::move(ended)}});
+  return 0;
+}
+
+std::string lineOf(const net::SseEvent& event, const json::object& data) {
+  std::string line = event.type + " " + textOf(data, event.type == "status" ? "status" : "id");
+  const std::string end = textOf(objectOf(data, "end_reason"), "message");
+  if (event.type != "status") line += " " + textOf(data, "status");
+  if (!end.empty()) line += ": " + end;
+  return line;
+}
+
+Result<bool> tell(const net::SseEvent& event, bool json) {
+  json::object data = TRY(parseObject(event.data));
+  const bool last = event.type == "status" && textOf(data, "status") == "ended";
+  const std::string line =
+      json ? base::toJson(json::object{{"event", event.type}, {"data", std::move(data)}})
+           : printable(lineOf(event, data));
+  if (writeTo(STDOUT_FILENO, line + "\n")) return last;
+  return fail(Code::kUnavailable, "writing the events: nobody reads them");
+}
+
+Result<int> events(const Invocation& invocation) {
+  const std::string target = TRY(targetOf(invocation)) + "/events";
+  return readStream(invocation.globals, target,
+                    [&](const net::SseEvent& event) { return tell(event, invocation.globals.json); });
+}
+
+constexpr Flag kListFlags[] = {
+    {.name = "status", .value = "STATUS", .help = "only these (creating, blocked, running, ended)"},
+    {.name = "agent", .value = "NAME", .help = "only this agent's"},
+    {.name = "limit", .value = "N", .help = "at most so many, newest first (default 20)"},
+};
+constexpr Flag kMoveFlags[] = {
+    {.name = "runtime", .value = "NAME", .help = "gvisor or microvm"},
+    {.name = "tier", .value = "NAME", .help = "Assisted, HumanApprove or ManualOnly"},
+    {.name = "end-programs", .value = "", .help = "end what runs in it first"},
+};
+constexpr size_t kManyIds = 1000;
+
+}  // namespace
+
+const Command kSessionCreate = {
+    .name = "session create",
+    .summary = "make a sandbox that outlives one program, and print its id",
+    .details =
+        "Programs run in it with `cloister exec`, beside each other; files stay between them. It\n"
+        "ends when it is told to, when its time is over, or with the server. Where policy wants "
+        "an\n"
+        "approval, the session is blocked: its id is printed, the escalation is named on standard\n"
+        "error, and the exit status is 125. --wait-approval waits instead: 0 means that the\n"
+        "session runs, 1 that it was refused.",
+    .flags = sessionFlags(),
+    .examples =
+        "S=$(cloister session create --language python --ttl 7200)\n"
+        "cloister session create --memory 1024 -e TOKEN=x --metadata task=42",
+    .run = create};
+const Command kSessionList = {.name = "session list",
+                              .summary = "list sessions, newest first, ended ones too",
+                              .flags = kListFlags,
+                              .examples = "cloister session list --status running",
+                              .run = list};
+const Command kSessionShow = {.name = "session show",
+                              .operands = "ID",
+                              .max_operands = 1,
+                              .summary = "show one session's record",
+                              .run = show};
+const Command kSessionRenew = {.name = "session renew",
+                               .operands = "ID",
+                               .max_operands = 1,
+                               .summary = "let a session live longer, from now on",
+                               .flags = renewalFlags(),
+                               .examples = "cloister session renew ID --ttl 3600",
+                               .run = renew};
+const Command kSessionMove = {
+    .name = "session move",
+    .operands = "ID",
+    .max_operands = 1,
+    .summary = "move a session behind stronger walls, with its files",
+    .details =
+        "Without --runtime or --tier, behind those that policy wants by now. Its kernels start\n"
+        "afresh, and /tmp is empty.",
+    .flags = kMoveFlags,
+    .examples = "cloister session move ID --runtime gvisor",
+    .run = move};
+const Command kSessionEnd = {.name = "session end",
+                             .operands = "ID...",
+                             .max_operands = kManyIds,
+                             .summary = "end sessions, and what runs in them",
+                             .run = end};
+const Command kSessionRm = {.name = "session rm",
+                            .operands = "ID...",
+                            .max_operands = kManyIds,
+                            .summary = "the same as `session end`",
+                            .run = end};
+const Command kSessionEvents = {.name = "session events",
+                                .operands = "ID",
+                                .max_operands = 1,
+                                .summary = "print what happens in a session, to its end",
+                                .run = events};
+
+}  // namespace cloister::cli

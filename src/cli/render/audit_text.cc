@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render/audit_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "base/clock.h"
+#include "cli/api.h"
+#include "cli/render/terminal.h"
+
+namespace cloister::cli {
+namespace {
+
+namespace json = base::json;
+
+// What is said of an action: WHO `verb` SUBJECT, then the members of its details that are there.
+// An action that is not here is said by its name.
+struct Phrase {
+  std::string_view action;
+  std::string_view verb;
+  std::string_view shown;  // members of the details, separated by spaces
+};
+
+constexpr std::array kPhrases = {
+    Phrase{"agent.created", "made the sandbox of", ""},
+    Phrase{"agent.deleted", "deleted the sandbox of", ""},
+    Phrase{"agent.lowered", "caused a lower level of", "from to"},
+    Phrase{"agent.updated", "changed", "changed"},
+    Phrase{"agent.violation", "was refused as", "operation what rule"},
+    Phrase{"artifact.created", "uploaded", "path"},
+    Phrase{"artifact.deleted", "deleted", "path"},
+    Phrase{"artifact.key_destroyed", "destroyed the key of", ""},
+    Phrase{"artifact.refused", "could not keep", "path reason"},
+    Phrase{"audit.redacted", "redacted", "member reason"},
+    Phrase{"escalation.approved", "approved", "operation what"},
+    Phrase{"escalation.denied", "denied", "operation what reason"},
+    Phrase{"escalation.expired", "let expire", "operation what"},
+    Phrase{"escalation.policy_set", "set the escalation policy of", ""},
+    Phrase{"escalation.requested", "requested", "operation what"},
+    Phrase{"escalation.used", "used", "operation what"},
+    Phrase{"escalation.vote_refused", "may not decide on", "decision operation what reason"},
+    Phrase{"escalation.votes_revoked", "lost votes on", "approvals quorum credentials"},
+    Phrase{"escalation.withdrawn", "no longer needs", "operation what"},
+    Phrase{"execution.accepted", "began", "language rule"},
+    Phrase{"execution.blocked", "has to wait for approval of", "rule"},
+    Phrase{"execution.cancel_requested", "cancelled", ""},
+    Phrase{"execution.denied", "was denied", "reason"},
+    Phrase{"execution.finished", "finished", "status exit_code error"},
+    Phrase{"execution.resumed", "resumed", "escalation"},
+    Phrase{"execution.revoked", "lost permissions in", "ended"},
+    Phrase{"execution.started", "got a sandbox for", "node"},
+    Phrase{"image.changed", "found that the image changed to", "node"},
+    Phrase{"image.not_verified", "could not verify the image of executions", "node"},
+    Phrase{"image.verified", "verified the image of executions", "digest"},
+    Phrase{"kernel.restarted", "restarted an interpreter of", "kernel"},
+    Phrase{"kernel.started", "started an interpreter in", "kernel language"},
+    Phrase{"key.created", "created", "name"},
+    Phrase{"key.revoked", "revoked", "name"},
+    Phrase{"key.rotated", "rotated", "name"},
+    Phrase{"ledger.recovered", "recovered", "problem"},
+    Phrase{"ledger.retained", "applied retention to", "archived deleted"},
+    Phrase{"memory.deleted", "deleted from the memory of", "key"},
+    Phrase{"memory.set", "kept in the memory of", "key size"},
+    Phrase{"policy.applied", "applied policy", "note"},
+    Phrase{"policy.rolled_back", "rolled back to policy", "note"},
+    Phrase{"quota.set", "set", ""},
+    Phrase{"session.created", "began", "language"},
+    Phrase{"session.ended", "ended", "reason"},
+    Phrase{"session.moved", "moved", "runtime"},
+    Phrase{"session.opened", "gave more to one program in", "runtime"},
+    Phrase{"session.refused", "was refused in", "doing missing"},
+    Phrase{"session.renewed", "renewed", ""},
+    Phrase{"session.resumed", "resumed", "escalation"},
+    Phrase{"session.rules_applied", "applied the agent's rules to", "runtime"},
+    Phrase{"session.started", "got a sandbox for", "node"},
+    Phrase{"snapshot.created", "took", ""},
+    Phrase{"snapshot.deleted", "deleted", ""},
+};
+
+const Phrase* phraseOf(std::string_view action) {
+  const auto* found = std::ranges::find(kPhrases, action, &Phrase::action);
+  return found == kPhrases.end() ? nullptr : found;
+}
+
+// The person, otherwise the key, the agent, or the service itself.
+std::string whoOf(const json::object& entry) {
+  for (const std::string_view member : {"user", "agent", "key"}) {
+    if (std::string name = textOf(entry, member); !name.empty()) return name;
+  }
+  return "cloister";
+}
+
+std::string whenOf(const json::object& entry) {
+  const json::value* at = entry.if_contains("at");
+  std::string text = at != nullptr && at->is_int64() ? base::formatTime(at->get_int64()) : "";
+  if (const size_t dot = text.find('.'); dot != std::string::npos)
+    text.replace(dot, std::string::npos, "Z");
+  return text;
+}
+
+std::string shownOf(const json::object& details, std::string_view members) {
+  std::string text;
+  while (!members.empty()) {
+    const std::string_view member = members.substr(0, members.find(' '));
+    members.remove_prefix(std::min(member.size() + 1, members.size()));
+    const std::string value = textOf(details, member);
+    if (!value.empty()) text += (text.empty() ? "" : " ") + value;
+  }
+  return text.empty() ? "" : " (" + text + ")";
+}
+
+// On whose behalf, where that is not who did it.
+std::string forOf(const json::object& entry, const std::string& who) {
+  const json::object& requester = objectOf(objectOf(entry, "details"), "requester");
+  std::string agent = textOf(requester, "agent");
+  if (agent.empty()) agent = textOf(entry, "agent");
+  return agent.empty() || agent == who ? "" : " for agent " + agent;
+}
+
+// Why a program was refused that nothing of its own forbids.
+std::string boundaryOf(const json::object& entry) {
+  const json::object& details = objectOf(entry, "details");
+  if (!details.contains("session_agent")) return "";
+  const std::string agent = textOf(details, "session_agent");
+  return ": the session is of " + (agent.empty() ? "no agent" : "agent " + agent) +
+         ", and lets programs do more than " + whoOf(entry) + " may";
+}
+
+std::string tenantOf(const json::object& entry) {
+  const std::string tenant = textOf(entry, "tenant");
+  return tenant.empty() ? "" : " in tenant " + tenant;
+}
+
+// Of a vote: those that were struck with it.
+std::string struckOf(const json::object& details) {
+  std::string text;
+  for (const json::value& each : arrayOf(details, "revoked_credentials")) {
+    if (!each.is_string()) continue;
+    text += (text.empty() ? "; the votes of revoked credentials no longer count: " : ", ") +
+            std::string(each.get_string());
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string auditLine(const json::object& entry, bool names_tenant) {
+  const std::string action = textOf(entry, "action");
+  const std::string subject = textOf(entry, "subject");
+  const std::string who = whoOf(entry);
+  const Phrase* phrase = phraseOf(action);
+  std::string line = who + " ";
+  line += phrase != nullptr ? phrase->verb : std::string_view(action);
+  if (!subject.empty()) line += " " + subject;
+  if (phrase != nullptr) line += shownOf(objectOf(entry, "details"), phrase->shown);
+  line += boundaryOf(entry) + forOf(entry, who) + (names_tenant ? tenantOf(entry) : "") +
+          struckOf(objectOf(entry, "details"));
+  return whenOf(entry) + "  " + printable(line);
+}
+
+}  // namespace cloister::cli

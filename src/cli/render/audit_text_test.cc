@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/render/audit_text.h"
+
+#include <gtest/gtest.h>
+
+namespace cloister::cli {
+namespace {
+
+namespace json = base::json;
+
+json::object entryOf(std::string_view action, const json::object& details) {
+  return {{"at", int64_t{1'769'856'127'000'000}},
+          {"action", action},
+          {"subject", "ESC-2026-003"},
+          {"tenant", "acme"},
+          {"agent", ""},
+          {"user", "security-lead"},
+          {"key", "key_1"},
+          {"details", details}};
+}
+
+TEST(AuditText, SaysWhoDidWhatToWhatForWhom) {
+  EXPECT_EQ(auditLine(entryOf("escalation.approved", {{"operation", "file_write"},
+                                                      {"what", "/srv/data"},
+                                                      {"requester", {{"agent", "junior-agent"}}}})),
+            "2026-01-31T10:42:07Z  security-lead approved ESC-2026-003 (file_write /srv/data) for "
+            "agent junior-agent");
+}
+
+TEST(AuditText, NamesTheVotesThatWereStruckWithOne) {
+  EXPECT_EQ(auditLine(entryOf("escalation.approved",
+                              {{"operation", "run"},
+                               {"requester", {{"agent", "coder"}}},
+                               {"revoked_credentials", json::array{"key_a", "key_b"}}})),
+            "2026-01-31T10:42:07Z  security-lead approved ESC-2026-003 (run) for agent coder; the "
+            "votes of revoked credentials no longer count: key_a, key_b");
+}
+
+TEST(AuditText, LeavesOutWhatWasRedacted) {
+  EXPECT_EQ(auditLine(entryOf("escalation.denied",
+                              {{"operation", "command"}, {"what", {{"sealed", "00"}}}})),
+            "2026-01-31T10:42:07Z  security-lead denied ESC-2026-003 (command)");
+}
+
+TEST(AuditText, NamesAnActionThatItDoesNotKnow) {
+  EXPECT_EQ(auditLine(entryOf("tool.registered", {})),
+            "2026-01-31T10:42:07Z  security-lead tool.registered ESC-2026-003");
+}
+
+TEST(AuditText, SaysTheAgentOrTheServiceWhereThereIsNoPerson) {
+  json::object entry = entryOf("execution.started", {{"node", "local"}});
+  entry["user"] = "";
+  entry["agent"] = "bot";
+  EXPECT_EQ(auditLine(entry), "2026-01-31T10:42:07Z  bot got a sandbox for ESC-2026-003 (local)");
+  entry["agent"] = entry["key"] = "";
+  EXPECT_EQ(auditLine(entry),
+            "2026-01-31T10:42:07Z  cloister got a sandbox for ESC-2026-003 (local)");
+}
+
+TEST(AuditText, SaysWhyTheServiceDenied) {
+  json::object entry =
+      entryOf("escalation.denied", {{"operation", "command"}, {"reason", "a.sh changed"}});
+  entry["user"] = entry["key"] = "";
+  EXPECT_EQ(auditLine(entry),
+            "2026-01-31T10:42:07Z  cloister denied ESC-2026-003 (command a.sh changed)");
+}
+
+TEST(AuditText, SaysWhoseSessionRefusedAVisitor) {
+  json::object entry = entryOf("session.refused", {{"reason", "agent_boundary"},
+                                                   {"doing", "running in a session"},
+                                                   {"session_agent", "coder"}});
+  entry["user"] = "";
+  entry["agent"] = "bob";
+  EXPECT_EQ(auditLine(entry),
+            "2026-01-31T10:42:07Z  bob was refused in ESC-2026-003 (running in a session): the "
+            "session is of agent coder, and lets programs do more than bob may");
+}
+
+TEST(AuditText, NamesTheTenantIfItIsTold) {
+  const json::object entry = entryOf("escalation.denied", {});
+  EXPECT_EQ(auditLine(entry), "2026-01-31T10:42:07Z  security-lead denied ESC-2026-003");
+  EXPECT_EQ(auditLine(entry, true),
+            "2026-01-31T10:42:07Z  security-lead denied ESC-2026-003 in tenant acme");
+}
+
+TEST(AuditText, IsSafeForATerminal) {
+  json::object entry = entryOf("escalation.denied", {{"operation", "a\x1b]0;title\x07\nb"}});
+  EXPECT_FALSE(auditLine(entry).contains('\x1b'));
+  EXPECT_FALSE(auditLine(entry).contains('\n'));
+}
+
+}  // namespace
+}  // namespace cloister::cli

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "confine/become_spawner.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "confine/apply_walls.h"
+#include "confine/become_workspace.h"
+#include "confine/become_zygote.h"
+#include "confine/gvisor/become_gvisor.h"
+#include "confine/gvisor/become_saver.h"
+#include "confine/microvm/become_microvm.h"
+#include "confine/plan_codec.h"
+#include "confine/spawn_loop.h"
+#include "confine/spawner_plan.h"
+#include "linux/message.h"
+#include "linux/process.h"
+
+namespace cloister::runtime {
+namespace {
+
+Result<> buildRoot(const std::vector<MountStep>& steps) {
+  TRY(linux::makePrivate());
+  // The root is put together on top of /proc: it exists everywhere, and no step needs it.
+  if (::chdir("/proc") != 0) return failErrno("entering /proc");
+  for (const MountStep& step : steps) {
+    auto applied = applyStep(step);
+    if (!applied) return std::unexpected(std::move(applied).error().within("building the root"));
+  }
+  return {};
+}
+
+// Whether sandboxes can make their own roots of it: users may mount overlayfs since Linux 5.11, and
+// not everywhere.
+Result<> tryOwnRoot(const std::vector<MountStep>& steps) {
+  if (steps.front().source != "overlay") return {};
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return failErrno("pipe2");
+  const Fd told(ends[0]);
+  Fd tell(ends[1]);
+  const auto child = TRY(linux::cloneProcess(CLONE_NEWUSER | CLONE_NEWNS));
+  if (child.pid == 0) {
+    const auto made = applyStep(steps.front());
+    const std::string text = made ? std::string(kDone) : made.error().message;
+    ::_exit(::write(tell.get(), text.data(), std::min(text.size(), kMaxAnswer)) < 0 ? 1 : 0);
+  }
+  tell.reset();
+  char text[kMaxAnswer];
+  const ssize_t n = ::read(told.get(), text, sizeof text);
+  const std::string_view said(text, static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  if (said == kDone) return {};
+  return fail(Code::kUnsupported, "a sandbox's own root: " + std::string(said));
+}
+
+// What of the node a process has even so, when it is executed by a copy of it.
+void resetProcess() {
+  ::setsid();
+  ::umask(022);
+  linux::askForSlice({});
+  for (int signal = 1; signal < NSIG; ++signal)
+    ::signal(signal, SIG_DFL);
+  ::signal(SIGCHLD, SIG_IGN);  // nobody waits: the node watches by pidfd
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+Result<SpawnerPlan> takePlan() {
+  const std::string bytes = TRY(readPlan(kSpawnerPlan));
+  SpawnerPlan plan = TRY(decodeSpawnerPlan(bytes));
+  ::close(kSpawnerPlan);
+  for (const int fd : {kSpawnerControl, kSpawnerRunner}) {
+    if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) return failErrno("keeping a descriptor");
+  }
+  plan.confinement.runner.reset(kSpawnerRunner);
+  return plan;
+}
+
+Result<SpawnerPlan> prepare() {
+  TRY(linux::dieWithParent());
+  resetProcess();
+  SpawnerPlan plan = TRY(takePlan());
+  TRY(buildRoot(plan.root));
+  TRY(tryOwnRoot(plan.confinement.root));
+  return plan;
+}
+
+Result<> putUpWalls(int fd) {
+  return applyWalls(TRY(readWalls(fd)), "/");
+}
+
+}  // namespace
+
+void becomeSpawner() {
+  auto plan = prepare();
+  const std::string text = plan ? std::string(kDone) : plan.error().message.substr(0, kMaxAnswer);
+  if (!linux::sendMessage(kSpawnerControl, text) || !plan) ::_exit(1);
+  Confinement& confinement = plan->confinement;
+  Birth birth = serveSpawns(kSpawnerControl);
+  if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(confinement, birth);
+  if (birth.request.what == SpawnRequest::What::kGvisor) becomeGvisor(confinement, birth);
+  if (birth.request.what == SpawnRequest::What::kGvisorSave) becomeSaver(birth);
+  if (birth.request.what == SpawnRequest::What::kWorkspace) becomeWorkspace(birth);
+  if (birth.request.what == SpawnRequest::What::kMicrovm) {
+    becomeMicrovm(std::move(confinement), birth);
+  }
+  const ConfineFds fds = confineFds(birth);
+  const auto confined = confineSelf(confinement, birth.request.spec, fds, putUpWalls);
+  if (!confined) refuseToStart(confined.error());
+  becomeRunner(runnerArguments(birth.request.spec));
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "confine/become_workspace.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <span>
+#include <string>
+#include <tuple>
+
+#include "linux/message.h"
+#include "linux/mounts.h"
+#include "linux/process.h"
+
+namespace cloister::runtime {
+namespace {
+
+// Of the birth's descriptors.
+constexpr size_t kMountAnswer = 0;
+constexpr size_t kSharedSandbox = 1;
+
+// No program of the sandbox can put anything in the place of its root or of /workspace there: both
+// are mounts, and it has no capability. That of /workspace is the uppermost, without what an
+// agent's walls have put over places within it; who has the mount puts those up again.
+Result<Fd> takeMount(const Birth& birth) {
+  TRY(linux::hideMemory());
+  TRY(linux::joinNamespaces(birth.fds[kSharedSandbox].get(), CLONE_NEWUSER | CLONE_NEWNS));
+  TRY(linux::hideMemory());
+  return linux::cloneMount("/workspace");
+}
+
+}  // namespace
+
+void becomeWorkspace(Birth& birth) {
+  const auto mount = takeMount(birth);
+  const int fd = mount ? mount->get() : -1;
+  const std::string text = mount ? std::string(kDone) : mount.error().message.substr(0, kMaxAnswer);
+  std::ignore = linux::sendMessage(birth.fds[kMountAnswer].get(), text,
+                                   std::span<const int>(&fd, mount ? 1 : 0));
+  ::_exit(0);
+}
+
+}  // namespace cloister::runtime

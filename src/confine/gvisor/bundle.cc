@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "confine/gvisor/bundle.h"
+
+#include <span>
+#include <vector>
+
+#include "wire/guest.h"
+#include "wire/runner.h"
+
+namespace cloister::runtime::gvisor {
+namespace {
+
+namespace json = base::json;
+
+constexpr std::string_view kToolsInside = "/run";
+
+std::string inside(std::string_view tool) {
+  return std::string(kToolsInside) + std::string(tool);
+}
+
+json::object mountOf(std::string_view type, std::string_view target, json::array options) {
+  return {
+      {"destination", target}, {"type", type}, {"source", type}, {"options", std::move(options)}};
+}
+
+json::object scratch(std::string_view target, const SandboxSpec& spec, std::string_view mode) {
+  json::array options = {"nosuid", "nodev", "size=" + std::to_string(spec.scratch_bytes),
+                         "mode=" + std::string(mode)};
+  if (!spec.runs_own) options.emplace_back("noexec");
+  if (mode == "0755") {
+    const std::string user = std::to_string(kSandboxUid);
+    options.emplace_back("uid=" + user);
+    options.emplace_back("gid=" + user);
+  }
+  return mountOf("tmpfs", target, std::move(options));
+}
+
+// gVisor has no file system that is mounted in several places, so each gets the bound.
+json::array mounts(const SandboxSpec& spec) {
+  // Where programs may change nothing, they are another user than the owner of all three.
+  const bool none = spec.writes == model::Walls::Writes::kNone;
+  const std::string_view temporary = none ? "0755" : "1777";
+  json::object tools = mountOf("bind", kToolsInside, {"rbind", "ro", "nosuid", "nodev"});
+  tools["source"] = kTools;
+  return {mountOf("proc", "/proc", {"nosuid", "nodev", "noexec"}), std::move(tools),
+          scratch("/workspace", spec, "0755"), scratch("/tmp", spec, temporary),
+          scratch("/dev/shm", spec, temporary)};
+}
+
+json::array resourceLimits(const SandboxSpec& spec) {
+  json::array limits;
+  for (const linux::ResourceLimit& limit : std::span(spec.limits).first(spec.limit_count)) {
+    limits.push_back({{"type", linux::resourceName(limit.resource)},
+                      {"soft", limit.value},
+                      {"hard", limit.value}});
+  }
+  return limits;
+}
+
+json::object holding(const std::vector<std::string_view>& names) {
+  const json::array some(names.begin(), names.end());
+  return {{"bounding", some}, {"permitted", some}, {"effective", some}};
+}
+
+constexpr char kContainer[] = "sandbox";
+
+// What runsc is told whatever it is to do.
+std::vector<std::string> common(bool one_user) {
+  std::vector<std::string> argv = {
+      "runsc",
+      "--root=" + std::string(kState),
+      "--platform=systrap",
+      "--network=none",
+      "--overlay2=none",      // the root is read-only; what is writable is in memory
+      "--directfs=false",     // files are opened by the gofer, never by the guest kernel
+      "--host-uds=none",      // no socket and no pipe of the host can be opened by name
+      "--host-fifo=none",     //
+      "--ignore-cgroups",     // ours hold all of it
+      "--net-raw=false",      //
+      "--oci-seccomp=false",  // the runner takes on our filter, which says more than OCI's can
+      "--watchdog-action=panic",
+  };
+  if (one_user) argv.emplace_back("--rootless");
+  return argv;
+}
+
+// What of root's rights in the guest kernel it has; programs have none of them.
+struct Start {
+  uint32_t user = kSandboxUid;
+  uint32_t group = kSandboxUid;
+  std::vector<std::string> args;
+  std::vector<std::string> env;
+  std::vector<std::string_view> rights;
+};
+
+Start startOf(const SandboxSpec& spec) {
+  if (spec.nests) {
+    const auto writes = static_cast<unsigned>(spec.writes);
+    return {.user = 0,
+            .group = 0,
+            .args = {inside(kGuest), wire::guest::kContainer},
+            .env = {wire::guest::kWrites + ("=" + std::to_string(writes)),
+                    wire::guest::kCpus + ("=" + std::to_string(spec.shown_cpus))},
+            .rights = {"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL",
+                       "CAP_NET_ADMIN", "CAP_CHOWN", "CAP_DAC_OVERRIDE"}};
+  }
+  // Root until it has shown programs their share, and has become their user, or told itself and
+  // them apart.
+  const bool splits = spec.writes != model::Walls::Writes::kAll;
+  return {
+      .user = 0,
+      .args = {inside(kRunner), wire::kAtStdinFlag, "yes", wire::kProcessorsFlag,
+               std::to_string(spec.shown_cpus), splits ? wire::kOtherUserFlag : wire::kOwnUserFlag,
+               "yes", wire::kFilterFlag, inside(kFilter)},
+      .env = {},
+      .rights = {"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETPCAP"}};
+}
+
+// The runner; where sandboxes are made within, the one that starts it.
+json::object process(const SandboxSpec& spec) {
+  const Start start = startOf(spec);
+  return {{"terminal", false},
+          {"user", {{"uid", start.user}, {"gid", start.group}}},
+          {"args", json::array(start.args.begin(), start.args.end())},
+          {"env", json::array(start.env.begin(), start.env.end())},
+          {"cwd", "/"},
+          {"capabilities", start.rights.empty() ? json::object() : holding(start.rights)},
+          {"noNewPrivileges", true},
+          {"rlimits", resourceLimits(spec)}};
+}
+
+}  // namespace
+
+json::object makeBundle(const SandboxSpec& spec) {
+  json::array namespaces;
+  for (const char* type : {"pid", "network", "ipc", "uts", "mount"})
+    namespaces.push_back({{"type", type}});
+  return {{"ociVersion", "1.0.2"},
+          {"process", process(spec)},
+          {"root", {{"path", kRoot}, {"readonly", true}}},
+          {"hostname", "cloister"},
+          {"mounts", mounts(spec)},
+          {"linux", {{"namespaces", std::move(namespaces)}}}};
+}
+
+std::vector<std::string> command(const SandboxSpec& spec, bool one_user) {
+  std::vector<std::string> argv = common(one_user);
+  const bool restores = spec.guest_begins == Beginning::kImage;
+  argv.emplace_back(restores ? "restore" : "run");
+  argv.push_back("--bundle=" + std::string(kBundle));
+  if (restores) argv.push_back("--image-path=" + std::string(kImage));
+  const std::string runner = std::to_string(wire::kRunnerFd);
+  if (!atStdin(spec)) argv.push_back("--pass-fd=" + runner + ":" + runner);
+  argv.emplace_back(kContainer);
+  return argv;
+}
+
+std::vector<std::string> checkpointCommand(bool one_user) {
+  std::vector<std::string> argv = common(one_user);
+  for (const std::string& each :
+       {std::string("checkpoint"), "--image-path=" + std::string(kImage),
+        std::string("--compression=none"),  // equal memory is to stay equal
+        std::string("--leave-running"), std::string(kContainer)})
+    argv.push_back(each);
+  return argv;
+}
+
+}  // namespace cloister::runtime::gvisor

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a new process does to become the VMM of a virtual machine: a child of the spawner that takes
+// on the whole confinement of a sandbox of the process runtime, and then executes a VMM (vmm.h)
+// instead of the runner. What breaks out of the machine is where a program of that runtime would
+// be.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "confine/confine.h"
+#include "confine/spawn_loop.h"
+
+namespace cloister::runtime {
+
+// `birth` is of a SpawnRequest::What::kMicrovm. Does not return: what fails is said to the node
+// like a sandbox's failure, or by the VMM and the guest's kernel on the pipe that came with the
+// request.
+[[noreturn]] void becomeMicrovm(Confinement confinement, Birth& birth);
+
+namespace microvm {
+
+// Executes a VMM's command: the program open where a sandbox has its runner (`given`), else the one
+// that the command names. Returns only to say why not.
+Error executeVmm(const std::vector<std::string>& command, bool given);
+
+}  // namespace microvm
+}  // namespace cloister::runtime

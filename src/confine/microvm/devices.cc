@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "confine/microvm/devices.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string_view>
+#include <tuple>
+
+#include "confine/microvm/command.h"
+#include "confine/spawn_loop.h"
+#include "linux/credentials.h"
+#include "linux/kvm.h"
+#include "linux/message.h"
+#include "linux/mounts.h"
+#include "linux/process.h"
+
+namespace cloister::runtime::microvm {
+namespace {
+
+constexpr int kPatienceMillis = 5'000;
+
+struct Caller {
+  uid_t uid = ::geteuid();
+  gid_t gid = ::getegid();
+  bool own_users = uid != 0;
+};
+
+// In the child: the tree is put together on top of /proc, as the sandboxes' root is.
+Result<Fd> buildDevices(const MoreFiles& more, Caller caller) {
+  if (caller.own_users) TRY(linux::mapSelf(0, caller.uid, caller.gid));
+  TRY(linux::makePrivate());
+  if (::chdir("/proc") != 0) return failErrno("entering /proc");
+  for (const MountStep& step : deviceSteps(more))
+    TRY(applyStep(step));
+  return linux::cloneMount(".", true);
+}
+
+[[noreturn]] void runBuilder(int socket, const MoreFiles& more, Caller caller) {
+  std::ignore = linux::dieWithParent();
+  const auto made = buildDevices(more, caller);
+  if (!made) {
+    const std::string_view text = made.error().message;
+    std::ignore = linux::sendMessage(socket, text.substr(0, kMaxAnswer));
+    ::_exit(1);
+  }
+  const int fd = made->get();
+  ::_exit(linux::sendMessage(socket, kDone, {&fd, 1}) ? 0 : 1);
+}
+
+Result<Fd> take(int socket) {
+  pollfd said{socket, POLLIN, 0};
+  if (::poll(&said, 1, kPatienceMillis) != 1) return fail(Code::kInternal, "it takes too long");
+  std::array<char, kMaxAnswer> text{};
+  auto message = TRY(linux::receiveMessage(socket, text));
+  const std::string_view answer(text.data(), message.size);
+  if (answer == kDone && message.fds.size() == 1) return std::move(message.fds.front());
+  return fail(Code::kUnsupported, answer.empty() ? "it died" : std::string(answer));
+}
+
+}  // namespace
+
+std::vector<MountStep> deviceSteps(const MoreFiles& more) {
+  using Op = MountStep::Op;
+  const auto device = [](const char* name, unsigned major, unsigned minor, std::string_view why) {
+    return MountStep{.op = Op::kDevice,
+                     .target = name,
+                     .source = std::string("/dev/") + name,
+                     .why = why,
+                     .mode = 0666,
+                     .major = major,
+                     .minor = minor};
+  };
+  // A file takes whole pages.
+  const uint64_t bytes = (64 << 10) + more.bytes + more.steps.size() * 4096;
+  std::vector<MountStep> steps = {
+      {.op = Op::kNew,
+       .target = "",
+       .source = "tmpfs",
+       .why = "this VMM's devices, which no other process has",
+       .options = {{"size", std::to_string(bytes)},
+                   {"nr_inodes", std::to_string(16 + more.steps.size())},
+                   {"mode", "755"}},
+       .attributes = linux::kNoSuid | linux::kNoExec},
+      device("null", 1, 3, "what it has for stdin"),
+      device("urandom", 1, 9, "where a library asks for it by name"),
+      device("kvm", linux::kKvmMajor, linux::kKvmMinor,
+             "opened by name; only this VMM's mounts lead to it"),
+      {.op = Op::kDirectory, .target = "shm", .why = "mount point"},
+      {.op = Op::kDirectory, .target = "pts", .why = "mount point"}};
+  steps.insert(steps.end(), more.steps.begin(), more.steps.end());
+  steps.push_back({.op = Op::kSeal,
+                   .target = "",
+                   .why = "nothing can be added",
+                   .attributes = linux::kReadOnly});
+  return steps;
+}
+
+Result<Fd> makeDevices(const MoreFiles& more) {
+  const Caller caller;
+  auto [ours, theirs] = TRY(linux::socketPair(SOCK_SEQPACKET));
+  const auto child = TRY(linux::cloneProcess(CLONE_NEWNS | (caller.own_users ? CLONE_NEWUSER : 0)));
+  if (child.pid == 0) runBuilder(theirs.get(), more, caller);
+  theirs.reset();
+  auto made = take(ours.get());
+  std::ignore = linux::signalPidfd(child.pidfd.get(), SIGKILL);
+  std::ignore = linux::reapPidfd(child.pidfd.get());
+  if (!made) return std::unexpected(std::move(made).error().within("making a VMM's devices"));
+  return made;
+}
+
+MountStep attachDevices(int mount) {
+  return {.op = MountStep::Op::kAttach,
+          .target = "dev",
+          .source = "tmpfs",
+          .why = "this VMM's devices, which no other process has",
+          .mount = mount};
+}
+
+// As a whole, since what is mounted in the root cannot be had without what is mounted there
+// besides; what is this process's own in it is covered. A guest's kernel that was broken may ask
+// for what is above (".."), too: of that nothing can be written, this process's memory included.
+std::vector<MountStep> showRoot() {
+  using Op = MountStep::Op;
+  constexpr uint64_t kSafe = linux::kReadOnly | linux::kNoSuid | linux::kNoDev;
+  std::vector<MountStep> steps = {{.op = Op::kTree,
+                                   .target = kShownRoot,
+                                   .source = "/",
+                                   .why = "what the machine's programs see",
+                                   .attributes = kSafe}};
+  for (const char* name : {"/proc", "/dev"}) {
+    steps.push_back({.op = Op::kNew,
+                     .target = std::string(kShownRoot) + name,
+                     .source = "tmpfs",
+                     .why = "the VMM's is not the machine's",
+                     .options = {{"size", "4k"}, {"nr_inodes", "1"}, {"mode", "755"}},
+                     .attributes = kSafe | linux::kNoExec});
+  }
+  steps.push_back({.op = Op::kSeal,
+                   .target = "proc",
+                   .why = "the server of the machine's files would write there for it",
+                   .attributes = linux::kReadOnly});
+  return steps;
+}
+
+std::vector<linux::LandlockRule> vmmRules(const SandboxSpec& spec) {
+  using enum linux::LandlockAccess;
+  std::vector<linux::LandlockRule> rules = {
+      {"/", kReadExecute}, {"/dev/null", kWriteDevice}, {"/dev/kvm", kControl}};
+  if (spec.guest_sockets) rules.push_back({"/tmp", kSockets});
+  // No path leads to it, but a link of /proc, which is opened like one.
+  if (spec.guest_opens_disk) rules.push_back({descriptorPath(kDiskFd), kReadFile});
+  return rules;
+}
+
+}  // namespace cloister::runtime::microvm

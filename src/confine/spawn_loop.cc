@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "confine/spawn_loop.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <functional>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <type_traits>
+
+#include "linux/message.h"
+#include "linux/network.h"
+#include "linux/process.h"
+
+namespace cloister::runtime {
+namespace {
+
+static_assert(std::is_trivially_copyable_v<SpawnRequest>);
+
+size_t fdsOf(const SpawnRequest& request) {
+  if (request.what == SpawnRequest::What::kZygote) return 2;
+  return 1 + request.guest_fds + (request.spec.walled ? 1 : 0) + (request.spec.on_disk ? 1 : 0) +
+         (request.spec.shares ? 1 : 0) + request.spec.join_count +
+         (request.spec.into_cgroup ? 1 : 0);
+}
+
+// It makes no namespaces, but enters those of another.
+bool joins(const SpawnRequest& request) {
+  return request.what == SpawnRequest::What::kGvisorSave ||
+         request.what == SpawnRequest::What::kWorkspace;
+}
+
+Result<> writeMaps(const SpawnRequest& request, pid_t pid) {
+  if (joins(request)) return {};
+  const bool deny_setgroups = request.spec.deny_setgroups;
+  using What = SpawnRequest::What;
+  if (request.what == What::kSandbox || request.what == What::kMicrovm) {
+    return linux::writeIdMaps(pid, {&request.spec.ids, 1}, deny_setgroups);
+  }
+  const linux::IdMap maps[] = {request.root, request.rest};
+  return linux::writeIdMaps(pid, std::span(maps).first(request.rest.count > 0 ? 2 : 1),
+                            deny_setgroups);
+}
+
+// The network namespaces of what is made here. To make one takes as long as all the rest together,
+// so the next one's is made while nobody asks.
+class Networks {
+ public:
+  // While no request comes.
+  void makeSpare(int control) {
+    if (spare_ || !lulls(control) || !home()) return;
+    const auto entered = linux::enterNewNetwork();
+    auto spare = entered ? linux::ownNetwork() : std::unexpected(entered.error());
+    if (spare) spare_ = *std::move(spare);
+    comeHome();
+  }
+
+  // Enters one that nobody has had.
+  Result<> enterNext() {
+    TRY(home());
+    const Fd spare = std::move(spare_);
+    return spare ? linux::enterNetwork(spare.get()) : linux::enterNewNetwork();
+  }
+
+  // Two sandboxes in one network would be worse than none.
+  void comeHome() {
+    if (home_ && !linux::enterNetwork(home_.get())) ::_exit(1);
+  }
+
+ private:
+  static bool lulls(int control) {
+    pollfd request{control, POLLIN, 0};
+    return ::poll(&request, 1, static_cast<int>(kLull.count())) == 0;
+  }
+
+  Result<> home() {
+    if (!home_) home_ = TRY(linux::ownNetwork());
+    return {};
+  }
+
+  Fd home_;
+  Fd spare_;
+};
+
+// How a process comes to be that is to make something of `birth`: in its child, pid 0 is returned.
+using Clone = std::function<Result<linux::Cloned>(uint64_t namespaces, Birth& birth)>;
+
+// Its user namespace is its own user's: what it takes of what the kernel has for each user, it
+// takes from nobody else.
+Result<linux::Cloned> makeOwned(const Clone& how, uint64_t namespaces, Birth& birth) {
+  const bool zygote = birth.request.what == SpawnRequest::What::kZygote;
+  const uint32_t owner = zygote ? birth.request.root.outside : birth.request.spec.ids.outside;
+  if (owner == ::geteuid()) return how(namespaces, birth);
+  linux::OtherUser other;
+  auto became = other.become(owner);
+  auto child = became ? how(namespaces, birth) : std::unexpected(std::move(became).error());
+  if ((!child || child->pid != 0) && !other.leave()) ::_exit(1);
+  return child;
+}
+
+Result<linux::Cloned> makeInNetwork(const Clone& how, Networks& networks, Birth& birth) {
+  if (joins(birth.request)) return how(0, birth);
+  // A zygote makes networks itself, and so must own the one it is in.
+  if (birth.request.what == SpawnRequest::What::kZygote) {
+    return makeOwned(how, sandboxNamespaces(), birth);
+  }
+  auto entered = networks.enterNext();
+  auto child = entered ? makeOwned(how, sandboxNamespaces() & ~uint64_t{CLONE_NEWNET}, birth)
+                       : std::unexpected(std::move(entered).error());
+  if (!child || child->pid != 0) networks.comeHome();
+  return child;
+}
+
+// Of a request that has come: the process made of it, and the end by which it hears of its id maps.
+struct Made {
+  linux::Cloned process;
+  Fd mapped;
+};
+
+Result<Made> make(const Clone& how, Networks& networks, std::optional<Birth>& birth) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return failErrno("pipe2");
+  birth->mapped.reset(ends[0]);
+  Made made{{}, Fd(ends[1])};
+  made.process = TRY(makeInNetwork(how, networks, *birth));
+  if (made.process.pid == 0) return made;
+  auto maps = writeMaps(birth->request, made.process.pid);
+  if (maps) return made;
+  std::ignore = linux::signalPidfd(made.process.pidfd.get(), SIGKILL);
+  return std::unexpected(std::move(maps).error());
+}
+
+void answer(int control, const Result<Made>& made) {
+  const int fd = made ? made->process.pidfd.get() : -1;
+  const std::span<const int> fds(&fd, made ? 1 : 0);
+  const std::string_view text =
+      made ? kDone : std::string_view(made.error().message).substr(0, kMaxAnswer);
+  if (!linux::sendMessage(control, text, fds)) ::_exit(1);
+}
+
+std::optional<Birth> receive(int control) {
+  SpawnRequest request;
+  auto message =
+      linux::receiveMessage(control, {reinterpret_cast<char*>(&request), sizeof request});
+  if (!message || message->size != sizeof request) ::_exit(0);  // the node is gone
+  if (message->fds.size() != fdsOf(request)) return std::nullopt;
+  return Birth{request, std::move(message->fds), {}};
+}
+
+// Returns in what it makes. `settle` is called for each once it has all it needs.
+Birth serve(int control, const Clone& how, const std::function<void()>& settle) {
+  Networks networks;
+  for (;;) {
+    networks.makeSpare(control);
+    std::optional<Birth> birth = receive(control);
+    auto made =
+        birth ? make(how, networks, birth) : fail(Code::kInternal, "spawning: wrong descriptors");
+    if (made && made->process.pid == 0) return *std::move(birth);
+    answer(control, made);
+    if (made && ::write(made->mapped.get(), "", 1) != 1) {
+      std::ignore = linux::signalPidfd(made->process.pidfd.get(), SIGKILL);
+    }
+    made = {};
+    settle();
+  }
+}
+
+// Waits without a word to the memory that is not yet its own.
+void waitForTurn(const Fd& mapped) {
+  pollfd told{mapped.get(), POLLIN, 0};
+  while (::poll(&told, 1, -1) < 0) {
+  }
+}
+
+// The same descriptors once more, for one who has a table of its own but the same memory.
+Birth aliasOf(const Birth& birth) {
+  Birth alias{birth.request, {}, Fd(birth.mapped.get())};
+  for (const Fd& fd : birth.fds)
+    alias.fds.emplace_back(fd.get());
+  return alias;
+}
+
+void forget(Birth& alias) {
+  std::ignore = alias.mapped.release();
+  for (Fd& fd : alias.fds)
+    std::ignore = fd.release();
+}
+
+}  // namespace
+
+Birth serveSpawns(int control) {
+  const Clone fork = [](uint64_t namespaces, Birth& birth) {
+    const int cgroup = birth.request.spec.into_cgroup ? birth.fds.back().get() : -1;
+    return linux::cloneProcess(namespaces, cgroup);
+  };
+  return serve(control, fork, [] {});
+}
+
+void serveSharing(int control, std::span<char> stack, void (*become)(Birth& birth)) {
+  struct Start {
+    void (*become)(Birth& birth);
+    Birth birth;
+  } start{become, {}};
+  linux::SharingProcess process;
+  const Clone share = [&](uint64_t namespaces, Birth& birth) {
+    start.birth = aliasOf(birth);
+    const auto run = [](void* of) -> int {
+      Start& start = *static_cast<Start*>(of);
+      waitForTurn(start.birth.mapped);
+      start.become(start.birth);
+      ::_exit(1);
+    };
+    return process.start(namespaces, stack, run, &start);
+  };
+  serve(control, share, [&] {
+    process.wait();
+    forget(start.birth);
+  });
+  ::_exit(1);
+}
+
+Result<> waitForIdMaps(const Fd& mapped) {
+  char none = 0;
+  ssize_t n = 0;
+  do {
+    n = ::read(mapped.get(), &none, 1);
+  } while (n < 0 && errno == EINTR);
+  if (n != 1) return fail(Code::kInternal, "waiting for the id maps: the spawner failed");
+  return {};
+}
+
+ConfineFds confineFds(Birth& birth) {
+  ConfineFds own;
+  own.runner_socket = std::move(birth.fds[0]);
+  own.mapped = std::move(birth.mapped);
+  size_t next = 1 + birth.request.guest_fds;
+  if (birth.request.spec.walled) own.walls = std::move(birth.fds[next++]);
+  if (birth.request.spec.on_disk) own.disk = std::move(birth.fds[next++]);
+  if (birth.request.spec.shares) own.workspace = std::move(birth.fds[next++]);
+  for (size_t i = 0; i < birth.request.spec.join_count; ++i)
+    own.cgroups.push_back(std::move(birth.fds[next++]));
+  return own;
+}
+
+}  // namespace cloister::runtime

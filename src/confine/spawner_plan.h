@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a spawner is told once, when it is started: what of its sandboxes is the same for all. The
+// node writes it, cloister-spawner reads it (plan_codec.h).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "confine/confine.h"
+#include "confine/mount_plan.h"
+
+namespace cloister::runtime {
+
+struct SpawnerPlan {
+  std::vector<MountStep> root;
+  Confinement confinement;
+  bool rootless = false;  // make a user namespace first, and live in it
+  Fd program;             // cloister-spawner
+};
+
+// The descriptors of a spawner. 0 to 4 are what confine() fills, and /dev/null here.
+inline constexpr int kSpawnerControl = 5;
+inline constexpr int kSpawnerRunner = 6;  // the runner's program
+inline constexpr int kSpawnerPlan = 7;
+
+// But for the programs, and for `rootless`, which is over by then.
+std::string encodeSpawnerPlan(const SpawnerPlan& plan);
+Result<SpawnerPlan> decodeSpawnerPlan(std::string_view bytes);
+
+}  // namespace cloister::runtime

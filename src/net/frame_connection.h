@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// FrameConnection: frames (wire/frame.h) over a Unix stream, used by both ends of the control-node link.
+// Reading is buffered and strictly bounded; writes are queued, gathered and bounded. One thread.
+// Always in a shared_ptr, which pending writes hold too.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+
+#include "async/signal.h"
+#include "base/result.h"
+#include "wire/frame.h"
+
+namespace cloister::net {
+
+struct Frame {
+  uint16_t type = 0;
+  uint32_t channel = 0;
+  std::string payload;
+};
+
+class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
+ public:
+  using Stream = boost::asio::local::stream_protocol::socket;
+
+  explicit FrameConnection(Stream stream);
+
+  // The next frame. Memory grows with the bytes that arrive, never with a length that is only
+  // claimed. kUnavailable: the stream ended; kInvalid: not a frame, or longer than `max_payload`.
+  boost::asio::awaitable<Result<Frame>> read(uint32_t max_payload);
+
+  // Queues a frame, after waiting while too many bytes are queued. False once closed.
+  boost::asio::awaitable<bool> send(uint16_t type, uint32_t channel, std::string payload);
+  // Queues a small frame without waiting. A peer that lets these pile up is disconnected.
+  void post(uint16_t type, uint32_t channel, std::string payload = {});
+
+  // Ends reads and writes; what is queued is dropped. Idempotent.
+  void close();
+  [[nodiscard]] bool closed() const { return closed_; }
+  // True while send() would wait.
+  [[nodiscard]] bool congested() const;
+
+ private:
+  struct Outgoing {
+    std::array<char, wire::kHeaderBytes> header;
+    std::string payload;
+  };
+
+  boost::asio::awaitable<Result<>> readPayload(std::string& payload, size_t length);
+  boost::asio::awaitable<Result<>> fill(size_t wanted);
+  void enqueue(uint16_t type, uint32_t channel, std::string payload);
+  void pump();
+  void written(size_t frames);
+
+  Stream stream_;
+  std::vector<char> buffer_;
+  size_t begin_ = 0;  // unread bytes of buffer_: [begin_, end_)
+  size_t end_ = 0;
+  std::deque<Outgoing> queue_;
+  size_t queued_bytes_ = 0;
+  bool writing_ = false;
+  bool closed_ = false;
+  async::Signal drained_;
+};
+
+}  // namespace cloister::net

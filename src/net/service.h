@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Service: another service that is asked often, over connections that are kept between requests. A
+// kept connection that the other side has closed meanwhile is replaced, once a request, before
+// anything of an answer came; so what is asked must be good to be asked twice. On the io thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ssl/context.hpp>
+
+#include "net/http_connection.h"
+
+namespace cloister::net {
+
+class Service {
+ public:
+  Service(Url url, boost::asio::ssl::context tls) : url_(std::move(url)), tls_(std::move(tls)) {}
+
+  // The body of an answer with status 200; kUnavailable for every other, and for none within
+  // `limits`. The caller keeps the service alive.
+  boost::asio::awaitable<Result<std::string>> post(Posted posted, FetchLimits limits);
+
+  [[nodiscard]] const Url& url() const { return url_; }
+
+ private:
+  boost::asio::awaitable<Result<HttpAnswer>> ask(const HttpRequest& request, size_t max_bytes,
+                                                 base::Monotonic deadline);
+  void keep(std::unique_ptr<HttpConnection> connection);
+
+  Url url_;
+  boost::asio::ssl::context tls_;
+  std::vector<std::unique_ptr<HttpConnection>> idle_;
+};
+
+}  // namespace cloister::net

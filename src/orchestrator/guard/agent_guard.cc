@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/guard/agent_guard.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "model/capability.h"
+#include "model/tool.h"
+#include "policy/agent/file_grant.h"
+#include "policy/agent/revoked.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using policy::AgentRules;
+using policy::CommandOperation;
+using policy::FileAccess;
+using policy::FileOperation;
+using policy::Operation;
+using policy::Resources;
+using policy::Validation;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+
+std::string nameOfAgent(const std::string& agent) {
+  return agent.empty() ? "a key without an agent" : "agent " + agent;
+}
+
+// By rules that may be another agent's: in its session. Then it is none of the violations by which
+// the level of whoever asked is lowered.
+AgentRefusal refusalOf(const AgentRules& rules, const model::Principal& principal,
+                       const Validation& v, std::string_view operation, const std::string& what) {
+  AgentRefusal refusal;
+  const std::string remedy =
+      !v.mitigations.empty() ? v.mitigations.front() : std::string("ask for a higher level");
+  refusal.denied.rule = v.rule;
+  refusal.denied.reason = v.reason;
+  refusal.denied.remedy = remedy + (v.escalation_available ? ", or ask for an approval" : "");
+  refusal.details = policy::toJsonObject(v);
+  refusal.details["agent"] = rules.agent;
+  refusal.details["level"] = rules.level.name;
+  refusal.details["operation"] = operation;
+  refusal.details["mitigation"] = remedy;
+  model::Violation& violation = refusal.violation;
+  violation.id = base::newId("vio");
+  violation.tenant = principal.tenant;
+  violation.agent = principal.agent;
+  violation.at = base::wallMicros();
+  violation.level = rules.level.name;
+  violation.operation = operation;
+  violation.what = model::shownText(what);
+  const bool own = rules.agent == principal.agent;
+  violation.outcome = own ? policy::kindName(v.kind) : model::Violation::kBoundary;
+  refusal.details["outcome"] = violation.outcome;
+  violation.rule = model::shownText(v.rule);
+  const std::string whose = own ? "" : "by the rules of " + nameOfAgent(rules.agent) + ": ";
+  violation.reason = model::shownText(whose + v.reason);
+  violation.words = model::shownText(v.words);
+  return refusal;
+}
+
+// Asks about one thing after the other. The first that nobody may allow refuses all; without one,
+// all that somebody may is asked for together.
+class Questions {
+ public:
+  Questions(const AgentRules& rules, const model::Principal& principal)
+      : rules_(rules), principal_(principal), now_(base::wallMicros()) {}
+
+  void ask(const Operation& operation) {
+    const Validation v = policy::validateOperation(rules_, operation, {}, now_);
+    if (v.approved()) return;
+    const std::string target = policy::targetOf(operation);
+    // A path that would be read as a pattern is none that a person could allow by itself; and
+    // nobody reads a command of pages.
+    const bool plain = std::holds_alternative<CommandOperation>(operation.what) ||
+                       target.find_first_of("*?[") == std::string::npos;
+    const bool full = wants_.size() == kMostWanted || target.size() > kMostTarget;
+    if (!v.escalation_available || !plain || full)
+      return refuse(v, policy::nameOf(operation), target);
+    wants_.push_back({std::string(policy::nameOf(operation)), target});
+    needs_person_ = needs_person_ || v.human_approval;
+    if (std::ranges::find(safe_by_, v.safe_by) == safe_by_.end()) safe_by_.push_back(v.safe_by);
+    if (!open_) open_ = refusalOf(rules_, principal_, v, policy::nameOf(operation), target);
+  }
+  void askResources(const Resources& wanted, const Resources& used) {
+    const Validation v = policy::validateResources(rules_, wanted, used);
+    if (!v.approved()) refuse(v, "resources", v.rule);
+  }
+  void refuse(const Validation& v, std::string_view operation, const std::string& what) {
+    if (!refusal_) refusal_ = refusalOf(rules_, principal_, v, operation, what);
+  }
+  // What nobody may allow goes before what somebody may.
+  std::optional<AgentRefusal> take() {
+    if (refusal_ || !open_) return std::move(refusal_);
+    open_->wants = std::move(wants_);
+    open_->needs_person = needs_person_;
+    open_->safe_by = std::move(safe_by_);
+    open_->timeout_seconds = rules_.timeout_seconds;
+    return std::move(open_);
+  }
+
+ private:
+  const AgentRules& rules_;
+  const model::Principal& principal_;
+  int64_t now_;
+  static constexpr size_t kMostWanted = 32;
+  static constexpr size_t kMostTarget = 8192;  // bytes, as of what is asked for by hand
+  std::optional<AgentRefusal> refusal_;
+  std::optional<AgentRefusal> open_;  // the first that a person may allow
+  std::vector<model::WantedOperation> wants_;
+  bool needs_person_ = false;
+  std::vector<std::string> safe_by_;
+};
+
+// As one word of a shell.
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text)
+    out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
+
+// Variables that change what a command runs, as a command that sets them would be judged.
+void askEnvironment(const AgentRules& rules, const std::map<std::string, std::string>& env,
+                    Questions& questions) {
+  for (const auto& [name, value] : env) {
+    const std::string text = name + "=" + quoted(value);
+    const policy::Verdict verdict =
+        policy::judgeCommand(rules.level, policy::effectsOf(text, rules.bounds, rules.image.get()));
+    const auto risk = std::ranges::find_if(verdict.risks, [](const policy::Risk& each) {
+      // A text may name a program without running it.
+      return each.outcome != policy::Outcome::kAllow && each.kind != "names_forbidden_program";
+    });
+    if (risk == verdict.risks.end()) continue;
+    Validation v;
+    v.kind = Validation::Kind::kUnsafeCommand;
+    v.reason = "env: " + risk->what;
+    v.words = name;
+    v.escalation_available = true;
+    v.risk_factors = {*risk};
+    v.mitigations = {risk->mitigation};
+    questions.refuse(v, "command_execution", name);
+  }
+}
+
+void askNetwork(const AgentRules& rules, const std::string& tier, Questions& questions) {
+  if (tier == "none" || rules.granted.contains("network")) return;
+  if (rules.level.network_access != "denied" && !rules.revoked.contains("network")) return;
+  Validation v;
+  v.kind = Validation::Kind::kDenied;
+  v.reason = "level " + rules.level.name + " has no network, and tier " + tier + " is one";
+  v.escalation_available = true;
+  v.mitigations = {"run it without a network, and send what it needs as files"};
+  questions.refuse(v, "network", tier);
+}
+
+// What the registry says that a tool needs, and was taken from the agent. Its command is judged by
+// itself.
+void askToolNeeds(const AgentRules& rules, const model::RunRequest& run, Questions& questions) {
+  const auto tool = run.metadata.find(std::string(model::kToolMember));
+  if (tool == run.metadata.end()) return;
+  for (const std::string& need : model::capabilitiesNeeded(run)) {
+    if (need == model::capability::kCommand || !rules.revoked.contains(need)) continue;
+    Validation v;
+    v.kind = Validation::Kind::kDenied;
+    v.reason =
+        "tool " + tool->second + " needs " + need + ", which was revoked for agent " + rules.agent;
+    v.mitigations = {"call a tool that does not need it, or have " + need + " granted"};
+    questions.refuse(v, need, tool->second);
+  }
+}
+
+// Code of a language is a file of the project that its program runs; bash is read as a command.
+std::optional<CommandOperation> commandOf(const model::RunRequest& run,
+                                          const model::LanguageSet& languages) {
+  if (const auto* text = std::get_if<std::string>(&run.command))
+    return CommandOperation{.text = *text, .argv = {}};
+  if (const auto* argv = std::get_if<std::vector<std::string>>(&run.command)) {
+    CommandOperation command{.text = {}, .argv = *argv};
+    command.argv.insert(command.argv.end(), run.args.begin(), run.args.end());
+    return command;
+  }
+  const model::Language* language = languages.find(run.language);
+  if (language == nullptr) return std::nullopt;  // which is refused for that
+  if (language->name == "bash") return CommandOperation{.text = run.code, .argv = {}};
+  const auto& by = language->compile.empty() ? language->run : language->compile;
+  return CommandOperation{.text = {}, .argv = {by.at(0), language->source}};
+}
+
+// The agent's share; of memory and time only what the request does not name, more is refused.
+void clamp(const AgentRules& rules, model::Limits& limits, const model::LimitSet& named) {
+  const auto open = [&](std::string_view name) { return !named.test(model::limitIndex(name)); };
+  if (rules.limits.time_seconds && open(model::limit_name::kWall)) {
+    const std::chrono::seconds time(std::max<uint64_t>(1, *rules.limits.time_seconds));
+    limits.wall = std::min<std::chrono::milliseconds>(limits.wall, time);
+  }
+  if (rules.limits.cpu_percent) {
+    limits.cpu_millis = std::min(limits.cpu_millis, std::max(1U, *rules.limits.cpu_percent) * 10);
+  }
+  const auto most = [](uint64_t& bytes, const std::optional<uint64_t>& mib) {
+    if (mib) bytes = std::min(bytes, std::max<uint64_t>(1, *mib) * kMiB);
+  };
+  if (open(model::limit_name::kMemory)) most(limits.memory_bytes, rules.limits.memory_mb);
+  most(limits.disk_bytes, rules.limits.disk_mb);
+  most(limits.file_bytes, rules.limits.file_mb);
+}
+
+Result<Held> heldOf(const AgentRules& rules) {
+  return std::make_shared<const policy::HeldRules>(TRY(policy::wallsOf(rules, base::wallMicros())));
+}
+
+Operation file(FileAccess access, const std::string& path, bool recursive = false) {
+  // What a session's files are called begins in the workspace.
+  return {.what = FileOperation{access, "/workspace/" + path, recursive}, .wanted = {}};
+}
+
+// Which operations a request of wire/files.h is. One that is not known here is all of them.
+std::vector<Operation> operationsOf(const std::vector<std::string>& argv) {
+  using enum FileAccess;
+  const std::string& verb = argv.at(0);
+  const std::string path = argv.size() > 1 ? argv[1] : "";
+  if (verb == "stat") return {file(kRead, path)};
+  if (verb == "list" || verb == "read") return {file(kRead, path)};
+  if (verb == "pack" || verb == "save" || verb == "watch") return {file(kRead, path, true)};
+  if (verb == "write" || verb == "append") return {file(kWrite, path), file(kCreate, path)};
+  if (verb == "mkdir") return {file(kCreate, path)};
+  if (verb == "remove") return {file(kDelete, path, true)};
+  if (verb == "unpack") return {file(kWrite, path, true), file(kCreate, path, true)};
+  if (verb == "move") {
+    const std::string to = argv.size() > 2 ? argv[2] : "";
+    return {file(kRead, path, true), file(kDelete, path, true), file(kCreate, to, true),
+            file(kWrite, to, true)};
+  }
+  return {file(kRead, path, true), file(kWrite, path, true), file(kCreate, path, true),
+          file(kDelete, path, true)};
+}
+
+// Approved by the safe table when it was asked for; `fallback_action` decides at the end of its
+// time.
+enum class Approver : uint8_t { kPerson, kSafeTable, kFallback };
+Approver approverOf(const model::Escalation& e) {
+  for (const model::EscalationDecision& decision : e.decisions) {
+    if (!decision.approve || !decision.automatic) continue;
+    return decision.at >= e.expires_at ? Approver::kFallback : Approver::kSafeTable;
+  }
+  return Approver::kPerson;
+}
+
+// Who may write a file may make it, as a request to a session's files does.
+void addGrants(const model::Escalation& e, std::vector<model::TemporaryPermission>& grants) {
+  namespace asked = model::operation;
+  const Approver approver = approverOf(e);
+  const auto add = [&](std::string_view operation, const std::string& pattern) {
+    grants.push_back({std::string(operation), pattern, e.grant_expires_at, e.id,
+                      approver == Approver::kSafeTable});
+  };
+  if (e.operation == asked::kCommand) return add("command_execution", e.subject);
+  if (e.operation == asked::kNetwork) return add("network", e.subject);
+  // One that is older than the check when it is asked for may open nothing.
+  const auto pattern = policy::grantPattern(e.subject);
+  if (!pattern) return;
+  if (approver == Approver::kFallback || e.operation == asked::kFileRead)
+    return add("file_read", *pattern);
+  if (!policy::canChange(*pattern)) return;
+  if (e.operation == asked::kFileDelete) add("file_delete", *pattern);
+  if (e.operation == asked::kFileWrite) {
+    add("file_write", *pattern);
+    add("file_create", *pattern);
+  }
+}
+
+// The rules, and what one run is approved with besides.
+std::shared_ptr<const AgentRules> lifted(const AgentRules& rules, const model::Escalation& e) {
+  auto more = std::make_shared<AgentRules>(rules);
+  for (const model::WantedOperation& each : e.lifts) {
+    more->temporary.push_back({each.operation, each.target, e.grant_expires_at, e.id,
+                               approverOf(e) == Approver::kSafeTable});
+  }
+  return more;
+}
+
+constexpr std::string_view kNoApproval =
+    "do without it: in another agent's session the rules of both hold, and no approval lifts any";
+constexpr std::string_view kOwnSession =
+    "make a session of your own (POST /v1/sessions), and run it there";
+
+// What is approved is for sandboxes of the agent that asked.
+void closeToApproval(AgentRefusal& refused) {
+  refused.wants.clear();
+  refused.denied.remedy = kNoApproval;
+  refused.details["mitigation"] = kNoApproval;
+  refused.details["mitigations"] = base::json::array{base::json::string(kNoApproval)};
+  refused.details["escalation_available"] = false;
+  refused.details["human_approval"] = false;
+}
+
+}  // namespace
+
+std::string safeReason(const std::vector<std::string>& safe_by) {
+  std::string all;
+  for (const std::string& each : safe_by)
+    (all += all.empty() ? "" : ", ") += each;
+  return "safe_operations of the levels has " + all;
+}
+
+AgentGuard::AgentGuard(store::Store& store, const policy::Levels& levels,
+                       const model::LanguageSet& languages, std::string default_level)
+    : store_(store),
+      levels_(levels),
+      languages_(languages),
+      default_level_(std::move(default_level)) {
+  constexpr int64_t kMinute = int64_t{60} * 1'000'000;
+  for (const policy::LoweringRule& rule : levels.lowering) {
+    lowering_.push_back({.from = rule.from,
+                         .to = rule.to,
+                         .after = rule.after,
+                         .within_us = rule.within_minutes * kMinute,
+                         .why = rule.why});
+  }
+}
+
+Result<std::optional<AgentRules>> AgentGuard::ownRules(const model::Principal& principal) const {
+  if (!principal.agent.empty()) {
+    const auto sandbox = store_.agents().sandbox(
+        store::Scope::of(principal), {.tenant = principal.tenant, .agent = principal.agent});
+    if (sandbox) {
+      auto rules = policy::makeAgentRules(levels_, *sandbox);
+      if (rules && !sandbox->escalation.auto_approve_safe) TRY(addPolicy(principal, *rules));
+      if (rules) return *std::move(rules);
+      return fail(Code::kDenied,
+                  "reading the sandbox of agent " + principal.agent + ": " + rules.error().message);
+    }
+    if (sandbox.error().code != Code::kNotFound) return std::unexpected(sandbox.error());
+  }
+  if (default_level_.empty() || principal.isAdmin()) return std::nullopt;
+  auto rules = TRY(policy::makeLevelRules(levels_, default_level_, principal.agent));
+  TRY(addPolicy(principal, rules));
+  return rules;
+}
+
+// What `escalation policy` set for the agent goes before its level.
+Result<> AgentGuard::addPolicy(const model::Principal& principal, AgentRules& rules) const {
+  if (principal.agent.empty()) return {};
+  const auto policy = TRY(store_.escalations().policy(principal.tenant, principal.agent));
+  if (policy.set_at != 0) rules.auto_approve_safe = policy.auto_approve_safe;
+  return {};
+}
+
+Result<std::optional<std::string>> AgentGuard::needsNobody(const model::Principal& principal,
+                                                           const std::string& operation,
+                                                           const std::string& subject) const {
+  namespace asked = model::operation;
+  const auto rules = TRY(rulesOf(principal));
+  if (!rules) return std::nullopt;
+  if (!rules->auto_approve_safe) return std::string();
+  Operation what;
+  if (operation == asked::kCommand) {
+    what.what = CommandOperation{.text = subject, .argv = {}};
+  } else if (operation == asked::kFileRead || operation == asked::kFileWrite ||
+             operation == asked::kFileDelete) {
+    const FileAccess access = operation == asked::kFileRead    ? FileAccess::kRead
+                              : operation == asked::kFileWrite ? FileAccess::kWrite
+                                                               : FileAccess::kDelete;
+    what.what = FileOperation{access, subject, false};
+  } else {
+    return std::string();
+  }
+  const Validation v = policy::validateOperation(*rules, what, {}, base::wallMicros());
+  if (!v.approved()) return v.safe_by.empty() ? "" : safeReason({v.safe_by});
+  return v.escalation_id.empty()
+             ? "the agent's sandbox, at level " + rules->level.name + ", allows it"
+             : v.escalation_id + " allows it already";
+}
+
+Result<std::shared_ptr<const AgentRules>> AgentGuard::rulesOf(
+    const model::Principal& principal) const {
+  auto rules = TRY(ownRules(principal));
+  if (!rules) return std::shared_ptr<const AgentRules>();
+  if (!principal.agent.empty()) {
+    const auto grants = TRY(grantsOf({.tenant = principal.tenant, .agent = principal.agent}));
+    rules->temporary.insert(rules->temporary.end(), grants.begin(), grants.end());
+  }
+  return std::make_shared<const AgentRules>(*std::move(rules));
+}
+
+Result<std::shared_ptr<const AgentRules>> AgentGuard::standingRulesOf(
+    const model::Principal& principal) const {
+  auto rules = TRY(ownRules(principal));
+  if (!rules) return std::shared_ptr<const AgentRules>();
+  rules->temporary.clear();
+  return std::make_shared<const AgentRules>(*std::move(rules));
+}
+
+Result<std::vector<model::TemporaryPermission>> AgentGuard::grantsOf(
+    const store::AgentName& agent) const {
+  constexpr uint32_t kMost = 100;
+  store::EscalationQuery query;
+  query.status = model::EscalationStatus::kApproved;
+  query.agent = agent.agent;
+  query.limit = kMost;
+  const auto approved = TRY(store_.escalations().list(store::Scope::ofTenant(agent.tenant), query));
+  const int64_t now = base::wallMicros();
+  std::vector<model::TemporaryPermission> grants;
+  for (const model::Escalation& e : approved) {
+    if (e.grant_expires_at > now) addGrants(e, grants);
+  }
+  return grants;
+}
+
+Result<Held> AgentGuard::heldFor(const model::Principal& principal) const {
+  const auto rules = TRY(rulesOf(principal));
+  return rules ? heldOf(*rules) : Held();
+}
+
+Result<Held> AgentGuard::standingFor(const model::Principal& principal) const {
+  const auto rules = TRY(standingRulesOf(principal));
+  return rules ? heldOf(*rules) : Held();
+}
+
+std::optional<AgentRefusal> AgentGuard::refusalBy(const AgentRules& rules,
+                                                  const model::Principal& principal,
+                                                  const model::ExecRequest& request,
+                                                  const model::Limits& limits, bool in_session,
+                                                  const Resources& used) const {
+  const model::RunRequest& run = request.run;
+  Questions questions(rules, principal);
+  for (const model::FileSpec& each : run.files)
+    questions.ask(file(FileAccess::kCreate, each.path));
+  if (auto command = commandOf(run, languages_)) {
+    command->directory = request.cwd;
+    questions.ask({.what = *std::move(command), .wanted = {}});
+  }
+  askEnvironment(rules, run.env, questions);
+  askNetwork(rules, run.network_tier, questions);
+  askToolNeeds(rules, run, questions);
+  Resources wanted{.time_ms = static_cast<uint64_t>(limits.wall.count())};
+  if (!in_session) {  // its sandbox has been counted
+    wanted.memory_bytes = limits.memory_bytes;
+    wanted.running = 1;
+  }
+  questions.askResources(wanted, used);
+  return questions.take();
+}
+
+// The walls are the session's, and its maker's rules hold for whoever comes, also for who has none.
+Result<AgentJudgement> AgentGuard::judgeVisit(const model::Principal& principal,
+                                              model::ExecRequest& request, const Within& session,
+                                              const Resources& used) const {
+  model::Limits& limits = request.run.limits;
+  AgentJudgement judged;
+  if (const auto own = TRY(standingRulesOf(principal))) {
+    clamp(*own, limits, request.run.named_limits);
+    judged.refusal = refusalBy(*own, principal, request, limits, true, used);
+    judged.time_seconds = own->limits.time_seconds;
+  }
+  if (const auto makers = TRY(standingRulesOf(session.maker))) {
+    clamp(*makers, limits, request.run.named_limits);
+    if (!judged.refusal) judged.refusal = refusalBy(*makers, principal, request, limits, true, {});
+    const auto& time = makers->limits.time_seconds;
+    if (time) judged.time_seconds = std::min(*time, judged.time_seconds.value_or(*time));
+  }
+  if (judged.refusal) closeToApproval(*judged.refusal);
+  return judged;
+}
+
+Result<std::optional<policy::Denied>> AgentGuard::tooOpen(const model::Principal& principal,
+                                                          const Within& session) const {
+  if (principal.sameAgent(session.maker)) return std::nullopt;
+  const Held own = TRY(standingFor(principal));
+  if (!own || !letsMore(session.held, *own)) return std::nullopt;
+  return policy::Denied{.rule = "",
+                        .reason = "the session was made by " + nameOfAgent(session.maker.agent) +
+                                  ", and its sandbox lets programs do what " +
+                                  nameOfAgent(principal.agent) + " may not",
+                        .remedy = std::string(kOwnSession)};
+}
+
+Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
+                                            model::ExecRequest& request, const Within* session,
+                                            const Resources& used,
+                                            const model::Escalation* approval) const {
+  if (session != nullptr && !principal.sameAgent(session->maker))
+    return judgeVisit(principal, request, *session, used);
+  const auto by_rules = TRY(rulesOf(principal));
+  if (!by_rules) return AgentJudgement{};
+  model::RunRequest& run = request.run;
+  const auto rules =
+      approval == nullptr || approval->lifts.empty() ? by_rules : lifted(*by_rules, *approval);
+  clamp(*rules, run.limits, run.named_limits);
+  AgentJudgement judged{
+      .refusal = refusalBy(*rules, principal, request, run.limits, session != nullptr, used),
+      .held = {},
+      .time_seconds = rules->limits.time_seconds};
+  if (session != nullptr && approval == nullptr) return judged;  // its sandbox has its walls
+  judged.held = TRY(heldOf(*rules));
+  judged.by_rules = rules == by_rules ? judged.held : TRY(heldOf(*by_rules));
+  return judged;
+}
+
+Result<std::optional<AgentRefusal>> AgentGuard::judgeVisitor(
+    const model::Principal& visitor, const model::ExecRequest& request) const {
+  const auto rules = TRY(standingRulesOf(visitor));
+  if (!rules) return std::nullopt;
+  model::Limits limits = request.run.limits;
+  clamp(*rules, limits, request.run.named_limits);
+  auto refusal = refusalBy(*rules, visitor, request, limits, true, {});
+  if (refusal) refusal->violation.outcome = model::Violation::kBoundary;
+  return refusal;
+}
+
+Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principal,
+                                                model::RunRequest& settings,
+                                                const Resources& used) const {
+  const auto rules = TRY(rulesOf(principal));
+  if (!rules) return AgentJudgement{};
+  clamp(*rules, settings.limits, settings.named_limits);
+  settings.nested = settings.nested || rules->nested;
+  Questions questions(*rules, principal);
+  askEnvironment(*rules, settings.env, questions);
+  askNetwork(*rules, settings.network_tier, questions);
+  questions.askResources({.memory_bytes = settings.limits.memory_bytes, .running = 1}, used);
+  return AgentJudgement{.refusal = questions.take(), .held = TRY(heldOf(*rules))};
+}
+
+Result<std::optional<AgentRefusal>> AgentGuard::judgeFiles(
+    const model::Principal& principal, const model::Principal& maker,
+    const std::vector<std::string>& argv) const {
+  const bool same = principal.sameAgent(maker);
+  const auto by = [&](const AgentRules& held_to) {
+    Questions questions(held_to, principal);
+    for (const Operation& operation : operationsOf(argv))
+      questions.ask(operation);
+    return questions.take();
+  };
+  std::optional<AgentRefusal> refusal;
+  const auto rules = TRY(same ? rulesOf(principal) : standingRulesOf(principal));
+  if (rules) refusal = by(*rules);
+  if (same) return refusal;
+  const auto makers = TRY(standingRulesOf(maker));
+  if (!refusal && makers) refusal = by(*makers);
+  if (refusal) closeToApproval(*refusal);
+  return refusal;
+}
+
+bool letsMore(const Held& has, const policy::HeldRules& rules) {
+  const policy::HeldRules none;
+  const policy::HeldRules& before = has ? *has : none;
+  return (before.runs && !rules.runs) || policy::takesAway(before.walls, rules.walls);
+}
+
+Error toError(const policy::Denied& denied, const std::string& doing) {
+  return {Code::kDenied, doing + ": " + denied.reason + "; " + denied.remedy, {}};
+}
+
+Error toError(const AgentRefusal& refusal, const std::string& doing) {
+  return toError(refusal.denied, doing);
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// RulesNow: what agents are held to at one moment, asked of the ledger once for each agent. It is
+// made for one look at all that runs. One thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "orchestrator/guard/agent_guard.h"
+
+namespace cloister::orchestrator {
+
+class RulesNow {
+ public:
+  explicit RulesNow(const AgentGuard& guard) : guard_(guard) {}
+
+  // What of that which `held` lets the programs of a sandbox do has since been taken from its
+  // agent: what it is held to now; null where nothing was. An error: it cannot be read now. Rules
+  // that are only text compared with text (HeldRules::by_text) are none of a sandbox's.
+  Result<Held> stricter(const model::Principal& principal, const Held& held) {
+    return stricterThan(held, principal, false);
+  }
+  // The same of the sandbox of another agent's session, where its standing rules count.
+  Result<Held> stricterOnVisit(const model::Principal& principal, const Held& held) {
+    return stricterThan(held, principal, true);
+  }
+
+ private:
+  Result<Held> stricterThan(const Held& held, const model::Principal& principal, bool standing) {
+    const auto key = std::tuple(principal.tenant, principal.agent, principal.isAdmin(), standing);
+    auto found = known_.find(key);
+    if (found == known_.end()) {
+      auto read = standing ? guard_.standingFor(principal) : guard_.heldFor(principal);
+      found = known_.emplace(key, std::move(read)).first;
+    }
+    const Result<Held>& now = found->second;
+    if (!now || !*now) return now;
+    return letsMore(held, **now) ? *now : Held();
+  }
+
+  const AgentGuard& guard_;
+  std::map<std::tuple<std::string, std::string, bool, bool>, Result<Held>> known_;
+};
+
+}  // namespace cloister::orchestrator

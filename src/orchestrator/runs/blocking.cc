@@ -1,0 +1,590 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs that need approval: blocked without a sandbox or a place in the queue, and back into the
+// queue when it is given. The escalation in the ledger is the truth, the execution follows it; so a
+// crash at any point leaves nothing undecided.
+#include <algorithm>
+#include <utility>
+
+#include "async/awaiting.h"
+#include "async/spawn.h"
+#include "base/crypto.h"
+#include "base/log.h"
+#include "model/record_times.h"
+#include "orchestrator/core/stored_request.h"
+#include "orchestrator/runs/run_impl.h"
+#include "orchestrator/runs/workspace_list.h"
+#include "policy/approval.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Escalation;
+using model::Execution;
+
+std::function<Result<model::AuditEvent>(Escalation&)> spending(const policy::Use& use) {
+  return [use](Escalation& e) -> Result<model::AuditEvent> {
+    TRY(policy::use(e, use));
+    return usedEvent(e);
+  };
+}
+
+// The run that it was for has ended; another one waited with it.
+std::function<Result<model::AuditEvent>(Escalation&)> adopting(const policy::Use& use) {
+  return [use](Escalation& e) -> Result<model::AuditEvent> {
+    if (e.status == model::EscalationStatus::kUsed) {
+      return fail(Code::kConflict, "using " + e.id + ": another run has",
+                  std::string(policy::approval::kUsed));
+    }
+    e.execution_id = use.execution_id;
+    TRY(policy::use(e, use));
+    return usedEvent(e);
+  };
+}
+
+constexpr char kSendAtOnce[] =
+    "leave out keep_input and tty, and send all of the program's input with the request";
+
+// A person approves what runs; what is sent to it later nobody has looked at.
+Error laterInput(const Live& run) {
+  return {Code::kInvalid,
+          std::string("asking for approval: the program takes input later, which nobody can look "
+                      "at before; ") +
+              kSendAtOnce,
+          run.terminal ? "tty" : "keep_input"};
+}
+
+// To ask for an approval does not help, however one asks, before what `mitigation` says.
+void noteUnasked(AgentRefusal& refused, const Error& why, const char* mitigation) {
+  refused.denied.reason += "; " + why.message;
+  const base::json::value* other = refused.details.if_contains("mitigation");
+  refused.denied.remedy =
+      other != nullptr && other->is_string() ? "or " + std::string(other->get_string()) : "";
+  refused.details["escalation_available"] = false;
+  refused.details["human_approval"] = false;
+  if (base::json::array* all = refused.details["mitigations"].if_array())
+    all->insert(all->begin(), base::json::value(mitigation));
+}
+
+}  // namespace
+
+model::RunRequest policyPartsOf(const model::RunRequest& request) {
+  model::RunRequest parts;
+  parts.language = request.language;
+  if (!std::holds_alternative<std::monostate>(request.command)) parts.command = std::string();
+  parts.deps = request.deps;
+  parts.limits = request.limits;
+  parts.named_limits = request.named_limits;
+  parts.network_tier = request.network_tier;
+  parts.runtime = request.runtime;
+  parts.image = request.image;
+  parts.tier = request.tier;
+  parts.artifacts = request.artifacts;
+  parts.metadata = request.metadata;
+  parts.nested = request.nested;
+  parts.fresh = request.fresh;
+  parts.approval = request.approval;
+  return parts;
+}
+
+std::string RunService::Impl::imageDigestOf(const Live& run) const {
+  const policy::Evaluation made = policy::evaluate(*run.ruling.policy, question(run, ""));
+  return made.image == nullptr ? hostImage() : made.image->digest;
+}
+
+policy::Use RunService::Impl::useOf(const Live& run) const {
+  const std::string digest = imageDigestOf(run);
+  policy::Use use{.by = run.execution.principal,
+                  .execution_id = run.execution.id,
+                  .session_id = run.execution.session_id,
+                  .digest = digestOf(run.bound, digest),
+                  .now = base::wallMicros()};
+  if (host_image && !digest.empty() && digest == host_image->digest) {
+    use.unverified_digest = digestOf(run.bound, unverifiedName(*host_image));
+    use.same_since = host_image->changed_at + host_image->clock_ahead;
+  }
+  return use;
+}
+
+Task<void> RunService::Impl::consult(Live& run) const {
+  const policy::Question asked = question(run, "");
+  run.ruling = co_await parts.policy.rule(asked);
+  run.execution.provenance.policy_id = run.ruling.policy->id;
+}
+
+// An approval that does not stand denies, whatever policy would say without one.
+policy::Decision RunService::Impl::decide(Live& run, const std::string& permit_id) const {
+  policy::Question asked = question(run, permit_id);
+  const policy::Policy& policy = *run.ruling.policy;
+  policy::Decision decision = policy::decide(policy, asked);
+  if (std::holds_alternative<policy::Denied>(decision)) return decision;
+  const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
+  if (!run.refusal && run.approval) strikeVotes(run);
+  if (!run.refusal && run.approval) {
+    auto standing = policy::stands(*run.approval, useOf(run), wanted);
+    if (!standing) run.refusal = std::move(standing).error();
+  }
+  if (run.refusal) {
+    return policy::Denied{.rule = wanted == nullptr ? "" : wanted->rule,
+                          .reason = run.refusal->message,
+                          .remedy = "",
+                          .for_approval = true};
+  }
+  if (wanted == nullptr || !run.approval) return decision;
+  asked.approved = true;
+  return policy::decide(policy, asked);
+}
+
+void RunService::Impl::noteRefusal(Live& run) {
+  if (!run.refusal || !run.execution.error) return;
+  if (!run.refusal->field.empty()) run.execution.error->details["reason"] = run.refusal->field;
+  const std::string& id = run.approval ? run.approval->id : run.request.approval;
+  if (!id.empty()) run.execution.error->details["escalation_id"] = id;
+}
+
+// The request names an approval: it is used up with the acceptance, or refuses.
+Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) const {
+  const std::string& id = run.request.approval;
+  if (node.runtime == nullptr) {
+    return fail(Code::kUnavailable, "using " + id + ": no node is connected to run it on");
+  }
+  auto found = [&]() -> Result<Escalation> {
+    // Its own agent's, for an administrator too: it asks in its own name.
+    model::Principal who = run.execution.principal;
+    who.roles = {};
+    Escalation e = TRY(parts.store.escalations().get(store::Scope::of(who), id));
+    run.bound = TRY(boundOf(record.request_json, run.execution.session_id, parts.languages));
+    TRY(strikeRevoked(e));
+    TRY(policy::use(e, useOf(run)));
+    return e;
+  }();
+  if (!found) {
+    run.refusal = std::move(found).error();
+    if (run.refusal->code == Code::kNotFound) run.refusal->field = policy::approval::kMismatch;
+    return {};
+  }
+  run.approval = *std::move(found);
+  record.approval = store::EscalationChange{.tenant = run.execution.principal.tenant,
+                                            .id = id,
+                                            .apply = spending(useOf(run)),
+                                            .channels = {},
+                                            .notification = ""};
+  return {};
+}
+
+// The record of what is to be approved. The image is part of it, so there has to be one.
+Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
+                                        const policy::NeedsApproval& wanted) const {
+  if (node.runtime == nullptr) {
+    return fail(Code::kUnavailable,
+                "asking for approval: no node is connected, so what would run is not known");
+  }
+  Execution& execution = run.execution;
+  // Nobody is asked about what can never run.
+  if (execution.session_id.empty()) TRY(checkDisk(run.facts.limits));
+  if (imageDigestOf(run).empty()) {
+    return fail(Code::kUnavailable,
+                "asking for approval: the node has not said yet which image it has; try again");
+  }
+  run.bound = TRY(boundNow(run, record.request_json));
+  const std::string person = TRY(personOf(parts.store, execution.principal));
+  std::optional<Escalation> alike;
+  if (run.asks) {
+    alike = TRY(waitingLike({.by = execution.principal,
+                             .person = person,
+                             .operation = model::operation::kRun,
+                             .digest = digestOf(run.bound, imageDigestOf(run)),
+                             .lifts = run.asks->wants}));
+  }
+  const Wanted asked{.requester = execution.principal,
+                     .person = person,
+                     .by_policy = wanted,
+                     .execution_id = execution.id,
+                     .session_id = execution.session_id,
+                     .lifts = run.asks ? run.asks->wants : std::vector<model::WantedOperation>(),
+                     .channels = channelsFor(parts.store, execution.principal, config.escalation),
+                     .now = base::wallMicros()};
+  execution.error = approvalError(wanted, "it runs once it is approved");
+  if (alike) {
+    execution.error->details["escalation_id"] = alike->id;
+    execution.error->message += " (" + alike->id + ")";
+  } else {
+    record.escalation =
+        escalationFor(asked, record.request_json, run.bound, imageDigestOf(run), config.escalation);
+    if (run.workspace) {
+      store::NewEscalation& made = *record.escalation;
+      made.workspace_json = listOf(*run.workspace, record.request_json);
+      made.escalation.workspace_sha256 = base::sha256Hex(made.workspace_json);
+    }
+  }
+  if (run.asks) {
+    for (const auto& [name, value] : run.asks->details)
+      execution.error->details[name] = value;
+    if (record.escalation) approveIfSafe(run, record.escalation->escalation);
+  }
+  run.facts.rule = wanted.rule;
+  execution.status = model::Status::kBlocked;
+  record.execution = execution;
+  return {};
+}
+
+// As many as may wait in the queue, and kept for tenants with few as that is.
+bool RunService::Impl::mayBlock(const std::string& tenant) const {
+  FairShare waiting(config.fairness, 1);
+  for (const std::string& id : blocked)
+    waiting.take(live.at(id)->execution.principal.tenant, 1);
+  return waiting.has(tenant, 1, config.queue);
+}
+
+Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExecution record,
+                                                      policy::NeedsApproval wanted) {
+  const auto self = shared_from_this();
+  if (run->spec.keep_input || run->terminal) {
+    const Error why = laterInput(*run);
+    if (!run->asks) co_return earlierOr(*run, std::move(record), why);
+    AgentRefusal refused = *std::exchange(run->asks, {});
+    noteUnasked(refused, why, kSendAtOnce);
+    co_return co_await recordViolation(run, std::move(record), std::move(refused));
+  }
+  if (!mayBlock(run->execution.principal.tenant)) {
+    Error full{Code::kQuota, "asking for approval: too many runs wait for one", ""};
+    co_return earlierOr(*run, std::move(record), std::move(full));
+  }
+  // Nobody is asked about a program of a session that has ended, or is not there yet.
+  if (run->home) {
+    auto open = run->home->admit();
+    if (!open && open.error().code == Code::kConflict)
+      co_return earlierOr(*run, std::move(record), std::move(open).error());
+  }
+  const uint64_t memory = run->execution.session_id.empty() ? run->facts.limits.memory_bytes : 0;
+  if (auto within = countRun(*run, memory); !within) {
+    co_return earlierOr(*run, std::move(record), std::move(within).error());
+  }
+  if (auto read = co_await readWorkspace(run); !read) {
+    uncountRun(*run);
+    co_return earlierOr(*run, std::move(record), std::move(read).error());
+  }
+  store::NewExecution again = run->asks ? record : store::NewExecution{};
+  auto asked = co_await recordAsked(run, std::move(record), wanted);
+  const bool counted = asked && !asked->replayed;
+  if (!counted) uncountRun(*run);
+  if (!asked && asked.error().field == kPendingOfAgent && run->asks) {
+    AgentRefusal refused = *std::exchange(run->asks, {});
+    noteUnasked(refused, asked.error(), kDecideOne);
+    co_return co_await recordViolation(run, std::move(again), std::move(refused));
+  }
+  const store::Accepted accepted = CO_TRY(std::move(asked));
+  if (accepted.replayed) co_return accepted.execution;
+  run->execution = accepted.execution;
+  if (escalated) escalated();
+  run->spec = {};
+  blocked.insert(run->execution.id);
+  show(run);
+  // What ended while the ledger took it could not tell it so.
+  if (const Cause ended = run->host->cause(); ended != Cause::kNone) {
+    blocked.erase(run->execution.id);
+    applyCause(run->execution, ended);
+    co_await endBlocked(run);
+    co_return run->execution;
+  }
+  if (run->asks) co_await noteViolation(run);
+  if (run->asks) co_await settleIfDecided(run);
+  co_return run->execution;
+}
+
+// By a rule when it was asked for, and then at once; or meanwhile, where it waits with others.
+Task<void> RunService::Impl::settleIfDecided(LivePtr run) {
+  const auto self = shared_from_this();
+  const auto* id = run->execution.error->details.if_contains("escalation_id");
+  const auto found = escalationOf(run->execution);
+  const bool own = found && *found && (*found)->execution_id == run->execution.id;
+  if (!own && id != nullptr && id->is_string()) follow(*run, std::string(id->get_string()));
+  if (!found || !*found) co_return;
+  const bool by_rule = own && (*found)->status == model::EscalationStatus::kApproved;
+  if (!by_rule || draining || blocked.erase(run->execution.id) == 0) co_return settle(**found);
+  co_await resume(run, **found);
+}
+
+// That it waits for: its own, or another's which is alike.
+Result<std::optional<Escalation>> RunService::Impl::escalationOf(const Execution& execution) const {
+  const store::Scope scope = store::Scope::of(execution.principal);
+  auto own = TRY(parts.store.escalations().ofExecution(scope, execution.id));
+  if (own || !execution.error) return own;
+  const auto* id = execution.error->details.if_contains("escalation_id");
+  if (id == nullptr || !id->is_string()) return own;
+  return TRY(parts.store.escalations().get(store::Scope::ofTenant(execution.principal.tenant),
+                                           std::string(id->get_string())));
+}
+
+Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::NewExecution record,
+                                                            policy::NeedsApproval wanted) {
+  record.approval.reset();  // one that does not do is not used up
+  const auto asks = beginAsking(run->execution.principal);
+  CO_TRY(wantApproval(*run, record, wanted));
+  std::string shared;
+  if (!record.escalation)
+    shared = std::string(run->execution.error->details.at("escalation_id").as_string());
+  model::AuditEvent event = withRuling(blockedEvent(run->execution, run->facts), run->ruling);
+  auto accepted = co_await ledger.accept(std::move(record), std::move(event));
+  // Counted from here on by what it waits for.
+  if (accepted && !accepted->replayed && !shared.empty()) follow(*run, shared);
+  co_return accepted;
+}
+
+// The audit entry of its acceptance has the digests of both. Policy and the approver saw the
+// request, and the program is what runs: neither may have changed since.
+Result<> RunService::Impl::checkAsAccepted(const store::Pending& pending) const {
+  const Execution& execution = pending.execution;
+  const auto recorded =
+      TRY(parts.store.recorded(store::Scope::of(execution.principal), execution.id));
+  const base::json::object& accepted = recorded.accepted.event.details;
+  const auto holds = [&](std::string_view name, const std::string& stored) {
+    const base::json::value* digest = accepted.if_contains(name);
+    return digest != nullptr && *digest == base::json::string(base::sha256Hex(stored));
+  };
+  if (holds("request_sha256", pending.request_json) && holds("spec_sha256", pending.spec)) {
+    return {};
+  }
+  return fail(Code::kConflict,
+              "reading " + execution.id +
+                  ": what the ledger has of it is not what was accepted; see `cloister audit "
+                  "verify`, and send it anew",
+              std::string(policy::approval::kMismatch));
+}
+
+// From the ledger: what it was asked with, and what that comes to.
+Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) const {
+  TRY(checkAsAccepted(pending));
+  run.spec = TRY(wire::decodeExecSpec(pending.spec));
+  run.bound = TRY(boundNow(run, pending.request_json));
+  if (run.home) return {};  // the rest is as it was: no session outlives the service
+  const base::json::object request = TRY(parseStored(pending.request_json));
+  run.request = TRY(model::parseRunRequest(request, storedBounds()));
+  run.facts = {base::sha256Hex(pending.request_json), base::sha256Hex(pending.spec), "",
+               run.request.limits, ""};
+  run.rule_language = policy::ruleLanguage(run.request, parts.languages);
+  run.bytes = pending.spec.size();
+  run.risk_facts = policy::riskFactsOf(run.request, parts.languages, parts.levels);
+  run.request = policyPartsOf(run.request);
+  // The program has its time already, which policy may have lowered when it was accepted.
+  run.request.limits.wall = std::min(run.request.limits.wall, run.spec.run.timeout);
+  run.request.named_limits.set(model::limitIndex(model::limit_name::kWall));
+  run.facts.limits = run.request.limits;
+  return {};
+}
+
+// It was accepted, so it waits outside the bounds; policy decides anew at its start. kUnsupported:
+// there is no such disk any more.
+Result<> RunService::Impl::requeue(const store::Pending& pending) {
+  auto run = std::make_shared<Live>(executor);
+  TRY(reload(*run, pending));
+  TRY(checkDisk(run->facts.limits));
+  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
+  run->accepted_at = base::monotonicNow();
+  run->execution = pending.execution;
+  run->clock = base::RecordClock(model::latestTime(run->execution));
+  if (parts.agents != nullptr) {
+    run->held = TRY(parts.agents->heldFor(run->execution.principal));
+  }
+  run->approval = TRY(parts.store.escalations().ofExecution(
+      store::Scope::of(run->execution.principal), run->execution.id));
+  if (const std::string& shared = run->execution.provenance.approval; !shared.empty()) {
+    run->approval = TRY(sharedApproval(*run, shared));
+    run->approval->status = model::EscalationStatus::kUsed;
+  }
+  run->host = makeOwnHost(node, places,
+                          places.needOf(run->request.limits, run->execution.principal.tenant));
+  queue.take(run->execution.principal.tenant, run->bytes);
+  enqueue(run);
+  return {};
+}
+
+// It goes on waiting for its approval.
+Result<> RunService::Impl::holdAgain(const store::Pending& pending) {
+  auto run = std::make_shared<Live>(executor);
+  TRY(reload(*run, pending));
+  run->spec = {};
+  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
+  run->accepted_at = base::monotonicNow();
+  run->execution = pending.execution;
+  run->clock = base::RecordClock(model::latestTime(run->execution));
+  run->host = makeOwnHost(node, places,
+                          places.needOf(run->request.limits, run->execution.principal.tenant));
+  const auto waits_for = TRY(escalationOf(run->execution));
+  blocked.insert(run->execution.id);
+  show(run);
+  if (waits_for && waits_for->execution_id != run->execution.id) follow(*run, waits_for->id);
+  return {};
+}
+
+// What became of an escalation, to the execution that waits for it.
+void RunService::Impl::settle(const Escalation& e) {
+  if (e.status == model::EscalationStatus::kPending || draining) return;
+  if (settle_sessions) settle_sessions(e);
+  const bool runs =
+      e.status == model::EscalationStatus::kApproved || e.status == model::EscalationStatus::kUsed;
+  if (runs && node.runtime == nullptr) return;
+  settleOne(e.execution_id, e);
+  auto others = followers.extract({e.requester.tenant, e.id});
+  if (others.empty()) return;
+  for (const std::string& id : others.mapped())
+    settleOne(id, e);
+}
+
+void RunService::Impl::settleOne(const std::string& execution_id, const Escalation& e) {
+  const auto found = live.find(execution_id);
+  if (found == live.end()) return;
+  const LivePtr run = found->second;
+  if (run->execution.principal.tenant != e.requester.tenant) return;
+  if (blocked.erase(run->execution.id) == 0) return;
+  // One that waited with others goes on though another has used it up.
+  const bool used = e.status == model::EscalationStatus::kUsed && e.execution_id != execution_id;
+  if (used || e.status == model::EscalationStatus::kApproved) {
+    return async::spawn(executor, resume(run, e));
+  }
+  run->execution.error = notApprovedFor(run->execution.principal, e);
+  run->execution.status = model::Status::kDenied;
+  async::spawn(executor, endBlocked(run));
+}
+
+// Each time that the approval lacks votes on the way, it is judged from the start.
+Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
+  const auto self = shared_from_this();
+  Result<bool> done = false;
+  while (done && !*done && run->cause == Cause::kNone) {
+    run->approval.reset();
+    run->spec = {};
+    const auto approved = co_await released(run, e);
+    if (approved && !*approved) co_return;
+    if (approved) {
+      done = co_await unblock(run, **approved);
+    } else {
+      done = std::unexpected(approved.error());
+    }
+    if (run->home && run->cause == Cause::kNone) run->cause = run->host->cause();
+  }
+  if (done && run->cause == Cause::kNone) {
+    run->log->publish(run->execution);
+    if (run->home) {
+      run->let_in = false;
+      occupy(*run);
+      co_return co_await execute(run);
+    }
+    queue.take(run->execution.principal.tenant, run->bytes);
+    queue.push(run->execution.principal.tenant, run);
+    co_return startWaiting();
+  }
+  letGo(*run);
+  if (run->cause != Cause::kNone) {
+    applyCause(run->execution, run->cause);
+  } else if (!model::isTerminal(run->execution.status)) {
+    applyDenial(run->execution, {.rule = run->facts.rule,
+                                 .reason = done.error().message,
+                                 .remedy = "",
+                                 .for_approval = true});
+    run->refusal = done.error();
+    noteRefusal(*run);
+  }
+  co_await endBlocked(run);
+}
+
+// The approval is spent and the execution queued, both or neither, after policy was asked again.
+Task<Result<bool>> RunService::Impl::unblock(LivePtr run, Escalation e) {
+  const store::Scope scope = store::Scope::of(run->execution.principal);
+  const store::Pending pending =
+      CO_TRY(parts.store.escalations().pending(scope, run->execution.id));
+  CO_TRY(reload(*run, pending));
+  CO_TRY(requesterStands(run->execution.principal));
+  co_await consult(*run);
+  const policy::Use use = useOf(*run);
+  // One of those that waited together uses it up: its own run, or where that has ended, the first.
+  const std::string first = e.execution_id;
+  const bool shares = first != run->execution.id;
+  run->approval = CO_TRY(approvalNow(*run, e));
+  if (!run->approval) co_return false;
+  CO_TRY(policy::use(*run->approval, use));
+  if (const auto denied = policy::refusalOf(decide(*run, ""))) {
+    applyDenial(run->execution, *denied);
+    noteRefusal(*run);
+    co_return fail(Code::kDenied, denied->reason);
+  }
+  if (auto refusal = CO_TRY(heldBackNow(*run, pending))) {
+    const auto refused = co_await refuseBlocked(run, *std::move(refusal));
+    co_return std::unexpected(refused.error());
+  }
+  if (auto disk = run->home ? Result<>() : checkDisk(run->facts.limits); !disk) {
+    applyFault(run->execution, disk.error(), Cause::kNone, false);
+    co_return std::unexpected(std::move(disk).error());
+  }
+  bool entered = run->home == nullptr;
+  if (!entered) entered = CO_TRY(co_await enterAndHold(run, e));
+  if (!entered) co_return false;
+  const bool orphan = shares && !live.contains(first);
+  Execution queued = run->execution;
+  queued.status = model::Status::kQueued;
+  queued.error.reset();
+  if (shares) queued.provenance.approval = e.id;
+  const store::EscalationChange change{.tenant = e.requester.tenant,
+                                       .id = e.id,
+                                       .apply = orphan ? adopting(use) : spending(use),
+                                       .channels = {},
+                                       .notification = ""};
+  const model::AuditEvent event = withRuling(resumedEvent(queued, e.id), run->ruling);
+  CO_TRY(co_await insist(run->execution.id, [&]() -> Task<Result<>> {
+    if (shares && !orphan) co_return co_await ledger.update(queued, event);
+    const auto both = co_await async::committed<Escalation>([&](store::Done<Escalation> done) {
+      parts.store.escalations().changeWith(change, queued, event, std::move(done));
+    });
+    // Another of those that waited may have used it up meanwhile.
+    if (!both && orphan && both.error().field == policy::approval::kUsed)
+      co_return co_await ledger.update(queued, event);
+    if (!both) co_return std::unexpected(both.error());
+    co_return Result<>{};
+  }));
+  run->execution = std::move(queued);
+  co_return true;
+}
+
+Task<void> RunService::Impl::endBlocked(LivePtr run) {
+  const auto self = shared_from_this();
+  run->execution.finished_at = run->clock.now();
+  co_await recordEnd(*run);
+  retire(run);
+  co_await withdraw(run->execution.principal, run->execution.id);
+}
+
+// Nothing waits for it any more: it is neither to be decided nor of use.
+Task<void> RunService::Impl::withdraw(model::Principal of, std::string execution_id) {
+  const auto self = shared_from_this();
+  const store::Scope tenant = store::Scope::ofTenant(of.tenant);
+  for (const std::string& id : unfollow(of, execution_id)) {
+    const auto left = parts.store.escalations().get(tenant, id);
+    if (left && !live.contains(left->execution_id)) co_await closeEscalation(*left);
+  }
+  const auto found = parts.store.escalations().ofExecution(store::Scope::of(of), execution_id);
+  if (!found || !*found || followers.contains({of.tenant, (*found)->id})) co_return;
+  co_await closeEscalation(**found);
+}
+
+Task<void> RunService::Impl::closeEscalation(Escalation e) {
+  const auto self = shared_from_this();
+  if (e.ended_at != 0) co_return;
+  const store::EscalationChange change{
+      .tenant = e.requester.tenant,
+      .id = e.id,
+      .apply = [now = base::wallMicros()](Escalation& is) -> Result<model::AuditEvent> {
+        is.status = model::EscalationStatus::kExpired;
+        is.ended_at = std::max(now, model::latestTime(is));
+        return withdrawnEvent(is);
+      },
+      .channels = {},
+      .notification = ""};
+  const auto done = co_await async::committed<Escalation>([&](store::Done<Escalation> finish) {
+    parts.store.escalations().change(change, std::move(finish));
+  });
+  if (done) co_return settle(*done);  // for who came to wait for it meanwhile
+  base::log(base::Level::kWarn, "escalation of an ended run stays open",
+            {{"escalation", change.id}, {"reason", done.error().message}});
+}
+
+}  // namespace cloister::orchestrator

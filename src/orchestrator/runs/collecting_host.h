@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host of a session's program whose files are to become artifacts: those that have changed in
+// the session's workspace while it ran, whoever changed them. They stay in the session, too.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "orchestrator/runs/host.h"
+#include "orchestrator/sessions/file_call.h"
+
+namespace cloister::orchestrator {
+
+// Makes a request to the file server of the session.
+using AskFiles = std::function<Task<Result<std::shared_ptr<FileCall>>>(FileRequest request)>;
+
+// `inner`, and what `rules` say of the files.
+std::unique_ptr<Host> makeCollectingHost(std::unique_ptr<Host> inner, AskFiles ask,
+                                         model::ArtifactRules rules);
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the queue to the record: RunService::Impl::execute is the second half of the story that
+// RunService::run begins.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "async/spawn.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "orchestrator/runs/run_impl.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+namespace asio = boost::asio;
+using model::Execution;
+using model::Outcome;
+
+constexpr Millis kFirstPause{50};
+constexpr Millis kLongestPause{5'000};
+constexpr Millis kLinger{20};  // of a sandbox whose run has ended, until that is recorded
+constexpr Millis kDrainPatience{20'000};
+constexpr int kRetainBatches = 20;
+
+Task<void> pauseFor(asio::any_io_executor executor, Millis time) {
+  asio::steady_timer timer(executor, time);
+  co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+}
+
+// The ledger may take it later: the disk is full, or its queue.
+bool isPassing(const Error& error) {
+  return error.code == Code::kNoSpace || error.code == Code::kQuota ||
+         error.code == Code::kUnavailable || error.code == Code::kInternal;
+}
+
+size_t keptBytes(const OutputLog& log) {
+  return log.kept(model::Stream::kStdout, 0).size() + log.kept(model::Stream::kStderr, 0).size() +
+         log.latest().results_bytes + base::toJson(log.latest().metadata).size();
+}
+
+}  // namespace
+
+void RunService::Impl::startWaiting() {
+  const auto comes = [this](const LivePtr& run) { return comesNow(run); };
+  while (!draining && node.runtime != nullptr && places.anyRunRoom()) {
+    const auto run = queue.pop(comes);
+    if (!run) break;
+    leaveQueue(*run);
+    occupy(**run);
+    async::spawn(executor, execute(*run));
+  }
+  reportDepth();
+}
+
+// By the quotas of whoever asked for it, and by the disk that is left and not another's.
+bool RunService::Impl::hasRoom(const Live& run) const {
+  const Need need = needOf(run);
+  const bool behind = need.disk > 0 && awaits_disk && awaits_disk.get() != &run;
+  return places.hasDisk(need) && !(behind && hasRoomInTime(*awaits_disk)) && hasRoomInTime(run);
+}
+
+// Once other runs have given back their disk.
+bool RunService::Impl::hasRoomInTime(const Live& run) const {
+  const model::Limits& limits = run.facts.limits;
+  return places.hasDiskBesideSessions(needOf(run)) &&
+         (parts.quotas == nullptr ||
+          parts.quotas->hasRoom(run.execution.principal, limits.memory_bytes));
+}
+
+// The first that is passed over for disk alone gets the next: otherwise smaller ones, which find
+// enough again and again, could keep it waiting for ever.
+bool RunService::Impl::comesNow(const LivePtr& run) {
+  if (hasRoom(*run)) return fitsNow(run);
+  const bool taken = awaits_disk && hasRoomInTime(*awaits_disk);
+  if (!taken && hasRoomInTime(*run)) awaits_disk = run;
+  return false;
+}
+
+// Others pass the first that does not fit, for a time. Then what ends is for it, and they get what
+// is kept for tenants that use little. Nobody waits for one that has room only when nothing else
+// runs.
+bool RunService::Impl::fitsNow(const LivePtr& run) {
+  const base::Monotonic now = base::monotonicNow();
+  const Need need = needOf(*run);
+  const bool awaits = awaits_room && hasRoom(*awaits_room);
+  if (awaits && now >= passed_since + config.skip) {
+    return awaits_room == run ? places.hasRunRoomAtLast(need)
+                              : places.hasRunRoomBeside(needOf(*awaits_room), need);
+  }
+  if (places.hasRunRoom(need)) return true;
+  if (!awaits && places.fitsBesideOthers(need)) {
+    awaits_room = run;
+    passed_since = now;
+    if (!std::exchange(starts_late, true)) async::spawn(executor, startLate());
+  }
+  return false;
+}
+
+// Once others have passed one for so long, also if nothing else happens.
+Task<void> RunService::Impl::startLate() {
+  const auto self = shared_from_this();
+  const auto early = [&] { return base::monotonicNow() < passed_since + config.skip; };
+  while (!stopped && awaits_room && early())
+    co_await stopping.wait(passed_since + config.skip);
+  starts_late = false;
+  if (!stopped) startWaiting();
+}
+
+bool RunService::Impl::mayStart(const Live& run) const {
+  return !draining && node.runtime != nullptr && places.hasRunRoom(needOf(run));
+}
+
+Need RunService::Impl::needOf(const Live& run) const {
+  return places.needOf(run.facts.limits, run.execution.principal.tenant);
+}
+
+void RunService::Impl::leaveQueue(const LivePtr& run) {
+  queue.release(run->execution.principal.tenant, run->bytes);
+  if (awaits_disk == run) awaits_disk.reset();
+  if (awaits_room == run) awaits_room.reset();
+}
+
+void RunService::Impl::occupy(Live& run) {
+  run.host->occupy();
+  const bool apart = run.request.nested || run.request.fresh;
+  if (run.home && !apart) run.home->visit(run.execution.principal);
+  if (parts.quotas == nullptr || !run.execution.session_id.empty()) return;
+  run.use = parts.quotas->beginRun(run.execution.principal, run.facts.limits.memory_bytes);
+}
+
+void RunService::Impl::vacate(Live& run) {
+  run.host->vacate();
+  run.use.end();
+}
+
+Task<void> RunService::Impl::execute(LivePtr run) {
+  const auto self = shared_from_this();
+  const Result<Outcome> outcome = co_await perform(run);
+  run->hold.reset();  // before anybody hears of its end
+  conclude(*run, outcome);
+  async::spawn(executor, tearDown(run));
+  co_await recordEnd(*run);
+  while (!run->released)
+    co_await changed.wait();
+  vacate(*run);
+  retire(run);
+  startWaiting();
+}
+
+Task<Result<Outcome>> RunService::Impl::perform(LivePtr run) {
+  const auto self = shared_from_this();
+  if (run->execution.status != model::Status::kRunning) {
+    model::SignedPermit permit = CO_TRY(co_await recordStart(*run));
+    async::spawn(executor, provisionBeside(run, std::move(permit)));
+  }
+  while (!run->provisioned && !givesUp(*run))
+    co_await run->settled.wait();
+  if (!run->provisioned) {
+    if (run->cause == Cause::kNone) run->cause = Cause::kStopping;
+    co_return fail(Code::kUnavailable, "the service stopped before there was a sandbox");
+  }
+  CO_TRY(*std::move(run->provisioned));
+  co_return co_await exec(*run);
+}
+
+// A service that stops waits for no sandbox that is being made, which may take as long as reading
+// the image. The node ends it with the connection.
+bool RunService::Impl::givesUp(const Live& run) const {
+  return draining && run.execution.session_id.empty();
+}
+
+void RunService::Impl::markStarted(Live& run, const model::PermitFields& permit) const {
+  run.execution.status = model::Status::kRunning;
+  run.execution.started_at = run.clock.now();
+  run.weaker = policy::weakerOf(*run.ruling.policy, question(run, permit.id));
+  model::Provenance& provenance = run.execution.provenance;
+  provenance.permit_id = permit.id;
+  provenance.policy_id = run.ruling.policy->id;
+  provenance.nested = permit.nested;
+  provenance.fresh = permit.fresh;
+  const auto image = model::parseImageRef(permit.image).value_or(model::ImageRef{});
+  provenance.image = image.name;
+  provenance.image_digest = image.digest;  // the node tells the host's
+}
+
+// The start is durable before the node gets the program: that makes it at most one.
+Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
+  const std::string permit_id = base::newId("permit");
+  CO_TRY(co_await holdAsOfNow(run));
+  co_await consult(run);
+  policy::Decision decision = decide(run, permit_id);
+  Execution& execution = run.execution;
+  if (const auto* granted = std::get_if<model::Permit>(&decision)) {
+    markStarted(run, granted->fields());
+    run.facts.limits = granted->fields().limits;
+    CO_TRY(co_await persist(run, withRuling(startedEvent(execution, node.offer), run.ruling)));
+    run.log->publish(execution);
+    co_await consult(run);
+    decision = decide(run, permit_id);  // fresh, however long the ledger took
+  }
+  if (const auto denied = policy::refusalOf(decision)) {
+    applyDenial(execution, *denied);
+    noteRefusal(run);
+    co_return fail(Code::kDenied, denied->reason);
+  }
+  const auto& permit = std::get<model::Permit>(decision);
+  execution.provenance.policy_id = permit.fields().policy_id;  // another may be in force by now
+  co_return sign(permit);
+}
+
+// A program that may last as long as its session has what its rule allows any program.
+void RunService::Impl::giveMostProcessorTime(Live& run) const {
+  const model::Limits most = policy::mostAllowed(*run.ruling.policy, question(run, ""));
+  run.request.limits.cpu_time = std::max(run.request.limits.cpu_time, most.cpu_time);
+  run.facts.limits = run.request.limits;
+}
+
+void RunService::Impl::askForSandbox(const LivePtr& run) {
+  if (!run->permit) return;
+  async::spawn(executor, provisionBeside(run, sign(*std::exchange(run->permit, std::nullopt))));
+}
+
+Task<void> RunService::Impl::provisionBeside(LivePtr run, model::SignedPermit permit) {
+  const auto self = shared_from_this();
+  run->provisioned = co_await provision(*run, std::move(permit));
+  run->settled.notify();
+}
+
+Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit) {
+  if (run.cause != Cause::kNone) co_return fail(Code::kInternal, "ended before it was started");
+  const model::Limits& limits = run.facts.limits;
+  run.recorder = std::make_unique<Recorder>(
+      parts.blobs.blobs(),
+      Recorder::Owner{.tenant = run.execution.principal.tenant,
+                      .room = [this, &run] { return roomOf(run.execution.principal.tenant); }},
+      *run.log,
+      Recorder::Bounds{limits.output_bytes, config.output_artifact_bytes, run.spec.artifacts},
+      Recorder::Events{.started =
+                           [this, &run] {
+                             run.started = true;
+                             run.execution.started_at = run.clock.now();
+                             const std::chrono::duration<double> took =
+                                 base::monotonicNow() - run.accepted_at;
+                             parts.metrics.started(took.count(), run.execution.provenance.runtime);
+                             run.settled.notify();
+                           },
+                       .usage =
+                           [&run](const model::Usage& usage) {
+                             run.execution.usage = usage;
+                             reportProcessorTime(run);
+                             run.log->publish(run.execution);
+                           }});
+  run.image_since = run.home ? run.home->imageSince() : imageSince();
+  const runtime::SandboxInfo info = CO_TRY(co_await run.host->prepare(std::move(permit), run.spec));
+  if (model::isTerminal(run.execution.status)) {  // given up meanwhile
+    CO_TRY(co_await run.host->release());
+    co_return fail(Code::kUnavailable, "the sandbox came too late");
+  }
+  model::Provenance& provenance = run.execution.provenance;
+  provenance.runtime = info.runtime;
+  provenance.node = info.node;
+  provenance.image = info.image;
+  provenance.image_digest = info.image_digest;
+  provenance.weakened = info.weakened;
+  if (!run.weaker.empty()) provenance.weakened.push_back(run.weaker);
+  co_return Result<>{};
+}
+
+Task<Result<Outcome>> RunService::Impl::exec(Live& run) {
+  if (run.cause != Cause::kNone) co_return fail(Code::kInternal, "ended before it was started");
+  co_return co_await run.host->run(run.spec, *run.recorder);
+}
+
+void RunService::Impl::reportProcessorTime(Live& run) {
+  const auto used = static_cast<uint64_t>(std::max<int64_t>(run.execution.usage.cpu_ms, 0));
+  if (!run.home || run.in_kernel || used <= run.reported_cpu_ms) return;
+  run.home->addProcessorTime(used - std::exchange(run.reported_cpu_ms, used));
+}
+
+// A cell's is its kernel's, which is charged for by itself.
+void RunService::Impl::charge(Live& run) const {
+  reportProcessorTime(run);
+  if (parts.quotas == nullptr || run.execution.cell) return;
+  const auto used = static_cast<uint64_t>(std::max<int64_t>(run.execution.usage.cpu_ms, 0));
+  const bool shares = run.home && !run.in_kernel;
+  parts.quotas->charge(run.execution.principal, shares ? run.home->chargeProgram(used) : used);
+}
+
+// What became of it, into its record.
+void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
+  Execution& execution = run.execution;
+  if (!outcome) {
+    if (!model::isTerminal(execution.status)) {
+      applyFault(execution, outcome.error(), run.cause, run.started);
+    }
+  } else {
+    const auto workspace = workspaceOf(run.facts.limits, execution.provenance.runtime);
+    applyOutcome(execution, *outcome, run.facts.limits, workspace, run.cause);
+    if (outcome->compile_failed && outcome->compile) {
+      run.recorder->record(model::Stream::kStdout, outcome->compile->stdout_text);
+      run.recorder->record(model::Stream::kStderr, outcome->compile->stderr_text);
+    }
+  }
+  run.host->complete(execution);
+  settleImage(execution.provenance, run.image_since);
+  charge(run);
+  if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
+  execution.finished_at = run.clock.now();
+  for (model::ArtifactRef& artifact : execution.artifacts) {
+    if (config.artifact_ttl_us > 0) {
+      artifact.expires_at = execution.finished_at + config.artifact_ttl_us;
+    }
+    parts.blobs.hold({execution.principal.tenant, artifact.sha256});
+  }
+  run.spec = {};
+  run.settled.notify();
+  const double seconds = static_cast<double>(execution.finished_at - execution.started_at) / 1e6;
+  const bool queued = !run.host->startsAtOnce();
+  if (run.started && queued) mean_seconds += (seconds - mean_seconds) / 16;
+}
+
+// Takes from its record what the scan does not call clean.
+Task<void> RunService::Impl::scanArtifacts(Live& run) {
+  Execution& execution = run.execution;
+  const auto is_clean = [&](std::string path, std::string sha256) -> Task<bool> {
+    const model::BlobName blob{execution.principal.tenant, sha256};
+    auto content = parts.blobs.blobs().open(blob);
+    Result<> clean;
+    if (content) {
+      clean = co_await parts.scanner->scan(*std::move(content));
+    } else {
+      clean = std::unexpected(std::move(content).error());
+    }
+    if (clean) co_return true;
+    std::ignore = co_await ledger.append({.action = "artifact.refused",
+                                          .subject = execution.id,
+                                          .principal = execution.principal,
+                                          .details = {{"path", path},
+                                                      {"sha256", sha256},
+                                                      {"tenant", execution.principal.tenant},
+                                                      {"reason", clean.error().message}}});
+    co_return false;
+  };
+  std::vector<model::ArtifactRef> kept;
+  for (model::ArtifactRef& artifact : execution.artifacts) {
+    if (co_await is_clean(artifact.path, artifact.sha256)) {
+      kept.push_back(std::move(artifact));
+    } else {
+      parts.blobs.release({execution.principal.tenant, artifact.sha256}, false);
+    }
+  }
+  execution.artifacts = std::move(kept);
+  for (model::KeptOutput* output : {&execution.out, &execution.err}) {
+    const auto kept_one =
+        std::ranges::find(execution.artifacts, output->artifact, &model::ArtifactRef::id);
+    if (kept_one == execution.artifacts.end()) output->artifact.clear();
+  }
+}
+
+// Nobody hears of the end before it is durable; a state that the ledger has already stays.
+Task<void> RunService::Impl::recordEnd(Live& run) {
+  if (parts.scanner != nullptr) co_await scanArtifacts(run);
+  co_await noteUnverified(run);
+  const auto written = co_await persist(run, finishedEvent(run.execution));
+  // The image may have been verified while this was written.
+  if (isUnverified(run.execution.provenance)) async::spawn(executor, bindImage());
+  for (const model::ArtifactRef& artifact : run.execution.artifacts)
+    parts.blobs.release({run.execution.principal.tenant, artifact.sha256}, written.has_value());
+  run.host->tell(run.execution);
+  if (written) {
+    run.log->publish(run.execution);
+    parts.metrics.finished(run.execution);
+  } else {
+    base::log(base::Level::kError, "end of a run not recorded",
+              {{"execution", run.execution.id}, {"reason", written.error().message}});
+    auto stored = parts.store.get(store::Scope::of(run.execution.principal), run.execution.id);
+    if (stored) run.log->publish(*stored);
+  }
+  run.log->close();
+  run.settled.notify();
+}
+
+Task<Result<>> RunService::Impl::persist(Live& run, model::AuditEvent event) {
+  co_return co_await insist(run.execution.id, [&] { return ledger.update(run.execution, event); });
+}
+
+// Writes until the ledger takes it or refuses it for good; not ready meanwhile.
+Task<Result<>> RunService::Impl::insist(std::string id, std::function<Task<Result<>>()> write) {
+  auto written = co_await write();
+  if (written || !isPassing(written.error())) co_return written;
+  base::log(base::Level::kError, "ledger refuses a record",
+            {{"record", id}, {"reason", written.error().message}});
+  unrecorded++;
+  Millis pause = kFirstPause;
+  while (!written && isPassing(written.error()) && !stopped && base::monotonicNow() < give_up) {
+    co_await pauseFor(executor, pause);
+    pause = std::min(pause * 2, kLongestPause);
+    written = co_await write();
+  }
+  unrecorded--;
+  co_return written;
+}
+
+Result<> RunService::Impl::orInsist(Result<> written, std::string id,
+                                    std::function<Task<Result<>>()> write) {
+  if (written || !isPassing(written.error())) return written;
+  const auto go_on = [](std::shared_ptr<Impl> self, std::string of,
+                        std::function<Task<Result<>>()> again) -> Task<void> {
+    std::ignore = co_await self->insist(std::move(of), std::move(again));
+  };
+  async::spawn(executor, go_on(shared_from_this(), std::move(id), std::move(write)));
+  return {};
+}
+
+Task<void> RunService::Impl::tearDown(LivePtr run) {
+  const auto self = shared_from_this();
+  // What is left takes the processor from those who answer; unless they take long.
+  co_await run->settled.wait(base::monotonicNow() + kLinger);
+  if (const auto done = co_await run->host->release(); !done) {
+    base::log(base::Level::kError, "sandbox not torn down",
+              {{"execution", run->execution.id}, {"reason", done.error().message}});
+  }
+  run->released = true;
+  changed.notify();
+}
+
+// Out of the live ones, into those kept for late readers.
+void RunService::Impl::retire(const LivePtr& run) {
+  const std::string& id = run->execution.id;
+  live.erase(id);
+  run->recorder.reset();
+  if (model::isTerminal(run->log->latest().status)) {
+    finished[id] = run->log;
+    finished_order.push_back(id);
+    finished_bytes += keptBytes(*run->log);
+  }
+  while (finished_order.size() > config.finished_in_memory ||
+         (finished_bytes > config.finished_bytes && !finished_order.empty())) {
+    forgetOldest();
+  }
+  changed.notify();
+}
+
+void RunService::Impl::forgetOldest() {
+  const auto oldest = finished.find(finished_order.front());
+  finished_bytes -= keptBytes(*oldest->second);
+  finished.erase(oldest);
+  finished_order.pop_front();
+}
+
+Task<void> RunService::Impl::cancelLive(LivePtr run, model::Principal by) {
+  const auto self = shared_from_this();
+  const std::string id = run->execution.id;
+  if (!std::exchange(run->cancel_asked, true)) {
+    // Less may happen than was recorded, so a full disk does not keep a run alive.
+    const auto written = co_await ledger.append(cancelEvent(run->execution, by));
+    if (!written) {
+      base::log(base::Level::kError, "cancel not recorded",
+                {{"execution", id}, {"by", by.key_id}, {"reason", written.error().message}});
+    }
+  }
+  co_await endLive(run, Cause::kCancelled);
+}
+
+// Wherever it is on its way.
+Task<void> RunService::Impl::endLive(LivePtr run, Cause cause) {
+  const auto self = shared_from_this();
+  if (blocked.erase(run->execution.id) > 0) {
+    applyCause(run->execution, cause);
+    co_return co_await endBlocked(run);
+  }
+  if (!queue.remove(run->execution.principal.tenant, run)) {
+    endFromOutside(*run, cause);
+    co_return;
+  }
+  leaveQueue(run);
+  applyCause(run->execution, cause);
+  run->execution.finished_at = run->clock.now();
+  co_await recordEnd(*run);
+  retire(run);
+  startWaiting();  // what it kept waiting
+}
+
+void RunService::Impl::endFromOutside(Live& run, Cause cause) {
+  if (run.cause == Cause::kNone) run.cause = cause;
+  if (!run.released) run.host->cancel();
+}
+
+void RunService::Impl::endPrograms(const std::string& session_id, Cause cause, bool waiting_too) {
+  const auto runs = live;
+  for (const auto& [id, run] : runs) {
+    if (run->execution.session_id != session_id) continue;
+    const bool waits = run->execution.status != model::Status::kRunning;
+    if (waits && !waiting_too) continue;
+    if (blocked.erase(id) > 0) {
+      applyCause(run->execution, run->cause == Cause::kNone ? cause : run->cause);
+      async::spawn(executor, endBlocked(run));
+    } else {
+      endFromOutside(*run, cause);
+    }
+  }
+}
+
+Task<void> RunService::drain() {
+  const std::shared_ptr<Impl> impl = impl_;
+  impl->draining = true;
+  impl->give_up = base::monotonicNow() + kDrainPatience;
+  const auto runs = impl->live;
+  for (const auto& [id, run] : runs) {
+    if (run->execution.status == model::Status::kRunning) {
+      impl->endFromOutside(*run, Cause::kStopping);
+    }
+    run->settled.notify();  // it may wait for its sandbox
+  }
+  // What waits, in the queue or for approval, stays there: the ledger has it for the next start.
+  const auto waiting = [&] { return impl->queue.size() + impl->blocked.size(); };
+  while (impl->live.size() > waiting() && base::monotonicNow() < impl->give_up) {
+    co_await impl->changed.wait(impl->give_up);
+  }
+}
+
+Task<void> RunService::Impl::retainRegularly() {
+  const auto self = shared_from_this();
+  store::Retention rules = config.retention;
+  while (!stopped) {
+    co_await stopping.wait(base::monotonicNow() + config.retention_every);
+    for (int batch = 0; batch < kRetainBatches && !stopped; batch++) {
+      const auto done = co_await ledger.retain(rules);
+      if (!done) {
+        base::log(base::Level::kError, "retention failed", {{"reason", done.error().message}});
+        break;
+      }
+      rules.removed = parts.blobs.remove(done->blobs);
+      if (!done->any() && rules.removed.empty()) break;
+    }
+  }
+}
+
+// How much more a tenant may keep.
+model::ArtifactQuota RunService::Impl::roomOf(const std::string& tenant) const {
+  const auto used = parts.store.artifactUsage(tenant);
+  if (!used) return {};
+  model::ArtifactQuota quota = config.artifact_quota;
+  if (parts.quotas != nullptr) quota = parts.quotas->storageOf(tenant, quota);
+  quota = parts.blobs.without(tenant, quota);
+  return {.artifacts = quota.artifacts - std::min(quota.artifacts, used->artifacts),
+          .bytes = quota.bytes - std::min(quota.bytes, used->bytes)};
+}
+
+int RunService::Impl::retryAfter() const {
+  const double ahead = static_cast<double>(queue.size() + places.runs()) * mean_seconds;
+  const double seconds = ahead / std::max(1U, places.concurrency());
+  return static_cast<int>(std::clamp(seconds, 1.0, 60.0));
+}
+
+model::SignedPermit RunService::Impl::sign(const model::Permit& permit) const {
+  model::SignedPermit signed_permit{wire::encodePermit(permit.fields()), {}};
+  signed_permit.signature = parts.permit_key.sign(signed_permit.encoded);
+  return signed_permit;
+}
+
+void RunService::Impl::reportDepth() {
+  parts.metrics.queueDepth(queue.size(), places.runs());
+  parts.metrics.diskTaken(places.diskTaken());
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recorder: takes what one exec produces. The head of each stream goes to its OutputLog; the whole
+// of a stream that is longer, and each artifact, goes to a blob; everything is hashed in order of
+// arrival. What comes from the sandbox is hostile: names and amounts are checked again here.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "artifacts/blobs.h"
+#include "base/crypto.h"
+#include "model/artifact.h"
+#include "model/exec_spec.h"
+#include "model/execution.h"
+#include "orchestrator/runs/output_log.h"
+#include "runtime/runtime.h"
+
+namespace cloister::orchestrator {
+
+class Recorder final : public runtime::ExecObserver {
+ public:
+  struct Bounds {
+    uint64_t output = 0;  // kept in the result, of each stream
+    uint64_t whole = 0;   // kept in a blob, of a stream longer than that
+    model::ArtifactRules artifacts;
+  };
+  // Whose blobs they become, and how much more may be kept; asked once, when there is something.
+  struct Owner {
+    std::string tenant;
+    std::function<model::ArtifactQuota()> room;
+  };
+  struct Events {
+    std::function<void()> started;
+    std::function<void(const model::Usage&)> usage;
+  };
+
+  Recorder(artifacts::Blobs& blobs, Owner owner, OutputLog& log, Bounds bounds, Events events);
+
+  void onStarted() override;
+  runtime::Task<void> onOutput(model::Stream stream, std::string_view bytes) override;
+  runtime::Task<void> onFileBegin(std::string path, uint64_t size) override;
+  runtime::Task<void> onFileData(std::string_view bytes) override;
+  runtime::Task<void> onFileEnd() override;
+  void onUsage(const model::Usage& usage) override;
+
+  // The same for bytes that come from elsewhere: a compiler's messages.
+  void record(model::Stream stream, std::string_view bytes);
+
+  // Completes the record: output, digests, artifacts and what was lost of them. `truncated`: the
+  // sandbox left files out. Once, at the end, when status and error are set. The blobs are sure to
+  // outlast a crash only if the recorder does not go before a record names them (see BlobWriter).
+  void complete(model::Execution& execution, bool truncated);
+
+ private:
+  struct StreamRecord {
+    base::Sha256 digest;
+    std::unique_ptr<artifacts::BlobWriter> whole;  // once it is longer than the log keeps
+    uint64_t stored = 0;                           // bytes in it
+  };
+  struct FileRecord {
+    std::string path;
+    std::string head;  // first bytes, to tell the type
+    uint64_t size = 0;
+    std::unique_ptr<artifacts::BlobWriter> writer;
+  };
+
+  StreamRecord& of(model::Stream stream);
+  bool take(uint64_t bytes);
+  Result<std::unique_ptr<artifacts::BlobWriter>> create();
+  Result<std::string> finish(std::unique_ptr<artifacts::BlobWriter> writer);
+  void keepWhole(StreamRecord& record, model::Stream stream, std::string_view bytes);
+  void finishStream(model::Stream stream, model::KeptOutput& kept, model::Execution& execution);
+  void lose(const Error& error);
+
+  artifacts::Blobs& blobs_;
+  Owner owner_;
+  OutputLog& log_;
+  Bounds bounds_;
+  Events events_;
+  base::Sha256 combined_;
+  StreamRecord out_;
+  StreamRecord err_;
+  std::unique_ptr<FileRecord> file_;  // the one that arrives now
+  std::vector<model::ArtifactRef> artifacts_;
+  std::vector<std::unique_ptr<artifacts::BlobWriter>> finished_;
+  std::optional<model::ArtifactQuota> room_;  // of the tenant, for what is not begun yet
+  bool over_quota_ = false;
+  uint32_t files_ = 0;       // taken, the present one too
+  uint64_t file_bytes_ = 0;  // of all of them
+  bool truncated_ = false;   // some files were over the bounds
+  std::string lost_;         // why something could not be stored, "" if nothing
+};
+
+// A path that is safe to show and to put into a header: anything that is not UTF-8, or has control
+// or direction-changing characters, is percent-escaped. "" for a path that is not relative and
+// within the workspace.
+std::string displayPath(std::string_view path);
+
+}  // namespace cloister::orchestrator

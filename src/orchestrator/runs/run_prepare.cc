@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what is asked to what can be decided and run: the record's beginning, the limits that policy
+// settles, and the program within them.
+#include <utility>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/id.h"
+#include "model/prestart.h"
+#include "orchestrator/runs/run_impl.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Execution;
+
+std::string codeDigest(const model::RunRequest& request) {
+  if (const auto* shell = std::get_if<std::string>(&request.command)) {
+    return base::sha256Hex(*shell);
+  }
+  if (const auto* argv = std::get_if<std::vector<std::string>>(&request.command)) {
+    return base::sha256Hex(base::toJson(base::json::array(argv->begin(), argv->end())));
+  }
+  return base::sha256Hex(request.code);
+}
+
+// What may be started ahead of requests like this one: nothing but the code is its own.
+std::string prestartOf(const model::RunRequest& request, const model::ExecSpec& spec,
+                       const model::LanguageSet& languages) {
+  const model::Language* language = languages.find(request.language);
+  const bool plain = std::holds_alternative<std::monostate>(request.command) &&
+                     request.args.empty() && request.env.empty();
+  if (!plain || language == nullptr || !mayPrestart(*language, request.code)) return {};
+  return prestartKey(spec);
+}
+
+base::json::object metadataOf(const model::RunRequest& request) {
+  base::json::object object;
+  for (const auto& [name, value] : request.metadata)
+    object[name] = value;
+  return object;
+}
+
+// The names of its code in a session's sandbox: the end of its id is random.
+std::string tagOf(const std::string& execution_id) {
+  constexpr size_t kTag = 10;
+  return execution_id.substr(execution_id.size() - kTag);
+}
+
+// What idempotency compares.
+std::string canonical(const Asked& asked) {
+  if (!asked.home) return base::toJson(model::toJsonObject(asked.request.run));
+  base::json::object object = model::toJsonObject(asked.request);
+  object["session_id"] = asked.home->id();
+  return base::toJson(object);
+}
+
+}  // namespace
+
+// What policy is asked about: no program yet, so that policy may settle the limits that it gets.
+Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& asked) const {
+  if (draining) return fail(Code::kUnavailable, "accepting the run: the service is stopping");
+  model::RunRequest& request = asked.request.run;
+  model::settle(request.limits);
+  auto run = std::make_shared<Live>(executor);
+  Execution& execution = run->execution;
+  execution.id = base::newId("exec");
+  if (asked.home) execution.session_id = asked.home->id();
+  execution.parent_id = asked.site.parent_id;
+  execution.depth = asked.site.depth;
+  run->home = asked.home;
+  run->enter = asked.enter;
+  run->access = asked.workspace;
+  run->rule_language = policy::ruleLanguage(request, parts.languages);
+  run->accepted_at = base::monotonicNow();
+  run->ends_at = principal.ends_at;
+  execution.principal = std::move(principal);
+  execution.language = request.language.empty() ? "" : run->rule_language;
+  if (const auto* language = parts.languages.find(request.language)) {
+    execution.language = language->name;
+  }
+  execution.metadata = metadataOf(request);
+  execution.provenance.policy_id = parts.policy.policyId();
+  execution.provenance.code_sha256 = codeDigest(request);
+  execution.provenance.nested = request.nested;
+  execution.provenance.fresh = request.fresh;
+  execution.created_at = run->clock.now();
+  run->risk_facts = policy::riskFactsOf(request, parts.languages, parts.levels);
+  run->request = policyPartsOf(request);
+  return run;
+}
+
+// Its program, within the limits that Live::request has by now.
+Result<> RunService::Impl::resolve(Live& run, Asked asked, store::NewExecution& record) {
+  model::RunRequest& request = asked.request.run;
+  record.request_json = canonical(asked);  // as it was asked: a retry is compared with that
+  request.limits = run.request.limits;
+  const bool shares = asked.home != nullptr && !request.nested;  // its files with others
+  run.spec = TRY(policy::resolve(request, parts.languages, shares ? tagOf(run.execution.id) : ""));
+  run.spec.cwd = asked.request.cwd;
+  run.spec.keep_input = asked.request.keep_input;
+  run.spec.terminal = asked.request.terminal;
+  run.terminal = asked.request.terminal.has_value();
+  if (asked.kernel) asked.kernel->adapt(asked.request, run.spec);
+  model::Limits cell = request.limits;
+  if (asked.request.lasts) run.spec.run.timeout = cell.wall = run.lasts_for;
+  if (asked.request.lasts_cpu) cell.cpu_time = std::chrono::milliseconds(0);
+  run.lasts_cpu = asked.request.lasts_cpu;
+  run.in_kernel = asked.kernel != nullptr;
+  run.host = asked.kernel ? makeCellHost(executor, asked.home, asked.kernel, cell)
+             : asked.home
+                 ? makeSessionHost(executor, asked.home)
+                 : makeOwnHost(node, places,
+                               places.needOf(request.limits, run.execution.principal.tenant));
+  if (!run.spec.artifacts.globs.empty() && asked.files) {
+    run.host = makeCollectingHost(std::move(run.host), asked.files, run.spec.artifacts);
+  }
+  record.spec = wire::encodeExecSpec(run.spec);
+  run.facts = {base::sha256Hex(record.request_json), base::sha256Hex(record.spec), "",
+               request.limits, asked.home ? "" : prestartOf(request, run.spec, parts.languages)};
+  run.bytes = record.spec.size();
+  run.log = std::make_shared<OutputLog>(
+      executor, run.facts.limits.output_bytes,
+      run.spec.terminal ? OutputLog::Keep::kLast : OutputLog::Keep::kFirst);
+  return {};
+}
+
+// What the request leaves to policy becomes what its rule allows.
+void RunService::Impl::settleLimits(Live& run) const {
+  const policy::Evaluation made = policy::evaluate(*run.ruling.policy, question(run, ""));
+  const auto most = policy::mostTime(*run.ruling.policy, question(run, ""));
+  if (most) run.lasts_for = std::min(run.lasts_for, *most);
+  if (!made.denied) run.request.limits = made.limits;
+  run.request.named_limits.set();  // a later document denies what is over it, and lowers no more
+}
+
+}  // namespace cloister::orchestrator

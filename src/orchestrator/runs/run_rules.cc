@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an agent may no longer do is not done any longer: its runs whose sandboxes still let them do
+// it are ended. Sessions have their own story (session_rules.cc).
+#include "async/spawn.h"
+#include "base/log.h"
+#include "orchestrator/guard/rules_now.h"
+#include "orchestrator/runs/run_impl.h"
+
+namespace cloister::orchestrator {
+
+Task<void> RunService::Impl::lookAtRulesRegularly() {
+  const auto self = shared_from_this();
+  while (!stopped) {
+    co_await stopping.wait(base::monotonicNow() + config.rules_every);
+    if (stopped) break;
+    lookAtCredentials();
+    if (charge_sessions) charge_sessions();
+    if (parts.agents == nullptr) continue;
+    RulesNow now(*parts.agents);
+    endWhatIsRevoked(now);
+    if (rules_looked) rules_looked(now);
+  }
+}
+
+// Rules that cannot be read for long count as taken back: nobody knows what is left of them.
+void RunService::Impl::endWhatIsRevoked(RulesNow& now) {
+  const auto runs = live;
+  for (const auto& [id, run] : runs) {
+    // session_rules.cc looks after the programs of the agent that made the session.
+    const bool visits = run->home && !run->execution.principal.sameAgent(run->home->within().maker);
+    const bool own = run->execution.session_id.empty();
+    if (!(own || visits) || run->revoked || run->execution.status != model::Status::kRunning)
+      continue;
+    const model::Principal& by = run->execution.principal;
+    const auto stricter = visits ? now.stricterOnVisit(by, run->home->within().held)
+                                 : now.stricter(by, run->by_rules);
+    run->unreadable = stricter ? 0 : run->unreadable + 1;
+    const bool taken = stricter ? *stricter != nullptr : run->unreadable >= kMostUnreadable;
+    if (!taken) continue;
+    run->revoked = true;
+    if (config.end_revoked) endFromOutside(*run, Cause::kRevoked);
+    async::spawn(executor, recordRevoked(run));
+  }
+}
+
+// Its request is judged once more, as what it asked for may be forbidden by now; and it gets a
+// sandbox under the rules in force.
+Task<Result<>> RunService::Impl::holdAsOfNow(Live& run) {
+  const model::Principal& by = run.execution.principal;
+  if (parts.agents == nullptr) co_return Result<>{};
+  const bool visits = run.home && !by.sameAgent(run.home->within().maker);
+  if (!visits && !CO_TRY(parts.agents->heldFor(by))) {
+    run.held = run.by_rules = nullptr;
+    co_return Result<>{};
+  }
+  const store::Pending pending =
+      CO_TRY(parts.store.escalations().pending(store::Scope::of(by), run.execution.id));
+  auto refusal = CO_TRY(heldBackNow(run, pending));
+  if (!refusal) co_return Result<>{};
+  co_return co_await refuseBlocked(live.at(run.execution.id), *std::move(refusal));
+}
+
+Task<void> RunService::Impl::recordRevoked(LivePtr run) {
+  const auto self = shared_from_this();
+  const auto written = co_await ledger.append(revokedEvent(run->execution, config.end_revoked));
+  if (written) co_return;
+  base::log(base::Level::kError, "a revocation was not recorded",
+            {{"execution", run->execution.id}, {"reason", written.error().message}});
+}
+
+}  // namespace cloister::orchestrator

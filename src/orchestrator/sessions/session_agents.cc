@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where sessions and their files meet the sandboxes of agents.
+#include <algorithm>
+#include <utility>
+
+#include "orchestrator/guard/agent_guard.h"
+#include "orchestrator/sessions/sessions_impl.h"
+
+namespace cloister::orchestrator {
+
+Result<AgentJudgement> Sessions::Impl::heldBack(const model::Principal& principal,
+                                                model::SessionRequest& request) const {
+  if (runs->parts.agents == nullptr) return AgentJudgement{};
+  return runs->parts.agents->judgeSession(principal, request.settings,
+                                          runs->usedBy(&principal).reserved);
+}
+
+Task<Result<model::Session>> Sessions::Impl::refuseAgent(SessionPtr session,
+                                                         store::NewSession record,
+                                                         AgentRefusal refusal) {
+  const auto self = shared_from_this();
+  refusal.violation.subject = session->record.id;
+  const model::Principal by = session->record.principal;
+  CO_TRY(co_await runs->ledger.addViolation(std::move(refusal.violation),
+                                            runs->parts.agents->lowering(), by));
+  co_return co_await refuse(std::move(session), std::move(record), std::move(refusal.denied));
+}
+
+// What is refused has no record but the violation.
+Task<Result<>> Sessions::Impl::mayUseFiles(model::Principal principal, SessionPtr session,
+                                           const std::vector<std::string>& argv) {
+  const auto self = shared_from_this();
+  if (runs->parts.agents == nullptr) co_return Result<>{};
+  std::optional<AgentRefusal> refusal =
+      CO_TRY(runs->parts.agents->judgeFiles(principal, session->record.principal, argv));
+  if (!refusal) co_return Result<>{};
+  Error error = toError(*refusal, "using a session's files");
+  refusal->violation.subject = session->record.id;
+  CO_TRY(co_await runs->ledger.addViolation(std::move(refusal->violation),
+                                            runs->parts.agents->lowering(), std::move(principal)));
+  co_return std::unexpected(std::move(error));
+}
+
+// What the agent may not read is no artifact of its programs; and no violation, as a glob names it.
+Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPtr session,
+                                                                       model::Principal principal,
+                                                                       FileRequest request) {
+  const auto self = shared_from_this();
+  // The names alone are nobody's to forbid; they decide what is read.
+  if (runs->parts.agents != nullptr && request.argv.at(0) == "read") {
+    const auto refusal =
+        CO_TRY(runs->parts.agents->judgeFiles(principal, session->record.principal, request.argv));
+    if (refusal) co_return std::unexpected(toError(*refusal, "collecting artifacts"));
+  }
+  co_return co_await askFiles(std::move(session), std::move(principal), std::move(request));
+}
+
+// What is refused has no record but its audit row.
+Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr session) {
+  const auto self = shared_from_this();
+  if (!session->mayVisit(principal)) {
+    co_return fail(Code::kConflict, "running in a session: programs of " +
+                                        std::to_string(session->visitors.size()) +
+                                        " other agents have run in its sandbox "
+                                        "(session.max_execs); make a session of your own");
+  }
+  if (runs->parts.agents == nullptr) co_return Result<>{};
+  const auto denied = CO_TRY(runs->parts.agents->tooOpen(principal, session->within()));
+  if (!denied) co_return Result<>{};
+  CO_TRY(session->admit());  // one that has no sandbox yet, or another's for now, is told apart
+  CO_TRY(session->count());  // as one of its programs that is refused
+  const std::string doing = "running in a session";
+  Error error = toError(*denied, doing);
+  runs->parts.metrics.denied("exec");
+  CO_TRY(co_await runs->ledger.append(
+      {.action = "session.refused",
+       .subject = session->record.id,
+       .principal = std::move(principal),
+       .details = {{"reason", "agent_boundary"},
+                   {"doing", doing},
+                   {"session_agent", session->record.principal.agent}}}));
+  co_return std::unexpected(std::move(error));
+}
+
+// A program that calls from inside does so in the name of the session's agent. The service cannot
+// tell which program calls, nor what those that have ended left behind. So it refuses what an agent
+// may not do that has run anything there. The agent of the session is not told which rule that was.
+Result<std::optional<HomeRefusal>> Sessions::Impl::beyondVisitors(
+    const LiveSession& session, const model::ExecRequest& request) const {
+  if (runs->parts.agents == nullptr || !request.from_inside) return std::nullopt;
+  for (const auto& [agent, visitor] : session.visitors) {
+    auto refusal = TRY(runs->parts.agents->judgeVisitor(visitor, request));
+    if (!refusal) continue;
+    return HomeRefusal{.denied = {.rule = "",
+                                  .reason = "another agent has run programs in this session, and "
+                                            "one of them may have made this call, which that "
+                                            "agent may not",
+                                  .remedy = "call it from a session that no other agent uses"},
+                       .details = {{"reason", "agent_boundary"}},
+                       .violation = std::move(refusal->violation),
+                       .violator = visitor};
+  }
+  return std::nullopt;
+}
+
+// What ran in the sandbox before is gone with that; who is let in already is in the new one.
+void Sessions::Impl::forgetVisitors(LiveSession& session) const {
+  const auto is_in = [&](const model::Principal& visitor) {
+    return std::ranges::any_of(runs->live, [&](const auto& each) {
+      const model::Execution& run = each.second->execution;
+      const bool waits = run.status == model::Status::kBlocked || model::isTerminal(run.status);
+      return run.session_id == session.record.id && !waits && run.principal.sameAgent(visitor);
+    });
+  };
+  std::erase_if(session.visitors, [&](const auto& each) { return !is_in(each.second); });
+}
+
+void Sessions::Impl::addUse(const model::Principal* principal, AgentUse& used) const {
+  for (const auto& [id, session] : live) {
+    const bool waits = session->waits() && !session->taken;
+    if (waits || !AgentUse::isOf(session->record.principal, principal)) continue;
+    used.add(session->record.limits, session->measured());
+  }
+}
+
+}  // namespace cloister::orchestrator

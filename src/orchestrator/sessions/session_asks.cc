@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions that need approval: blocked without a sandbox, a place or a part of the quotas, and made
+// when it is given. As with runs (blocking.cc) the escalation in the ledger is the truth. Requests
+// of one agent that are alike wait for one escalation: the first that goes on uses it up for all.
+#include <algorithm>
+#include <utility>
+
+#include "async/awaiting.h"
+#include "async/spawn.h"
+#include "base/log.h"
+#include "model/record_times.h"
+#include "orchestrator/core/stored_request.h"
+#include "orchestrator/core/toolchain.h"
+#include "orchestrator/sessions/sessions_impl.h"
+#include "policy/approval.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Escalation;
+using model::EscalationStatus;
+using model::Session;
+using model::SessionStatus;
+
+constexpr Millis kLookAgain{500};  // for room
+
+bool isPassing(const Error& error) {
+  return error.code == Code::kQuota || error.code == Code::kUnavailable;
+}
+
+model::RunError refusedError(const Error& why, const std::string& escalation) {
+  model::RunError error{std::string(model::error_type::kApprovalRequired), why.message, {}, false};
+  error.details["escalation_id"] = escalation;
+  if (!why.field.empty()) error.details["reason"] = why.field;
+  return error;
+}
+
+}  // namespace
+
+// Its approval counts as long as those who gave it are whom policy names. For what its sandbox
+// needs besides, its kernels and files, it counts where the same rule wants one.
+policy::Decision Sessions::Impl::decide(const LiveSession& session, const policy::Policy& policy,
+                                        policy::Question asked) const {
+  policy::Decision decision = policy::decide(policy, asked);
+  const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
+  if (wanted == nullptr || !session.approval) return decision;
+  const bool other = asked.operation != "session" && wanted->rule != session.approval->rule;
+  if (other || !policy::satisfies(*session.approval, *wanted)) return decision;
+  asked.approved = true;
+  return policy::decide(policy, asked);
+}
+
+std::string Sessions::Impl::imageDigestOf(const LiveSession& session) const {
+  const policy::Evaluation made = policy::evaluate(*session.ruling.policy, question(session, ""));
+  return made.image == nullptr ? runs->hostImage() : made.image->digest;
+}
+
+Task<Result<Session>> Sessions::Impl::askApproval(SessionPtr session, store::NewSession record,
+                                                  policy::NeedsApproval wanted) {
+  const auto self = shared_from_this();
+  record.session = session->record;
+  auto asks = runs->beginAsking(session->record.principal);
+  if (const auto asked = wantApproval(*session, record, wanted); !asked) {
+    if (asked.error().field != kPendingOfAgent) {
+      co_return co_await earlierOr(std::move(record), asked.error());
+    }
+    policy::Denied denied{
+        .rule = wanted.rule,
+        .reason = "it needs approval: " + wanted.reason + "; " + asked.error().message,
+        .remedy = "",
+        .for_approval = true};
+    co_return co_await refuse(std::move(session), std::move(record), std::move(denied));
+  }
+  model::AuditEvent event =
+      withRuling(createdEvent(record.session, base::sha256Hex(record.request_json), wanted.rule),
+                 session->ruling);
+  const auto created =
+      CO_TRY(co_await runs->ledger.createSession(std::move(record), std::move(event)));
+  if (created.replayed) co_return co_await replayed(created.session);
+  session->record = created.session;
+  session->fill = {};  // got anew once it is approved
+  hold(session);
+  asks.reset();
+  if (runs->escalated) runs->escalated();
+  // The one that it shares may have been decided meanwhile.
+  if (const auto e = escalationOf(*session)) settleOne(session, *e);
+  co_return session->now();
+}
+
+Result<> Sessions::Impl::wantApproval(LiveSession& session, store::NewSession& record,
+                                      const policy::NeedsApproval& wanted) const {
+  const auto waiting =
+      std::ranges::count_if(live, [](const auto& each) { return each.second->waits(); });
+  if (std::cmp_greater_equal(waiting, config.max)) {
+    return fail(Code::kQuota, "asking for approval: " + std::to_string(config.max) +
+                                  " sessions wait for one already (session.max)");
+  }
+  const std::string& tenant = session.record.principal.tenant;
+  const auto its = std::ranges::count_if(live, [&](const auto& each) {
+    return each.second->waits() && each.second->record.principal.tenant == tenant;
+  });
+  if (std::cmp_greater_equal(its, config.max_per_tenant)) {
+    return fail(Code::kQuota, "asking for approval: " + std::to_string(config.max_per_tenant) +
+                                  " sessions of this tenant wait for one already "
+                                  "(session.max_per_tenant)");
+  }
+  TRY(runs->checkDisk(session.record.limits));
+  const std::string image = imageDigestOf(session);
+  if (runs->node.runtime == nullptr || image.empty()) {
+    return fail(Code::kUnavailable,
+                "asking for approval: no node has said which image it has; try again");
+  }
+  const model::Principal& by = session.record.principal;
+  std::string digest = digestOf(TRY(boundOfSession(record.request_json)), image);
+  const std::string person = TRY(personOf(runs->parts.store, by));
+  const auto alike = TRY(runs->waitingLike(
+      {.by = by, .person = person, .operation = model::operation::kSession, .digest = digest}));
+  Session& made = session.record;
+  made.status = SessionStatus::kBlocked;
+  made.expires_at = 0;
+  made.error = approvalError(wanted, "it is made once it is approved");
+  if (alike) {
+    made.error->details["escalation_id"] = alike->id;
+    made.error->message += " (" + alike->id + ")";
+  } else {
+    const Wanted asked{.requester = by,
+                       .person = person,
+                       .by_policy = wanted,
+                       .execution_id = "",
+                       .session_id = made.id,
+                       .lifts = {},
+                       .channels = channelsFor(runs->parts.store, by, runs->config.escalation),
+                       .now = base::wallMicros()};
+    record.escalation = escalationForSession(asked, std::move(digest), record.request_json, image,
+                                             runs->config.escalation);
+  }
+  record.session = made;
+  return {};
+}
+
+// As its own, whichever of those that share it was the first.
+Result<Escalation> Sessions::Impl::escalationOf(const LiveSession& session) const {
+  const std::string& tenant = session.record.principal.tenant;
+  Escalation e =
+      TRY(runs->parts.store.escalations().get(store::Scope::ofTenant(tenant), session.escalation));
+  e.session_id = session.record.id;
+  return e;
+}
+
+void Sessions::Impl::hold(const SessionPtr& session) {
+  const auto& details = session->record.error->details;
+  const base::json::value* id = details.if_contains("escalation_id");
+  if (id != nullptr && id->is_string()) session->escalation = std::string(id->get_string());
+  session->begun = true;  // its end waits for nothing
+  live[session->record.id] = session;
+  session->log->publish(session->now());
+  count();
+}
+
+// After a restart, with the request that it was accepted with.
+Result<> Sessions::Impl::holdAgain(const Session& stored) {
+  store::PendingSession pending =
+      TRY(runs->parts.store.pendingSession(store::Scope::of(stored.principal), stored.id));
+  base::json::object body = TRY(parseStored(pending.request_json));
+  model::SessionRequest request = TRY(model::parseStoredSession(std::move(body), storedBounds()));
+  // As policy settled them then: a later document denies what is over it, and lowers no more.
+  request.settings.limits = stored.limits;
+  request.settings.named_limits.set();
+  store::NewSession unused;
+  const SessionPtr session = TRY(prepare(stored.principal, std::move(request), unused));
+  session->record = std::move(pending.session);
+  session->clock = base::RecordClock(model::latestTime(session->record));
+  hold(session);
+  return {};
+}
+
+// What became of an escalation, to the sessions that wait for it.
+void Sessions::Impl::settle(const Escalation& e) {
+  const auto sessions = live;
+  for (const auto& [id, session] : sessions) {
+    const bool its =
+        session->escalation == e.id && session->record.principal.tenant == e.requester.tenant;
+    if (its && session->waits()) settleOne(session, e);
+  }
+}
+
+void Sessions::Impl::settleOne(const SessionPtr& session, const Escalation& e) {
+  if (e.status == EscalationStatus::kPending || session->ending || draining) return;
+  // One that waited with others goes on though another has used it up.
+  if (e.status == EscalationStatus::kApproved || e.status == EscalationStatus::kUsed) {
+    if (!std::exchange(session->goes_on, true)) async::spawn(runs->executor, resume(session));
+  } else {
+    beginEnd(session, endByApproval(runs->notApprovedFor(session->record.principal, e)));
+  }
+}
+
+void Sessions::Impl::lookAtWaiting() {
+  const auto sessions = live;
+  for (const auto& [id, session] : sessions) {
+    if (!session->waits()) continue;
+    const auto e = escalationOf(*session);
+    if (e) {
+      settleOne(session, *e);
+    } else if (e.error().code == Code::kNotFound) {
+      beginEnd(session, endByFault(e.error()));
+    }
+  }
+}
+
+std::vector<model::Principal> Sessions::Impl::waitingFor(const Escalation& e) const {
+  std::vector<model::Principal> who;
+  for (const auto& [id, session] : live) {
+    const model::Principal& asker = session->record.principal;
+    if (session->waits() && !session->ending && session->escalation == e.id &&
+        asker.tenant == e.requester.tenant)
+      who.push_back(asker);
+  }
+  return who;
+}
+
+Task<void> Sessions::Impl::resume(SessionPtr session) {
+  const auto self = shared_from_this();
+  const auto done = co_await goOn(session);
+  session->goes_on = false;
+  if (session->ending) co_return;
+  if (!done) {
+    const bool refused = done.error().code == Code::kDenied || done.error().code == Code::kConflict;
+    co_return beginEnd(session, refused
+                                    ? endByApproval(refusedError(done.error(), session->escalation))
+                                    : endByFault(done.error()));
+  }
+  if (session->waits()) {  // the service stops, or it takes other votes
+    if (std::exchange(session->taken, false)) give(session);
+    const auto e = escalationOf(*session);
+    if (e && !draining && e->status != EscalationStatus::kPending) settleOne(session, *e);
+    co_return;
+  }
+  session->begun = false;
+  async::spawn(runs->executor, begin(session));
+  if (draining) beginEnd(session, endOfService());
+}
+
+Task<Result<>> Sessions::Impl::goOn(SessionPtr session) {
+  const auto over = [&] { return session->ending || draining; };
+  CO_TRY(co_await waitForRoom(session));
+  if (over()) co_return Result<>{};
+  Escalation e = CO_TRY(escalationOf(*session));
+  e = CO_TRY(co_await runs->withStandingVotes(std::move(e)));
+  if (over() || e.status == EscalationStatus::kPending) co_return Result<>{};
+  if (auto approved = co_await approve(*session); !approved) {
+    session->approval.reset();
+    co_return approved;
+  }
+  if (over()) co_return Result<>{};
+  if (const std::string& from = session->record.from_snapshot; !from.empty()) {
+    if (!fill_from) co_return fail(Code::kUnsupported, "making a session: no snapshots are kept");
+    session->fill = CO_TRY(co_await fill_from(session->record.principal, from));
+  }
+  if (over()) co_return Result<>{};
+  co_return co_await recordGoingOn(session);
+}
+
+// It has its turn as other sessions have: when there is room.
+Task<Result<>> Sessions::Impl::waitForRoom(SessionPtr session) {
+  const Escalation e = CO_TRY(escalationOf(*session));
+  while (!session->ending && !draining) {
+    auto taken = take(session);
+    if (taken || !isPassing(taken.error())) co_return taken;
+    if (base::wallMicros() >= e.grant_expires_at) {
+      co_return fail(
+          Code::kConflict,
+          "the time of " + e.id + " was over before there was room: " + taken.error().message,
+          std::string(policy::approval::kExpired));
+    }
+    co_await runs->changed.wait(base::monotonicNow() + kLookAgain);
+  }
+  co_return Result<>{};
+}
+
+Result<policy::Use> Sessions::Impl::useOf(const LiveSession& session) const {
+  const Session& record = session.record;
+  const store::PendingSession pending =
+      TRY(runs->parts.store.pendingSession(store::Scope::of(record.principal), record.id));
+  const Bound bound = TRY(boundOfSession(pending.request_json));
+  const std::string image = imageDigestOf(session);
+  policy::Use use{.by = record.principal,
+                  .execution_id = "",
+                  .session_id = record.id,
+                  .digest = digestOf(bound, image),
+                  .now = base::wallMicros(),
+                  .operation = model::operation::kSession};
+  const auto& host = runs->host_image;
+  if (host && !image.empty() && image == host->digest) {
+    use.unverified_digest = digestOf(bound, unverifiedName(*host));
+    use.same_since = host->changed_at + host->clock_ahead;
+  }
+  return use;
+}
+
+// Policy and the rules of its agent are asked again, and the approval is spent.
+Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
+  CO_TRY(runs->requesterStands(session.record.principal));
+  co_await consult(session);
+  Escalation e = CO_TRY(escalationOf(session));
+  CO_TRY(runs->strikeRevoked(e));
+  const bool used = e.status == EscalationStatus::kUsed;  // by one that is alike
+  if (used) e.status = EscalationStatus::kApproved;
+  const policy::Use use = CO_TRY(useOf(session));
+  CO_TRY(policy::use(e, use));
+  session.approval = e;
+  const policy::Decision decision = decide(session, *session.ruling.policy, question(session, ""));
+  if (const auto denied = policy::refusalOf(decision)) {
+    co_return fail(Code::kDenied, denied->reason);
+  }
+  CO_TRY(checkToolchain(runs->node.offer, session.record.language,
+                        std::get<model::Permit>(decision).fields()));
+  CO_TRY(co_await holdToRules(session));
+  if (used) co_return Result<>{};
+  const store::EscalationChange change{.tenant = e.requester.tenant,
+                                       .id = e.id,
+                                       .apply = [use](Escalation& is) -> Result<model::AuditEvent> {
+                                         if (is.status != EscalationStatus::kUsed)
+                                           is.session_id = use.session_id;
+                                         TRY(policy::use(is, use));
+                                         return usedEvent(is);
+                                       },
+                                       .channels = {},
+                                       .notification = ""};
+  const auto spent = co_await runs->insist(session.record.id, [&]() -> Task<Result<>> {
+    const auto done = co_await async::committed<Escalation>([&](store::Done<Escalation> finish) {
+      runs->parts.store.escalations().change(change, std::move(finish));
+    });
+    if (!done) co_return std::unexpected(done.error());
+    co_return Result<>{};
+  });
+  const bool by_alike = !spent && spent.error().field == policy::approval::kUsed;
+  co_return by_alike ? Result<>{} : spent;
+}
+
+Task<Result<>> Sessions::Impl::holdToRules(LiveSession& session) {
+  model::SessionRequest request;
+  request.settings = session.request;
+  if (runs->parts.agents == nullptr) co_return Result<>{};
+  const model::Principal& by = session.record.principal;
+  policy::Resources used = runs->usedBy(&by).reserved;
+  const model::Limits& own = session.record.limits;  // it has its place: it is to be counted once
+  used.memory_bytes -= std::min(used.memory_bytes, own.memory_bytes);
+  used.cpu_millis -= std::min(used.cpu_millis, own.cpu_millis);
+  used.running -= std::min(used.running, 1U);
+  AgentJudgement judged = CO_TRY(runs->parts.agents->judgeSession(by, request.settings, used));
+  session.held = std::move(judged.held);
+  if (judged.refusal) {
+    const std::string reason = judged.refusal->denied.reason;
+    judged.refusal->violation.subject = session.record.id;
+    CO_TRY(co_await runs->ledger.addViolation(std::move(judged.refusal->violation),
+                                              runs->parts.agents->lowering(),
+                                              session.record.principal));
+    co_return fail(Code::kDenied, reason);
+  }
+  if (request.settings.limits != session.request.limits) {
+    co_return fail(Code::kDenied, "the agent may have less of this machine now than was approved");
+  }
+  if (request.settings.nested == session.request.nested) co_return Result<>{};
+  co_return fail(Code::kDenied,
+                 "sessions of the agent are nested now, and this was not approved so");
+}
+
+// From here on it is made as any other.
+Task<Result<>> Sessions::Impl::recordGoingOn(SessionPtr session) {
+  session->lease.begin(base::monotonicNow());  // and once more when its sandbox is there
+  Session next = session->record;
+  next.status = SessionStatus::kCreating;
+  next.error.reset();
+  next.provenance.approval = session->escalation;
+  next.expires_at = session->clock.at(session->lease.deadline());
+  const model::AuditEvent event =
+      withRuling(resumedEvent(next, session->escalation), session->ruling);
+  CO_TRY(co_await runs->insist(next.id, [&] { return runs->ledger.updateSession(next, event); }));
+  if (session->ending) co_return Result<>{};
+  session->record = std::move(next);
+  session->accepted_at = base::monotonicNow();
+  session->log->publish(session->now());
+  count();
+  co_return Result<>{};
+}
+
+// Nobody waits for it any more: it is neither to be decided nor of use.
+Task<void> Sessions::Impl::withdraw(SessionPtr session) {
+  const auto self = shared_from_this();
+  if (session->escalation.empty() || session->approval) co_return;
+  const auto e = escalationOf(*session);
+  if (e && runs->waitingFor(*e) == 0) co_await runs->closeEscalation(*e);
+}
+
+}  // namespace cloister::orchestrator

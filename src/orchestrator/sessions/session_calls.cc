@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs and calls in a session: what the session itself says of one before it is asked for, and
+// who called for it.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "model/shown_text.h"
+#include "model/tool_rules.h"
+#include "orchestrator/sessions/sessions_impl.h"
+#include "policy/command/uncovered.h"
+
+namespace cloister::orchestrator {
+
+Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::string id,
+                                              model::ExecRequest request,
+                                              std::string idempotency_key) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "running in a session"));
+  CO_TRY(co_await impl->mayRun(principal, session));
+  co_return co_await impl->exec(std::move(principal), session, std::move(request),
+                                std::move(idempotency_key));
+}
+
+namespace {
+
+Task<Result<>> noSessions() {
+  co_return fail(Code::kUnavailable, "running in a session: the service stops");
+}
+
+constexpr size_t kShownPlace = 400;
+constexpr char kAsking[] = "asking for approval: ";
+
+std::string fieldOf(const model::ExecRequest& request) {
+  return request.run.code.empty() ? "command" : "code";
+}
+
+// What the program would be told to run from places that others of the session write at any time.
+// One in a sandbox of its own finds nothing of theirs there.
+Result<> staysCovered(const LiveSession& session, const model::ExecRequest& request,
+                      const model::LanguageSet& languages) {
+  if (request.run.fresh || request.run.nested) return {};
+  std::map<std::string, std::string> env = request.run.env;
+  env.insert(session.record.env.begin(), session.record.env.end());
+  if (const auto* language = languages.find(request.run.language)) {
+    env.insert(language->env.begin(), language->env.end());
+  }
+  std::vector<std::string> list;
+  for (const auto& [name, value] : env)
+    list.push_back(name + "=" + value);
+  if (const auto found = policy::uncoveredVariable(list)) {
+    return fail(Code::kInvalid,
+                kAsking + ("the variable " + found->name + " " + found->why) +
+                    "; use a place in /workspace or in the image, written out, or ask with "
+                    "sandbox: fresh",
+                "env");
+  }
+  const std::string& cwd = request.cwd.empty() ? session.record.cwd : request.cwd;
+  if (!cwd.empty() && policy::isUncovered(cwd)) {
+    return fail(Code::kInvalid,
+                kAsking + ("it begins in " + model::markedText(cwd, kShownPlace)) +
+                    ", which an approval does not cover; begin in /workspace, or ask with "
+                    "sandbox: fresh",
+                "cwd");
+  }
+  return {};
+}
+
+// What is in a pipe, or what a server says, is not in the state of the workspace.
+Result<> hasContent(const WorkspaceState& workspace, std::string field) {
+  const auto without = workspace.firstWithoutContent();
+  if (!without) return {};
+  return fail(Code::kInvalid,
+              kAsking + *without +
+                  " in the workspace has no content that an approval could cover; remove it, or "
+                  "put it into /tmp",
+              std::move(field));
+}
+
+}  // namespace
+
+Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, SessionPtr session,
+                                                    model::ExecRequest request,
+                                                    std::string idempotency_key) {
+  const auto self = shared_from_this();
+  if (session->waits()) CO_TRY(session->admit());  // nobody is asked about a program of such a one
+  auto& runtime = request.run.runtime;
+  if (runtime.empty()) runtime = session->request.runtime;
+  request.run.image = session->record.provenance.image;
+  Asked asked{.request = std::move(request), .home = session, .kernel = nullptr};
+  const bool apart = asked.request.run.nested || asked.request.run.fresh;
+  if (!apart) {
+    asked.files = [self, session, principal](FileRequest wanted) {
+      return self->askForArtifact(session, principal, std::move(wanted));
+    };
+  }
+  // Weak: the run is kept by what the sessions keep.
+  asked.enter = [weak = weak_from_this(), session](Held opened, Held by_rules) {
+    const auto sessions = weak.lock();
+    return sessions ? sessions->enter(session, std::move(opened), std::move(by_rules))
+                    : noSessions();
+  };
+  asked.site = CO_TRY(siteOf(principal, *session, asked.request));
+  asked.refusal = beyondScope(*session, model::capabilitiesNeeded(asked.request.run));
+  if (!asked.refusal) asked.refusal = tooDeep(asked.site);
+  if (!asked.refusal) asked.refusal = CO_TRY(beyondVisitors(*session, asked.request));
+  if (!asked.refusal) CO_TRY(toKernel(session, asked));
+  asked.workspace.read = [weak = weak_from_this(), session, field = fieldOf(asked.request),
+                          covered =
+                              staysCovered(*session, asked.request,
+                                           runs->parts.languages)]() -> Task<Result<WorkspacePtr>> {
+    const auto sessions = weak.lock();
+    if (!sessions) co_return std::unexpected((co_await noSessions()).error());
+    CO_TRY(covered);
+    WorkspacePtr state = CO_TRY(co_await sessions->readWorkspace(session));
+    CO_TRY(hasContent(*state, field));
+    co_return state;
+  };
+  asked.workspace.hold = [weak = weak_from_this(), session, kernel = asked.kernel](
+                             std::string execution, WorkspacePtr as_asked,
+                             std::function<void()> lost,
+                             std::function<bool()> over) -> Task<Result<std::shared_ptr<void>>> {
+    const auto sessions = weak.lock();
+    if (!sessions) co_return std::unexpected((co_await noSessions()).error());
+    co_return co_await sessions->holdWorkspace(session, kernel, std::move(execution),
+                                               std::move(as_asked), std::move(lost),
+                                               std::move(over));
+  };
+  const bool calls = !asked.refusal && !apart;
+  if (calls) session->deepest = std::max(session->deepest, asked.site.depth);
+  co_return co_await runs->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
+}
+
+// Who asks over the API says who calls; what a program in the session says of that counts nothing.
+Result<CallSite> Sessions::Impl::siteOf(const model::Principal& principal,
+                                        const LiveSession& session,
+                                        const model::ExecRequest& request) const {
+  if (request.from_inside) return siteFromInside(session);
+  if (request.parent_id.empty()) return CallSite{};
+  const auto invalid = [] {
+    return fail(Code::kInvalid,
+                "parent_id: there is no such execution in this session; name one that is "
+                "(GET /v1/executions?session_id=), or leave it out",
+                "parent_id");
+  };
+  model::Execution parent;
+  if (const auto log = runs->findLog(principal, request.parent_id)) {
+    parent = log->latest();
+  } else {
+    auto found = runs->parts.store.get(store::Scope::of(principal), request.parent_id);
+    if (!found && found.error().code == Code::kNotFound) return invalid();
+    parent = TRY(std::move(found));
+  }
+  if (parent.session_id != session.record.id) return invalid();
+  return CallSite{.parent_id = request.parent_id, .depth = parent.depth + 1};
+}
+
+// The socket does not tell which of the session's programs asks; those with a sandbox of their own
+// cannot. So it is the deepest that runs, or the one that began last of these; no program can make
+// itself less deep than it is. What an ended program left behind counts as the deepest there was.
+CallSite Sessions::Impl::siteFromInside(const LiveSession& session) const {
+  const model::Execution* caller = nullptr;
+  for (const auto& [id, run] : runs->live) {
+    const model::Execution& each = run->execution;
+    const bool apart = each.provenance.nested || each.provenance.fresh;
+    const bool could =
+        each.session_id == session.record.id && !apart && each.status == model::Status::kRunning;
+    if (!could) continue;
+    const auto order = [](const model::Execution& of) { return std::pair(of.depth, of.seq); };
+    if (caller == nullptr || order(each) > order(*caller)) caller = &each;
+  }
+  if (caller == nullptr) return {.parent_id = "", .depth = session.deepest + 1};
+  // Of another agent's program the record of the call has no id, as its own agent does not see
+  // that.
+  const bool seen = session.record.principal.sees(caller->principal);
+  return {.parent_id = seen ? caller->id : "", .depth = caller->depth + 1};
+}
+
+std::optional<HomeRefusal> Sessions::Impl::tooDeep(const CallSite& site) const {
+  if (site.depth <= config.max_call_depth) return std::nullopt;
+  return HomeRefusal{
+      .denied = {.rule = "",
+                 .reason = "the call is " + std::to_string(site.depth) +
+                           " calls deep, and at most " + std::to_string(config.max_call_depth) +
+                           " are allowed (session.max_call_depth)",
+                 .remedy = "call it from a program that is less deep"},
+      .details = {{"reason", "call_depth"},
+                  {"depth", site.depth},
+                  {"max_call_depth", config.max_call_depth}}};
+}
+
+}  // namespace cloister::orchestrator

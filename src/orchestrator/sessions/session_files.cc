@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files and ports of a session: Sessions::files and Sessions::connect. A request is a program
+// of its own in the sandbox, on a permit of its own; what changes something has an audit row.
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/id.h"
+#include "orchestrator/runs/recorder.h"
+#include "orchestrator/sessions/session_scope.h"
+#include "orchestrator/sessions/sessions_impl.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+// Of a request: as long as the session's rule lets any program run, for clients may be slow.
+model::Limits limitsFor(const policy::Policy& policy, const policy::Question& question) {
+  model::Limits limits = question.request.limits;
+  const model::Limits most = policy::mostAllowed(policy, question);
+  limits.wall = std::max(limits.wall, most.wall);
+  limits.cpu_time = std::max(limits.cpu_time, most.cpu_time);
+  return limits;
+}
+
+model::ExecSpec specOf(const FileRequest& request) {
+  model::ExecSpec spec;
+  spec.run.argv = request.argv;
+  spec.keep_input = request.takes_input;
+  spec.for_files = true;
+  return spec;
+}
+
+Task<Result<>> nothing() {
+  co_return Result<>{};
+}
+
+// Whether a request that failed may have done a part, which stays.
+bool leavesParts(const FileRequest& request, const Error& failed) {
+  const std::string& verb = request.argv[0];
+  if (verb == "unpack") return true;
+  const bool nothing_there = failed.code == Code::kNotFound;
+  if (verb == "remove") return request.argv.back() == "1" && !nothing_there;
+  return verb == "append" && !nothing_there && failed.code != Code::kConflict;
+}
+
+model::AuditEvent eventOf(const FileRequest& request, const std::string& session,
+                          const model::Principal& by) {
+  base::json::array paths;
+  for (size_t i = 1; i < request.argv.size(); ++i)
+    paths.emplace_back(base::json::string(displayPath(request.argv[i])));
+  return {.action = request.action,
+          .subject = session,
+          .principal = by,
+          .details = {{"request", request.argv[0]}, {"arguments", std::move(paths)}}};
+}
+
+}  // namespace
+
+Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal principal, std::string id,
+                                                        FileRequest request) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const std::string doing = "using a session's files";
+  const std::vector<std::string> needs = filesNeed(request.argv);
+  const SessionPtr session = CO_TRY(impl->findOwn(principal, id, doing));
+  if (!onlyReads(request.argv)) CO_TRY(mustReach(principal, session->record.principal, doing));
+  CO_TRY(co_await impl->withinScope(session, principal, needs, doing));
+  CO_TRY(co_await impl->mayUseFiles(principal, session, request.argv));
+  CO_TRY(session->admitTo(doing));
+  co_return co_await impl->askFiles(session, std::move(principal), std::move(request));
+}
+
+Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principal, std::string id,
+                                                       bool memory) {
+  struct Saving {
+    SessionPtr session;
+    std::shared_ptr<FileCall> call = {};
+    explicit Saving(SessionPtr of) : session(std::move(of)) { session->saving = true; }
+    Saving(const Saving&) = delete;
+    Saving& operator=(const Saving&) = delete;
+    ~Saving() { session->saving = false; }
+  };
+  const std::shared_ptr<Impl> impl = impl_;
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "using a session's files"));
+  if (session->saving) {
+    co_return fail(Code::kConflict,
+                   "taking a snapshot: another one of this session is being taken");
+  }
+  if (memory && !session->visitors.empty()) {
+    co_return fail(Code::kConflict,
+                   "taking a snapshot: other agents have run programs in the session, and its "
+                   "memory has what they left behind; take one without memory");
+  }
+  const std::string verb = memory ? wire::files::kCheckpoint : "save";
+  CO_TRY(co_await impl->withinScope(session, principal, filesNeed({verb}), "taking a snapshot"));
+  if (!principal.sameAgent(session->record.principal)) {
+    CO_TRY(co_await impl->mayUseFiles(principal, session, {verb}));
+  }
+  CO_TRY(session->admitTo("taking a snapshot"));
+  const auto saving = std::make_shared<Saving>(session);
+  saving->call =
+      CO_TRY(co_await impl->askFiles(session, std::move(principal), {{verb}, false, ""}));
+  co_return std::shared_ptr<FileCall>(saving, saving->call.get());
+}
+
+Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal principal,
+                                                          std::string id, uint16_t port) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const SessionPtr session = CO_TRY(impl->findToConnect(principal, id, "using a session's port"));
+  CO_TRY(co_await impl->withinScope(session, principal, filesNeed({"connect"}),
+                                    "using a session's port"));
+  CO_TRY(session->admitTo("using a session's port"));
+  auto& open = session->connections;
+  std::erase_if(open, [](const auto& each) { return each.expired(); });
+  if (open.size() + session->connecting >= impl->config.max_connections) {
+    co_return fail(Code::kQuota,
+                   "using a session's port: " + std::to_string(impl->config.max_connections) +
+                       " connections are open (session.max_connections); close one");
+  }
+  ++session->connecting;
+  auto call = co_await impl->askFiles(session, std::move(principal),
+                                      {{"connect", std::to_string(port)}, true, ""});
+  --session->connecting;
+  if (call) open.emplace_back(*call);
+  co_return call;
+}
+
+Result<model::Session> Sessions::mayConnect(const model::Principal& principal,
+                                            const std::string& id, const std::string& doing) {
+  return TRY(impl_->findToConnect(principal, id, doing))->now();
+}
+
+Result<model::Principal> Sessions::ownerOf(const std::string& id) const {
+  const auto found = impl_->live.find(id);
+  if (found != impl_->live.end()) return found->second->record.principal;
+  return fail(Code::kNotFound, "no such session, or it has ended");
+}
+
+Result<SessionPtr> Sessions::Impl::findOwn(const model::Principal& principal, const std::string& id,
+                                           const std::string& doing) const {
+  SessionPtr session = TRY(findLive(principal, id, doing));
+  TRY(mustBeOfTenant(principal, session->record.principal, doing));
+  return session;
+}
+
+Result<SessionPtr> Sessions::Impl::findToUse(const model::Principal& principal,
+                                             const std::string& id,
+                                             const std::string& doing) const {
+  SessionPtr session = TRY(findOwn(principal, id, doing));
+  TRY(mustReach(principal, session->record.principal, doing));
+  return session;
+}
+
+// As what is typed into a program (RunService::Impl::mayType()): rules cannot judge it.
+Result<SessionPtr> Sessions::Impl::findToConnect(const model::Principal& principal,
+                                                 const std::string& id,
+                                                 const std::string& doing) const {
+  SessionPtr session = TRY(findToUse(principal, id, doing));
+  const bool own = principal.sameAgent(session->record.principal);
+  const AgentGuard* agents = runs->parts.agents;
+  if (own || agents == nullptr || !TRY(agents->standingFor(principal))) return session;
+  return fail(Code::kDenied, doing +
+                                 ": the session is another agent's, and what its programs are told "
+                                 "cannot be held to the rules of agent " +
+                                 principal.agent + "; make a session of your own");
+}
+
+Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr session,
+                                                                 model::Principal principal,
+                                                                 FileRequest request) {
+  const auto self = shared_from_this();
+  model::ExecSpec spec = specOf(request);
+  const WhenHeld when_held{.waits = request.over != nullptr, .over = request.over};
+  std::unique_ptr<Host> host = makeSessionHost(runs->executor, session, when_held);
+  if (request.own || request.passes) host->pass();
+  if (!request.stays)
+    host->occupy();  // before the engine is asked: the place that was admitted is ours
+  model::RunRequest as = session->request;
+  as.nested = false;  // the session's files are beside its programs
+  as.fresh = false;
+  policy::Question asking = question(*session, base::newId("permit"));
+  policy::Question question{.request = as,
+                            .principal = principal,
+                            .execution_id = base::newId("file"),
+                            .permit_id = asking.permit_id,
+                            .spec_sha256 = {},
+                            .prestart = {},
+                            .now = asking.now,
+                            .valid_for = asking.valid_for,
+                            .language = asking.language,
+                            .session_id = asking.session_id,
+                            .runtimes = asking.runtimes,
+                            .images = asking.images,
+                            .inside = asking.inside,
+                            .operation = "files"};
+  const Ruling ruling = co_await runs->parts.policy.rule(question);
+  as.limits = limitsFor(*ruling.policy, asking);
+  // Which is how long the node may be silent, too.
+  spec.run.timeout = request.stays ? Kernel::kForever : as.limits.wall;
+  question.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
+  question.now = base::wallMicros();
+  policy::Decision decision = decide(*session, *ruling.policy, question);
+  if (request.own && std::holds_alternative<policy::NeedsApproval>(decision)) {
+    question.approved = true;
+    decision = policy::decide(*ruling.policy, question);
+  }
+  if (const auto denied = policy::refusalOf(decision)) {
+    host->vacate();
+    co_return fail(Code::kDenied, denied->reason);
+  }
+  const auto info = co_await host->prepare(runs->sign(std::get<model::Permit>(decision)), spec);
+  if (!info) {
+    host->vacate();
+    co_return std::unexpected(info.error());
+  }
+  FileCall::Record record;
+  if (!request.action.empty()) {
+    record = [with = runs, request, event = eventOf(request, session->record.id, principal)](
+                 const std::optional<Error>& failed) {
+      if (failed && !leavesParts(request, *failed)) return nothing();
+      model::AuditEvent row = event;
+      if (failed) row.details["incomplete"] = failed->message;
+      return with->ledger.append(std::move(row));
+    };
+  }
+  auto call = std::make_shared<FileCall>(runs->executor, std::move(host), std::move(spec),
+                                         std::move(record));
+  std::erase_if(session->calls, [](const auto& each) { return each.expired(); });
+  session->calls.push_back(call);
+  if (session->ending) call->abandon();  // meanwhile
+  co_return call;
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session that began before the node's image was verified: its record is given the digest once
+// that is known.
+#include "async/spawn.h"
+#include "orchestrator/sessions/sessions_impl.h"
+
+namespace cloister::orchestrator {
+
+using model::Session;
+
+void Sessions::Impl::imageVerified() {
+  for (const auto& [id, session] : live) {
+    if (isUnverified(session->record.provenance) && !session->ending) {
+      async::spawn(runs->executor, recordImage(session));
+    }
+  }
+}
+
+Task<void> Sessions::Impl::recordImage(SessionPtr session) {
+  const auto self = shared_from_this();
+  while ((session->changing || !session->begun) && !session->ending)
+    co_await session->changed.wait();
+  Session record = session->now();
+  runs->settleImage(record.provenance, session->image_since);
+  const bool running = record.status == model::SessionStatus::kRunning && !session->ending;
+  if (!running || isUnverified(record.provenance) || !isUnverified(session->record.provenance)) {
+    co_return;
+  }
+  session->changing = true;
+  record.running = 0;
+  const model::Provenance provenance = record.provenance;
+  model::AuditEvent event = imageVerifiedEvent(record);
+  const auto written = co_await runs->ledger.updateSession(std::move(record), std::move(event));
+  session->changing = false;
+  if (written) session->record.provenance = provenance;
+  session->changed.notify();
+  if (written && !session->ending) session->log->publish(session->now());
+}
+
+}  // namespace cloister::orchestrator

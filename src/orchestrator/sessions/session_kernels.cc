@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of a session: which code goes to which, how one is started, shown and ended.
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/id.h"
+#include "orchestrator/sessions/sessions_impl.h"
+#include "wire/kernel.h"
+#include "wire/node.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+bool isCode(const model::ExecRequest& request) {
+  return std::holds_alternative<std::monostate>(request.run.command);
+}
+
+model::AuditEvent startedEventOf(const model::Session& session, const Kernel& kernel,
+                                 const std::string& permit_id) {
+  return {
+      .action = "kernel.started",
+      .subject = session.id,
+      .principal = session.principal,
+      .details = {
+          {"kernel", kernel.name()}, {"language", kernel.language()}, {"permit_id", permit_id}}};
+}
+
+}  // namespace
+
+// Code goes to a kernel unless its language has none, or it is to be a program of its own.
+Result<> Sessions::Impl::toKernel(const SessionPtr& session, Asked& asked) {
+  model::ExecRequest& request = asked.request;
+  if (!isCode(request) || request.kernel == model::kNoKernel) return {};
+  const model::Language* language = runs->parts.languages.find(request.run.language);
+  if (language == nullptr) return {};  // which is told later
+  if (language->kernel.empty()) {
+    if (!request.kernel) return {};
+    return fail(Code::kInvalid, "kernel: " + language->name + " has none; leave it out", "kernel");
+  }
+  if (!request.kernel && request.process) return {};
+  if (request.run.code.size() > config.kernels.code_bytes) {
+    return fail(Code::kTooLarge,
+                "code: at most " + std::to_string(config.kernels.code_bytes) +
+                    " bytes are allowed for a kernel (kernels.code_bytes); put more in a file, or "
+                    "ask for kernel \"none\"",
+                "code");
+  }
+  const std::string name = request.kernel.value_or(language->name);
+  request.kernel = name;
+  if (session->kernels.size() >= config.kernels.max_per_session) {
+    // Names of cells that were refused.
+    std::erase_if(session->kernels, [](const auto& known) {
+      return known.second.use_count() == 1 && !known.second->wasStarted();
+    });
+  }
+  std::shared_ptr<Kernel>& kernel = session->kernels[name];
+  if (!kernel && session->kernels.size() > config.kernels.max_per_session) {
+    session->kernels.erase(name);
+    return fail(Code::kQuota, "kernel: the session has " +
+                                  std::to_string(config.kernels.max_per_session) +
+                                  " already (kernels.max_per_session); use one of those");
+  }
+  if (kernel && kernel->language() != language->name) {
+    return fail(Code::kInvalid,
+                "kernel: \"" + name + "\" is one for " + kernel->language() + "; use another name",
+                "kernel");
+  }
+  if (!kernel) {
+    kernel = std::make_shared<Kernel>(
+        runs->executor, name, language->name, config.kernels,
+        [weak = weak_from_this(), of = std::weak_ptr(session)](
+            std::shared_ptr<Kernel> which,
+            std::function<bool()> over) -> Task<Result<Kernel::Begun>> {
+          const auto self = weak.lock();
+          const SessionPtr session = of.lock();
+          if (!self || !session) co_return fail(Code::kConflict, "starting a kernel: too late");
+          co_return co_await self->startKernel(session, std::move(which), std::move(over));
+        });
+  }
+  asked.kernel = kernel;
+  return {};
+}
+
+// Nothing of it runs before its audit row is durable.
+Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
+                                                        std::shared_ptr<Kernel> kernel,
+                                                        std::function<bool()> over) {
+  const auto self = shared_from_this();
+  const model::Language* language = runs->parts.languages.find(kernel->language());
+  model::RunRequest as = session->request;
+  as.nested = false;
+  as.fresh = false;
+  as.env = session->record.env;
+  as.image = session->record.provenance.image;
+  model::ExecSpec spec = policy::resolveKernel(*language, as, kernel->dir());
+  const std::string& cwd = session->record.cwd;
+  spec.run.argv.insert(spec.run.argv.begin(), {std::string(wire::kernel::kKernel), kernel->dir(),
+                                               cwd.empty() ? "/workspace" : cwd});
+  spec.run.timeout = Kernel::kForever;
+  spec.for_files = true;
+  const policy::Question asking = this->question(*session, base::newId("permit"));
+  policy::Question question{.request = as,
+                            .principal = session->record.principal,
+                            .execution_id = base::newId("kernel"),
+                            .permit_id = asking.permit_id,
+                            .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec)),
+                            .prestart = {},
+                            .now = asking.now,
+                            .valid_for = asking.valid_for,
+                            .language = asking.language,
+                            .session_id = asking.session_id,
+                            .runtimes = asking.runtimes,
+                            .images = asking.images,
+                            .inside = asking.inside,
+                            .operation = "kernel"};
+  const Ruling ruling = co_await runs->parts.policy.rule(question);
+  const model::Limits most = policy::mostAllowed(*ruling.policy, question);
+  as.limits.wall = std::max(as.limits.wall, most.wall);
+  as.limits.cpu_time = std::max(as.limits.cpu_time, most.cpu_time);
+  question.now = base::wallMicros();
+  const policy::Decision decision = decide(*session, *ruling.policy, question);
+  if (const auto denied = policy::refusalOf(decision)) {
+    co_return fail(Code::kDenied, denied->reason);
+  }
+  CO_TRY(co_await runs->ledger.append(
+      withRuling(startedEventOf(session->record, *kernel, question.permit_id), ruling)));
+  Kernel::Begun begun{
+      .host = makeSessionHost(runs->executor, session, {.waits = true, .over = std::move(over)}),
+      .spec = std::move(spec)};
+  if (runs->parts.quotas != nullptr) {
+    begun.charge = [quotas = runs->parts.quotas, by = session->record.principal,
+                    of = std::weak_ptr(session)](uint64_t cpu_ms) {
+      if (const SessionPtr in = of.lock()) {
+        in->addProcessorTime(cpu_ms);
+        cpu_ms = in->chargeProgram(cpu_ms);
+      }
+      quotas->charge(by, cpu_ms);
+    };
+  }
+  if (session->workspace_held && session->held_kernel == kernel.get()) begun.host->pass();
+  const model::SignedPermit permit = runs->sign(std::get<model::Permit>(decision));
+  CO_TRY(co_await begun.host->prepare(permit, begun.spec));
+  co_return begun;
+}
+
+Result<std::vector<KernelState>> Sessions::kernels(const model::Principal& principal,
+                                                   const std::string& id) {
+  const SessionPtr session = TRY(impl_->findLive(principal, id, "listing a session's kernels"));
+  std::vector<KernelState> states;
+  for (const auto& [name, kernel] : session->kernels)
+    states.push_back(kernel->state());
+  return states;
+}
+
+Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, std::string id,
+                                                  std::string name) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const SessionPtr session =
+      CO_TRY(impl->findToUse(principal, id, "restarting a session's kernel"));
+  const auto found = session->kernels.find(name);
+  if (found == session->kernels.end()) {
+    co_return fail(Code::kNotFound, "restarting a session's kernel: there is none of this name");
+  }
+  const std::shared_ptr<Kernel> kernel = found->second;
+  CO_TRY(
+      session->notHeldTo("restarting a session's kernel"));  // it may be that of the approved cell
+  CO_TRY(co_await impl->runs->ledger.append({.action = "kernel.restarted",
+                                             .subject = session->record.id,
+                                             .principal = principal,
+                                             .details = {{"kernel", name}}}));
+  kernel->stop("it was restarted on request");
+  co_await kernel->stopped();
+  co_return kernel->state();
+}
+
+}  // namespace cloister::orchestrator

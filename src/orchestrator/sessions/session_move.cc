@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session moves behind stronger walls: another sandbox is made beside the one it has, the
+// workspace goes from one to the other, and only when that is durable is the first one given up. If
+// anything fails before, the session stays what it was.
+#include <utility>
+
+#include "async/spawn.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "orchestrator/sessions/sessions_impl.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Session;
+
+constexpr char kDoing[] = "moving a session";
+constexpr Millis kEndAgain{50};
+
+std::unexpected<Error> conflict(const std::string& why) {
+  return fail(Code::kConflict, std::string(kDoing) + ": " + why);
+}
+
+Task<Result<>> copyAll(FileCall& from, FileCall& to) {
+  for (;;) {
+    std::string piece = CO_TRY(co_await from.read());
+    if (piece.empty()) break;
+    CO_TRY(co_await to.send(std::move(piece)));
+  }
+  CO_TRY(co_await from.finish());
+  CO_TRY(co_await to.send(""));
+  co_return co_await to.finish();
+}
+
+void describe(const runtime::SandboxInfo& info, const model::PermitFields& permit,
+              model::Provenance& provenance) {
+  provenance.runtime = info.runtime;
+  provenance.node = info.node;
+  provenance.image = info.image;
+  provenance.image_digest = info.image_digest;
+  provenance.weakened = info.weakened;
+  provenance.permit_id = permit.id;
+  provenance.policy_id = permit.policy_id;
+}
+
+}  // namespace
+
+// Of a session that moves: nothing is started in it, and it has a second place.
+class Sessions::Impl::OnItsWay {
+ public:
+  OnItsWay(Impl& sessions, SessionPtr session) : sessions_(sessions), session_(std::move(session)) {
+    session_->moving = true;
+    session_->arrived = false;  // of its second place, from now on
+    sessions_.runs->places.awaitSession(need(), true);
+  }
+  OnItsWay(const OnItsWay&) = delete;
+  OnItsWay& operator=(const OnItsWay&) = delete;
+  ~OnItsWay() {
+    session_->moving = false;
+    session_->changed.notify();
+    if (!std::exchange(session_->arrived, true)) sessions_.runs->places.arrive(need());
+    sessions_.runs->places.giveSession(need(), true);
+    sessions_.runs->changed.notify();
+    sessions_.runs->startWaiting();
+  }
+
+ private:
+  [[nodiscard]] Need need() const {
+    return sessions_.runs->places.needOf(session_->record.limits,
+                                         session_->record.principal.tenant);
+  }
+
+  Impl& sessions_;
+  SessionPtr session_;
+};
+
+std::shared_ptr<void> Sessions::Impl::holdSecondPlace(const SessionPtr& session) {
+  return std::make_shared<OnItsWay>(*this, session);
+}
+
+Result<> Sessions::Impl::hasRoomToMove() const {
+  if (runs->places.sandboxesOfSessions() < runs->places.forSessions()) return {};
+  return fail(Code::kQuota, std::string(kDoing) +
+                                ": it needs a second sandbox for a moment, and all that are for "
+                                "sessions are taken; come back later");
+}
+
+Task<Result<Session>> Sessions::move(model::Principal principal, std::string id,
+                                     model::SessionMove to) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, kDoing));
+  CO_TRY(session->admitTo(kDoing));
+  CO_TRY(impl->hasRoomToMove());
+  const auto moving = impl->holdSecondPlace(session);
+  CO_TRY(co_await impl->clear(session, to.end_programs, Cause::kCancelled));
+  CO_TRY(co_await impl->goOnInAnother(session, principal, to, Impl::kMoved));
+  session->log->publish(session->now());
+  co_return session->now();
+}
+
+Task<Result<>> Sessions::Impl::goOnInAnother(SessionPtr session, model::Principal by,
+                                             model::SessionMove to, const char* why, Held rules) {
+  const auto self = shared_from_this();
+  const Held before = session->held;
+  if (rules) {
+    session->held = std::move(rules);
+  } else if (runs->parts.agents != nullptr) {
+    session->held = CO_TRY(runs->parts.agents->heldFor(session->record.principal));
+  }
+  auto made = co_await makeAnother(*session, to, why);
+  auto done = made ? co_await carryOver(session, std::move(by), *std::move(made))
+                   : Result<>(std::unexpected(std::move(made).error()));
+  if (!done) session->held = before;
+  co_return done;
+}
+
+// Of everything that runs in it, and of every request to it.
+Task<Result<>> Sessions::Impl::clear(SessionPtr session, bool end_programs, Cause cause) {
+  if (session->programs > 0 && !end_programs) {
+    co_return conflict(
+        "programs, or requests for files, are under way in it; end them, or ask for "
+        "that with end_programs");
+  }
+  const auto end_all = [&] {
+    runs->endPrograms(session->record.id, cause, false);
+    for (const auto& each : session->calls) {
+      if (const auto call = each.lock()) call->abandon();
+    }
+  };
+  end_all();
+  const auto kernels = session->kernels;
+  for (const auto& [name, kernel] : kernels) {
+    kernel->stop("it was ended for a move of its session to another sandbox");
+    co_await kernel->stopped();
+  }
+  // One that was let in just before may have no record yet by which it could be ended.
+  const base::Monotonic until = base::monotonicNow() + config.patience.programs;
+  for (base::Monotonic now; session->programs > 0 && (now = base::monotonicNow()) < until;) {
+    end_all();
+    co_await emptied(*session, std::min(until, now + kEndAgain));
+  }
+  if (session->programs == 0) co_return Result<>{};
+  co_return conflict("what runs in it did not end in time");
+}
+
+// A sandbox that policy lets it have; of a session that moves, behind stronger walls than those it
+// has.
+Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& session,
+                                                                const model::SessionMove& to,
+                                                                const char* why) {
+  CO_TRY(co_await waitForPlace(session));
+  model::RunRequest request = session.request;
+  if (!to.runtime.empty()) request.runtime = to.runtime;
+  if (!to.tier.empty()) request.tier = to.tier;
+  request.image = session.record.provenance.image;
+  policy::Question asked = question(session, request, base::newId("permit"));
+  asked.inside.clear();
+  Ruling ruling = co_await runs->parts.policy.rule(asked);
+  asked.now = base::wallMicros();
+  // What was approved is the sandbox that was asked for, and not every one that it may move to.
+  const policy::Decision decision = why == kMoved ? policy::decide(*ruling.policy, asked)
+                                                  : decide(session, *ruling.policy, asked);
+  if (const auto denied = policy::refusalOf(decision)) {
+    co_return fail(Code::kDenied, std::string(kDoing) + ": " + denied->reason +
+                                      (denied->remedy.empty() ? "" : "; " + denied->remedy));
+  }
+  const auto& permit = std::get<model::Permit>(decision);
+  const std::string& runtime = permit.fields().runtime;
+  const auto given = policy::runtimeStrength(runtime);
+  const auto had = policy::runtimeStrength(session.runtime);
+  if (given < had || (given == had && why == kMoved)) {
+    co_return conflict("it is in runtime \"" + session.runtime + "\", and \"" + runtime +
+                       "\" is no stronger; ask for a stronger runtime or tier");
+  }
+  if (runs->node.runtime == nullptr) {
+    co_return fail(Code::kUnavailable, std::string(kDoing) + ": no node is connected");
+  }
+  auto made = co_await runs->node.runtime->provision(runs->sign(permit));
+  if (!made) co_return std::unexpected(std::move(made).error().within(kDoing));
+  std::string weaker = policy::weakerOf(*ruling.policy, asked);
+  co_return Moved{.why = why,
+                  .box = *std::move(made),
+                  .permit = permit.fields(),
+                  .request = std::move(request),
+                  .ruling = std::move(ruling),
+                  .weaker = std::move(weaker)};
+}
+
+// Which of both is given up at the end is known only then.
+Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal principal,
+                                         Moved moved) {
+  const auto self = shared_from_this();
+  const std::shared_ptr<runtime::Sandbox> before = session->box;
+  const std::string runtime_before = session->runtime;
+  auto done = co_await copyWorkspace(session, principal, moved);
+  if (done && session->ending) done = std::unexpected(endedError(kDoing, session->ending->reason));
+  if (done) done = co_await recordMove(*session, moved, principal);
+  // A session that ended meanwhile has given up the one that it had last.
+  const bool there = session->box != nullptr;
+  const bool has_new = there ? done.has_value() : moved.entered;
+  if (there) session->box = has_new ? moved.box : before;
+  if (has_new) forgetVisitors(*session);
+  if (const auto used = has_new ? before->used() : std::nullopt) session->earlier.add(*used);
+  if (!done) session->runtime = runtime_before;
+  async::spawn(runs->executor, giveUp(has_new ? before : moved.box, session->record.id));
+  if (done) async::spawn(runs->executor, watchSandbox(session, moved.box));
+  co_return done;
+}
+
+// What is asked of the session's files goes to the new sandbox from the second request on.
+Task<Result<>> Sessions::Impl::copyWorkspace(SessionPtr session, model::Principal principal,
+                                             Moved& moved) {
+  const auto too_late = [&] {
+    return std::unexpected(endedError(kDoing, session->ending->reason));
+  };
+  if (session->ending) co_return too_late();  // while the other sandbox was made
+  const auto from = CO_TRY(co_await askFiles(session, principal, {{"save"}, false, ""}));
+  if (session->ending) co_return too_late();
+  session->box = moved.box;
+  moved.entered = true;
+  session->runtime = moved.permit.runtime;
+  const auto into = CO_TRY(co_await askFiles(session, principal, {{"unpack", ""}, true, ""}));
+  auto copied = co_await copyAll(*from, *into);
+  if (!copied) co_return std::unexpected(std::move(copied).error().within(kDoing));
+  co_return copied;
+}
+
+Task<Result<>> Sessions::Impl::recordMove(LiveSession& session, const Moved& moved,
+                                          const model::Principal& by) {
+  while (session.changing)
+    co_await session.changed.wait();
+  if (session.ending) co_return std::unexpected(endedError(kDoing, session.ending->reason));
+  session.changing = true;
+  Session record = session.now();
+  describe(moved.box->info(), moved.permit, record.provenance);
+  if (!moved.weaker.empty()) record.provenance.weakened.push_back(moved.weaker);
+  const model::Provenance provenance = record.provenance;
+  model::AuditEvent event = withRuling(
+      movedEvent(moved.why, record, session.record.provenance.runtime, by), moved.ruling);
+  auto written = co_await runs->ledger.updateSession(std::move(record), std::move(event));
+  session.changing = false;
+  if (written) {
+    session.record.provenance = provenance;
+    session.request = moved.request;
+    session.ruling = moved.ruling;
+  }
+  session.changed.notify();
+  co_return written;
+}
+
+Task<void> Sessions::Impl::giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id) {
+  const auto self = shared_from_this();
+  if (const auto done = co_await box->teardown(); !done) {
+    base::log(base::Level::kError, "sandbox not torn down",
+              {{"session", id}, {"reason", done.error().message}});
+  }
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tool calls from within a session: a process in its sandbox asks (wire/files.h, `tools`), and each
+// call becomes a program in a sandbox of its own within the session's, decided, permitted and
+// recorded like any other. What comes is hostile: who breaks the form of it loses the line, and the
+// next is offered after a pause.
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "async/spawn.h"
+#include "orchestrator/sessions/sessions_impl.h"
+#include "wire/files_codec.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+namespace json = base::json;
+namespace files = wire::files;
+
+constexpr auto kPause = std::chrono::seconds(1);
+// Before a caller hears that his call was refused, which has a record all the same: a program that
+// does nothing but ask is not to fill the ledger as fast as its disk is.
+constexpr auto kRefusalPause = Millis(250);
+constexpr auto kLook = Millis(1'000);
+constexpr size_t kPiece = size_t{64} << 10;
+
+json::object toObject(const Error& error) {
+  model::RunError said{.type = std::string(model::errorTypeOf(error.code)),
+                       .message = error.message,
+                       .details = {},
+                       .retryable = error.code == Code::kQuota || error.code == Code::kUnavailable};
+  if (!error.field.empty()) said.details["field"] = error.field;
+  return {{"error", toJsonObject(said)}};
+}
+
+}  // namespace
+
+// One line into a session's sandbox, while it lasts.
+class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
+ public:
+  ToolLine(std::shared_ptr<Impl> of, SessionPtr session, std::shared_ptr<FileCall> call)
+      : sessions_(std::move(of)),
+        session_(std::move(session)),
+        call_(std::move(call)),
+        changed_(sessions_->runs->executor) {}
+
+  Task<void> run() {
+    const auto self = shared_from_this();
+    const auto begun = co_await call_->next();
+    if (!begun || !*begun || !std::holds_alternative<files::EndOfEntries>(**begun)) co_return;
+    std::string heard;
+    for (bool going = true; going;) {
+      const auto piece = co_await call_->read();
+      if (!piece || piece->empty()) break;
+      heard += *piece;
+      going = take(heard);
+    }
+    call_->abandon();
+  }
+
+ private:
+  // The calls that are whole. False where they are not what a runner says.
+  bool take(std::string& heard) {
+    std::string_view rest = heard;
+    for (;;) {
+      auto call = files::takeToolCall(rest);
+      if (!call || (*call && std::exchange(asked_[(*call)->caller], true))) return false;
+      if (!*call) break;
+      async::spawn(sessions_->runs->executor, answer((*call)->caller, std::move((*call)->line)));
+    }
+    heard.erase(0, heard.size() - rest.size());
+    return true;
+  }
+
+  Task<void> answer(uint32_t caller, std::string line) {
+    const auto self = shared_from_this();
+    const auto execution = co_await perform(std::move(line));
+    if (!execution || execution->started_at == 0) {
+      co_await session_->ended(base::monotonicNow() + kRefusalPause);
+    }
+    const json::object said =
+        execution ? model::toJsonObject(*execution) : toObject(execution.error());
+    co_await send(caller, base::toJson(said) + "\n");
+  }
+
+  Task<Result<model::Execution>> perform(std::string line) {
+    json::value body = CO_TRY(base::parseJson(line, {.max_bytes = files::kMaxToolRequest}));
+    if (!body.is_object()) co_return fail(Code::kInvalid, "a call: must be a JSON object");
+    json::object& asked = body.get_object();
+    if (!asked.contains("nested") && !asked.contains(model::kSandboxMember)) asked["nested"] = true;
+    model::ExecRequest request =
+        CO_TRY(model::parseExecRequest(asked, sessions_->config.requests, session_->record));
+    if (!request.run.nested && !request.run.fresh) {
+      co_return fail(
+          Code::kInvalid,
+          "sandbox: a call from within has one of its own, nested or fresh; leave it out",
+          asked.contains("nested") ? "nested" : "sandbox");
+    }
+    if (!request.parent_id.empty()) {
+      co_return fail(Code::kInvalid, "parent_id: the service knows who calls; leave it out",
+                     "parent_id");
+    }
+    request.from_inside = true;
+    const model::Principal principal = session_->record.principal;
+    CO_TRY(store::stillHolds(sessions_->runs->parts.store, principal));
+    const auto accepted =
+        CO_TRY(co_await sessions_->exec(principal, session_, std::move(request), ""));
+    const auto log = sessions_->runs->findLog(principal, accepted.id);
+    // One that waits for people is answered at once: they may first want what asks to end.
+    const auto blocked = [&] { return log->latest().status == model::Status::kBlocked; };
+    while (log && !log->closed() && !blocked())
+      co_await log->wait(log->version(), kLook);
+    if (log) co_return log->withOutput();
+    co_return sessions_->runs->parts.store.get(store::Scope::of(principal), accepted.id);
+  }
+
+  // Whole, one after the other. Only then may the caller ask again.
+  Task<void> send(uint32_t caller, std::string text) {
+    while (sending_)
+      co_await changed_.wait();
+    sending_ = true;
+    asked_[caller] = false;
+    Result<> sent = co_await call_->send(files::toolAnswerHead(caller, text.size()));
+    for (size_t at = 0; sent && at < text.size(); at += kPiece)
+      sent = co_await call_->send(text.substr(at, kPiece));
+    sending_ = false;
+    changed_.notify();
+  }
+
+  std::shared_ptr<Impl> sessions_;
+  SessionPtr session_;
+  std::shared_ptr<FileCall> call_;
+  async::Signal changed_;
+  bool asked_[files::kMostToolCallers] = {};
+  bool sending_ = false;
+};
+
+// Until the next line is offered: at once in another sandbox, to which the session has moved.
+Task<void> Sessions::Impl::pauseTools(SessionPtr session, const runtime::Sandbox* was) {
+  const auto until = base::monotonicNow() + kPause;
+  const auto moved = [&] { return !session->moving && session->box.get() != was; };
+  while (!session->ending && !moved() && (session->moving || base::monotonicNow() < until))
+    co_await session->changed.wait(session->moving ? base::monotonicNow() + kPause : until);
+}
+
+// As long as the session is there: a line that ends, since somebody inside ended it or the session
+// was moved, is followed by another.
+Task<void> Sessions::Impl::serveTools(SessionPtr session) {
+  const auto self = shared_from_this();
+  while (!session->ending && !draining) {
+    const runtime::Sandbox* const in = session->box.get();
+    FileRequest request{{"tools"}, true, ""};
+    request.stays = true;
+    auto call = co_await askFiles(session, session->record.principal, std::move(request));
+    if (call) co_await std::make_shared<ToolLine>(self, session, *std::move(call))->run();
+    if (session->ending) break;
+    co_await pauseTools(session, in);
+  }
+}
+
+}  // namespace cloister::orchestrator

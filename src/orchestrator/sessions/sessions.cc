@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/sessions/sessions.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "async/spawn.h"
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "orchestrator/core/toolchain.h"
+#include "orchestrator/sessions/sessions_impl.h"
+#include "wire/files.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+using model::Session;
+using model::SessionStatus;
+
+std::unexpected<Error> full(uint32_t bound, std::string_view what) {
+  return fail(Code::kQuota, "making a session: " + std::to_string(bound) + " " + std::string(what) +
+                                "; end one, or come back later");
+}
+
+// Policy's rules are about languages; a session without one is for commands.
+Result<std::string> ruleLanguageOf(model::RunRequest request, const model::LanguageSet& languages) {
+  if (request.language.empty()) return "command";
+  request.command = std::string();
+  TRY(policy::resolve(request, languages));
+  return languages.find(request.language)->name;
+}
+
+}  // namespace
+
+// --- creation
+// -------------------------------------------------------------------------------------
+
+Sessions::Sessions(RunService& runs, SessionConfig config)
+    : impl_(std::make_shared<Impl>(runs.impl_, config)) {
+  runs.impl_->node_lost = [weak = std::weak_ptr(impl_)] {
+    if (const auto impl = weak.lock()) impl->nodeLost();
+  };
+  runs.impl_->image_verified = [weak = std::weak_ptr(impl_)] {
+    if (const auto impl = weak.lock()) impl->imageVerified();
+  };
+  runs.impl_->credentials_looked = [weak = std::weak_ptr(impl_)](const auto& stands) {
+    if (const auto self = weak.lock()) self->lookAtCredentials(stands);
+  };
+  runs.impl_->rules_looked = [weak = std::weak_ptr(impl_)](RulesNow& now) {
+    if (const auto impl = weak.lock()) impl->lookAtRules(now);
+  };
+  runs.impl_->charge_sessions = [weak = std::weak_ptr(impl_)] {
+    if (const auto impl = weak.lock()) impl->charge();
+  };
+  runs.impl_->settle_sessions = [weak = std::weak_ptr(impl_)](const model::Escalation& e) {
+    if (const auto impl = weak.lock()) impl->settle(e);
+  };
+  runs.impl_->look_at_sessions = [weak = std::weak_ptr(impl_)] {
+    if (const auto impl = weak.lock()) impl->lookAtWaiting();
+  };
+  runs.impl_->sessions_waiting = [weak = std::weak_ptr(impl_)](const model::Escalation& e) {
+    const auto impl = weak.lock();
+    return impl ? impl->waitingFor(e) : std::vector<model::Principal>();
+  };
+  runs.impl_->session_use = [weak = std::weak_ptr(impl_)](const model::Principal* principal,
+                                                          AgentUse& used) {
+    if (const auto impl = weak.lock()) impl->addUse(principal, used);
+  };
+}
+
+Sessions::~Sessions() = default;
+
+void Sessions::onFill(
+    std::function<Task<Result<SessionFill>>(model::Principal, std::string)> fill) {
+  impl_->fill_from = std::move(fill);
+}
+
+Task<Result<Session>> Sessions::create(model::Principal principal, model::SessionRequest request,
+                                       std::string idempotency_key, SessionFill fill) {
+  const std::shared_ptr<Impl> impl = impl_;
+  store::NewSession record;
+  record.idempotency_key = std::move(idempotency_key);
+  AgentJudgement judged = CO_TRY(impl->heldBack(principal, request));
+  const SessionPtr session =
+      CO_TRY(impl->prepare(std::move(principal), std::move(request), record));
+  if (judged.refusal) {
+    co_return co_await impl->refuseAgent(session, std::move(record), *std::move(judged.refusal));
+  }
+  session->held = std::move(judged.held);
+  session->fill = std::move(fill);
+  co_await impl->consult(*session);
+  if (impl->draining)
+    co_return fail(Code::kUnavailable, "making a session: the service is stopping");
+  const policy::Policy& policy = *session->ruling.policy;
+  impl->settleLimits(*session);
+  const policy::Decision decision = policy::decide(policy, impl->question(*session, ""));
+  if (const auto* wanted = std::get_if<policy::NeedsApproval>(&decision)) {
+    co_return co_await impl->askApproval(session, std::move(record), *wanted);
+  }
+  if (auto denied = policy::refusalOf(decision)) {
+    co_return co_await impl->refuse(session, std::move(record), *std::move(denied));
+  }
+  record.session = session->record;
+  const auto* permit = std::get_if<model::Permit>(&decision);
+  if (auto there = permit == nullptr ? Result<>()
+                                     : checkToolchain(impl->runs->node.offer,
+                                                      session->record.language, permit->fields());
+      !there) {
+    co_return co_await impl->earlierOr(std::move(record), std::move(there).error());
+  }
+  if (auto taken = impl->take(session); !taken) {
+    co_return co_await impl->earlierOr(std::move(record), std::move(taken).error());
+  }
+  model::AuditEvent event =
+      withRuling(createdEvent(session->record, base::sha256Hex(record.request_json),
+                              policy::decidingRule(policy, impl->question(*session, ""))),
+                 session->ruling);
+  auto created = co_await impl->runs->ledger.createSession(std::move(record), std::move(event));
+  if (!created || created->replayed) impl->give(session);
+  if (!created) co_return std::unexpected(std::move(created).error());
+  if (created->replayed) co_return co_await impl->replayed(std::move(created->session));
+  session->record.seq = created->session.seq;
+  impl->live[session->record.id] = session;
+  session->log->publish(session->now());
+  impl->count();
+  async::spawn(impl->runs->executor, impl->begin(session));
+  co_return co_await impl->begun(session);
+}
+
+Task<Result<std::optional<Session>>> Sessions::earlier(model::Principal principal,
+                                                       model::SessionRequest request,
+                                                       std::string idempotency_key) {
+  if (idempotency_key.empty()) co_return std::nullopt;
+  const std::shared_ptr<Impl> impl = impl_;
+  store::NewSession record;
+  record.idempotency_key = std::move(idempotency_key);
+  CO_TRY(impl->heldBack(principal, request));
+  record.session = CO_TRY(impl->prepare(std::move(principal), std::move(request), record))->record;
+  auto found = CO_TRY(impl->runs->parts.store.earlier(record));
+  if (!found) co_return std::nullopt;
+  co_return co_await impl->replayed(*std::move(found));
+}
+
+Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
+                                           model::SessionRequest request,
+                                           store::NewSession& record) const {
+  if (draining) return fail(Code::kUnavailable, "making a session: the service is stopping");
+  model::settle(request.settings.limits);
+  auto session =
+      std::make_shared<LiveSession>(runs->executor, Lease::Terms{request.ttl, request.idle_ttl});
+  record.request_json = base::toJson(model::toJsonObject(request));
+  session->rule_language = TRY(ruleLanguageOf(request.settings, runs->parts.languages));
+  session->meter = SessionMeter(config.usage_lag);
+  session->max_programs = config.max_execs;
+  session->calls_per_minute = config.calls_per_minute;
+  session->log = std::make_shared<SessionLog>(runs->executor);
+  Session& made = session->record;
+  made.id = base::newId("ses");
+  made.principal = std::move(principal);
+  if (!request.settings.language.empty()) made.language = session->rule_language;
+  made.from_snapshot = request.from_snapshot;
+  made.nested = request.settings.nested;
+  made.capabilities = request.capabilities;
+  made.env = request.settings.env;
+  made.cwd = request.cwd;
+  for (const auto& [name, value] : request.settings.metadata)
+    made.metadata[name] = value;
+  made.network_tier = request.settings.network_tier;
+  made.limits = request.settings.limits;
+  made.ttl = request.ttl;
+  made.idle_ttl = request.idle_ttl;
+  made.provenance.policy_id = runs->parts.policy.policyId();
+  made.created_at = made.last_used_at = session->clock.now();
+  made.expires_at = session->clock.at(session->lease.deadline());
+  session->risk_facts =
+      policy::riskFactsOf(request.settings, runs->parts.languages, runs->parts.levels);
+  session->request = std::move(request.settings);
+  return session;
+}
+
+Task<void> Sessions::Impl::consult(LiveSession& session) const {
+  const policy::Question asked = question(session, "");
+  session.ruling = co_await runs->parts.policy.rule(asked);
+  session.record.provenance.policy_id = session.ruling.policy->id;
+}
+
+// As of a run: its programs have what the sandbox has.
+void Sessions::Impl::settleLimits(LiveSession& session) const {
+  const policy::Evaluation made = policy::evaluate(*session.ruling.policy, question(session, ""));
+  if (!made.denied) session.request.limits = made.limits;
+  session.request.named_limits.set();
+  session.record.limits = session.request.limits;
+}
+
+policy::Question Sessions::Impl::question(const LiveSession& session,
+                                          const std::string& permit_id) const {
+  return question(session, session.request, permit_id);
+}
+
+policy::Question Sessions::Impl::question(const LiveSession& session,
+                                          const model::RunRequest& request,
+                                          const std::string& permit_id) const {
+  return {.request = request,
+          .principal = session.record.principal,
+          .execution_id = {},
+          .permit_id = permit_id,
+          .spec_sha256 = {},
+          .prestart = {},
+          .now = base::wallMicros(),
+          .valid_for = std::chrono::duration_cast<Micros>(runs->config.permit_life).count(),
+          .language = session.rule_language,
+          .session_id = session.record.id,
+          .runtimes = &runs->node.offer.runtimes,
+          .images = &runs->node.offer.images,
+          .inside = session.runtime,
+          .walls = session.held ? &session.held->walls : nullptr,
+          .agent_cpu_millis = session.held ? session.held->cpu_millis : 0,
+          .operation = "session",
+          .risk_facts = &session.risk_facts};
+}
+
+Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSession record,
+                                             policy::Denied denied) {
+  const auto self = shared_from_this();
+  model::AuditEvent event =
+      withRuling(createdEvent(session->record, base::sha256Hex(record.request_json), denied.rule),
+                 session->ruling);
+  record.session = session->record;
+  const auto created =
+      CO_TRY(co_await runs->ledger.createSession(std::move(record), std::move(event)));
+  if (created.replayed) co_return created.session;
+  runs->parts.metrics.refused("denied");
+  runs->parts.metrics.denied("session");
+  const SessionEnd end = endByDenial(denied);
+  session->ending = end;
+  session->ended_by = session->record.principal;
+  co_await recordEnd(*session);
+  co_return fail(end.code, end.reason.message);
+}
+
+// A retry of what was made is answered as that was, whatever is full by now.
+Task<Result<Session>> Sessions::Impl::earlierOr(store::NewSession record, Error refusal) {
+  const auto self = shared_from_this();
+  auto earlier = CO_TRY(runs->parts.store.earlier(record));
+  if (earlier) co_return co_await replayed(*std::move(earlier));
+  runs->parts.metrics.refused(base::codeName(refusal.code));
+  co_return std::unexpected(std::move(refusal));
+}
+
+Task<Result<Session>> Sessions::Impl::replayed(Session session) {
+  const auto earlier = live.find(session.id);
+  if (earlier == live.end()) co_return session;
+  co_return co_await begun(earlier->second);
+}
+
+Result<> Sessions::Impl::room(const LiveSession& session) const {
+  if (runs->node.runtime == nullptr) {
+    return fail(Code::kUnavailable, "making a session: no node is connected");
+  }
+  const Places& places = runs->places;
+  const auto of_tenant = tenants.find(session.record.principal.tenant);
+  if (places.sessions() >= config.max)
+    return full(config.max, "sessions are there already (session.max)");
+  if (of_tenant != tenants.end() && of_tenant->second >= config.max_per_tenant) {
+    return full(config.max_per_tenant,
+                "sessions of this tenant are there already (session.max_per_tenant)");
+  }
+  if (places.sessions() >= places.forSessions()) {
+    return full(places.forSessions(),
+                "of the node's sandboxes are for sessions, and all of them are taken");
+  }
+  const auto share = static_cast<uint64_t>(static_cast<double>(runs->node.offer.memory_bytes) *
+                                           config.memory_share);
+  const Need need = places.needOf(session.record.limits, session.record.principal.tenant);
+  if (places.sessionsMemory() + need.memory > share) {
+    return full(static_cast<uint32_t>(share >> 20),
+                "MiB of the node's memory are for sessions, and not so much of it is left");
+  }
+  if (!places.hasSessionPlace(need.tenant, std::min(config.max, places.forSessions()))) {
+    return full(std::min(config.max, places.forSessions()),
+                "sessions may be there, and those that are left are kept for tenants that use "
+                "little (fairness.kept_percent)");
+  }
+  if (!places.hasSessionMemory(need, share)) {
+    return full(static_cast<uint32_t>(share >> 20),
+                "MiB of the node's memory are for sessions, and what is left of it is kept for "
+                "tenants that use little (fairness.kept_percent)");
+  }
+  return runs->admitDisk(session.record.limits);
+}
+
+Result<> Sessions::Impl::take(const SessionPtr& session) {
+  TRY(room(*session));
+  if (Quotas* quotas = runs->parts.quotas; quotas != nullptr) {
+    session->use =
+        TRY(quotas->beginSession(session->record.principal, session->record.limits.memory_bytes));
+  }
+  session->taken = true;
+  runs->places.awaitSession(
+      runs->places.needOf(session->record.limits, session->record.principal.tenant));
+  runs->reportDepth();
+  tenants[session->record.principal.tenant]++;
+  return {};
+}
+
+void Sessions::Impl::give(const SessionPtr& session) {
+  session->use.end();
+  const Need need = runs->places.needOf(session->record.limits, session->record.principal.tenant);
+  if (!std::exchange(session->arrived, true)) runs->places.arrive(need);
+  runs->places.giveSession(need);
+  const auto tenant = tenants.find(session->record.principal.tenant);
+  if (--tenant->second == 0) tenants.erase(tenant);
+  runs->changed.notify();
+  runs->startWaiting();
+}
+
+Task<void> Sessions::Impl::begin(SessionPtr session) {
+  const auto self = shared_from_this();
+  auto there = co_await provision(*session);
+  if (there && session->fill.write && !session->ending) there = co_await fillIn(session);
+  session->fill = {};
+  session->lease.begin(base::monotonicNow());
+  if (there && !session->ending) there = co_await recordStart(*session);
+  session->begun = true;
+  session->changed.notify();
+  if (session->abandoned) co_return co_await tearDown(*session);
+  if (!there) beginEnd(session, endByFault(there.error()));
+  if (session->ending) co_return;
+  session->log->publish(session->now());
+  const std::chrono::duration<double> took = base::monotonicNow() - session->accepted_at;
+  runs->parts.metrics.sessionStarted(took.count(), session->record.provenance.runtime);
+  count();
+  async::spawn(runs->executor, watchSandbox(session, session->box));
+  async::spawn(runs->executor, watchLease(session));
+  if (session->record.nested) async::spawn(runs->executor, serveTools(session));
+}
+
+Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
+  CO_TRY(co_await waitForPlace(session));
+  session.record.provenance.permit_id = base::newId("permit");
+  co_await consult(session);
+  CO_TRY(co_await waitForPlace(session));  // it may have gone meanwhile
+  const policy::Decision decision = decide(session, *session.ruling.policy,
+                                           question(session, session.record.provenance.permit_id));
+  if (const auto denied = policy::refusalOf(decision)) {
+    co_return fail(Code::kDenied, denied->reason);
+  }
+  const auto& permit = std::get<model::Permit>(decision);
+  session.runtime = permit.fields().runtime;
+  session.image_since = runs->imageSince();
+  session.box = CO_TRY(co_await runs->node.runtime->provision(runs->sign(permit)));
+  const runtime::SandboxInfo& info = session.box->info();
+  model::Provenance& provenance = session.record.provenance;
+  provenance.runtime = info.runtime;
+  provenance.node = info.node;
+  provenance.image = info.image;
+  provenance.image_digest = info.image_digest;
+  provenance.weakened = info.weakened;
+  const std::string weaker = policy::weakerOf(*session.ruling.policy, question(session, ""));
+  if (!weaker.empty()) provenance.weakened.push_back(weaker);
+  co_return Result<>{};
+}
+
+Task<Result<>> Sessions::Impl::fillIn(SessionPtr session) {
+  const bool memory = session->fill.memory;
+  const std::vector<std::string> request = memory ? std::vector<std::string>{wire::files::kResume}
+                                                  : std::vector<std::string>{"unpack", ""};
+  const auto call =
+      CO_TRY(co_await askFiles(session, session->record.principal, {request, true, ""}));
+  CO_TRY(co_await session->fill.write(*call));
+  if (memory) session->record.provenance.weakened.emplace_back(kWeakerFromMemory);
+  co_return Result<>{};
+}
+
+// It has its place before the runs that wait; those that run are waited for.
+Task<Result<>> Sessions::Impl::waitForPlace(LiveSession& session) {
+  Places& places = runs->places;
+  const Need need = places.needOf(session.record.limits, session.record.principal.tenant);
+  const base::Monotonic until = base::monotonicNow() + config.patience.place;
+  const auto lacks = [&] { return !session.arrived && !places.comes(need); };
+  while (lacks() && !session.ending && base::monotonicNow() < until)
+    co_await runs->changed.wait(until);
+  if (session.ending) co_return fail(Code::kConflict, session.ending->reason.message);
+  if (runs->node.runtime == nullptr) {
+    co_return fail(Code::kUnavailable, "making a session: no node is connected");
+  }
+  if (!lacks()) {
+    if (!std::exchange(session.arrived, true)) places.arrive(need);
+    co_return Result<>{};
+  }
+  const bool disk = places.comes({need.memory, 0, need.tenant});
+  co_return fail(Code::kQuota,
+                 disk ? "making a session: runs hold the disk for its disk_mb "
+                        "(workspace.disk.max_mb); come back later"
+                      : "making a session: programs have all sandboxes and memory of the node but "
+                        "those that are kept for tenants that use little (fairness.kept_percent); "
+                        "come back later");
+}
+
+Task<Result<>> Sessions::Impl::recordStart(LiveSession& session) {
+  runs->settleImage(session.record.provenance, session.image_since);
+  Session started = session.now();
+  started.status = SessionStatus::kRunning;
+  model::AuditEvent event = withRuling(startedEvent(started), session.ruling);
+  auto written = co_await runs->ledger.updateSession(std::move(started), std::move(event));
+  session.start_refused = !written;
+  if (written) session.record.status = SessionStatus::kRunning;
+  co_return written;
+}
+
+// The session once it runs, or why it does not. A ledger that refuses is told of at once.
+Task<Result<Session>> Sessions::Impl::begun(SessionPtr session) {
+  const auto decided = [&] {
+    if (session->ending) return session->closed || session->start_refused;
+    if (session->waits()) return true;
+    return session->record.status == SessionStatus::kRunning;
+  };
+  while (!decided())
+    co_await session->changed.wait();
+  const std::optional<SessionEnd> end = session->ending;
+  if (!end) co_return session->now();
+  co_return fail(end->code, end->reason.message);
+}
+
+// --- what is asked of a session
+// -------------------------------------------------------------------
+
+Result<Session> Sessions::get(const model::Principal& principal, const std::string& id) {
+  if (const SessionPtr session = impl_->find(principal, id)) return session->now();
+  return impl_->runs->parts.store.session(store::Scope::of(principal), id);
+}
+
+Result<std::vector<Session>> Sessions::list(const model::Principal& principal,
+                                            const store::SessionQuery& query) {
+  auto sessions = TRY(impl_->runs->parts.store.sessions(store::Scope::of(principal), query));
+  for (Session& session : sessions) {
+    const auto live = impl_->live.find(session.id);
+    if (live != impl_->live.end() && session.status != SessionStatus::kEnded) {
+      session = live->second->now();
+    }
+  }
+  return sessions;
+}
+
+Result<std::shared_ptr<SessionLog>> Sessions::log(const model::Principal& principal,
+                                                  const std::string& id) {
+  if (const SessionPtr session = impl_->find(principal, id)) return session->log;
+  const auto ended = impl_->ended.find(id);
+  if (ended != impl_->ended.end() && principal.sees(ended->second->latest().principal)) {
+    return ended->second;
+  }
+  const Session session = TRY(impl_->runs->parts.store.session(store::Scope::of(principal), id));
+  return SessionLog::ofRecord(impl_->runs->executor, session);
+}
+
+Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id,
+                                      model::Renewal renewal) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const std::string doing = "renewing a session";
+  const SessionPtr session = CO_TRY(impl->findLive(principal, id, doing));
+  CO_TRY(mustReach(principal, session->record.principal, doing));
+  while (session->changing)
+    co_await session->changed.wait();
+  const auto late = [&] {
+    const auto reason = session->ending
+                            ? session->ending->reason
+                            : endOfLease(session->record, session->lease.limit()).reason;
+    return std::unexpected(endedError(doing, reason));
+  };
+  if (session->waits() && !session->ending) CO_TRY(session->admit());
+  if (session->record.status == SessionStatus::kCreating && !session->ending) {
+    co_return fail(Code::kConflict, doing + ": it is still being made");
+  }
+  if (renewal.ttl == Millis(0)) renewal.ttl = session->record.ttl;
+  if (renewal.idle_ttl == Millis(0)) renewal.idle_ttl = session->record.idle_ttl;
+  const Lease before = session->lease;
+  const Lease::Terms terms{renewal.ttl, renewal.idle_ttl};
+  if (session->ending || !session->lease.renew(base::monotonicNow(), terms)) co_return late();
+  // From here on the old deadline does not end it, however long the ledger takes.
+  session->changing = true;
+  Session renewed = session->now();
+  renewed.ttl = renewal.ttl;
+  renewed.idle_ttl = renewal.idle_ttl;
+  renewed.running = 0;
+  model::AuditEvent event = renewedEvent(renewed, principal);
+  const auto written = co_await impl->runs->ledger.updateSession(renewed, std::move(event));
+  session->changing = false;
+  if (written) {
+    session->record.ttl = renewal.ttl;
+    session->record.idle_ttl = renewal.idle_ttl;
+  } else {
+    session->lease.revert(before);
+  }
+  session->changed.notify();
+  if (session->ending) co_return late();
+  if (!written) co_return std::unexpected(written.error());
+  session->log->publish(session->now());
+  co_return session->now();
+}
+
+SessionPtr Sessions::Impl::find(const model::Principal& principal, const std::string& id) const {
+  const auto found = live.find(id);
+  if (found == live.end() || !principal.sees(found->second->record.principal)) return nullptr;
+  return found->second;
+}
+
+// kConflict for one that has ended.
+Result<SessionPtr> Sessions::Impl::findLive(const model::Principal& principal,
+                                            const std::string& id, const std::string& doing) const {
+  if (SessionPtr session = find(principal, id)) return session;
+  const Session session = TRY(runs->parts.store.session(store::Scope::of(principal), id));
+  return std::unexpected(endedError(doing, session.end.value_or(model::RunError{})));
+}
+
+void Sessions::Impl::count() const {
+  const auto creating = std::ranges::count_if(live, [](const auto& each) {
+    return each.second->record.status == SessionStatus::kCreating;
+  });
+  const auto waiting =
+      std::ranges::count_if(live, [](const auto& each) { return each.second->waits(); });
+  runs->parts.metrics.sessionCount(static_cast<size_t>(creating),
+                                   live.size() - static_cast<size_t>(creating + waiting));
+}
+
+}  // namespace cloister::orchestrator

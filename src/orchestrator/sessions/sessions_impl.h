@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions' inside: sessions.cc has creation and what is asked of a session, session_end.cc the
+// end.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "orchestrator/core/reach.h"
+#include "orchestrator/guard/agent_guard.h"
+#include "orchestrator/runs/run_impl.h"
+#include "orchestrator/sessions/live_session.h"
+#include "orchestrator/sessions/session_events.h"
+#include "orchestrator/sessions/sessions.h"
+
+namespace cloister::orchestrator {
+
+struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
+  Impl(std::shared_ptr<RunService::Impl> with, SessionConfig how)
+      : runs(std::move(with)), config(how) {}
+
+  // Creation, step by step.
+  Result<SessionPtr> prepare(model::Principal principal, model::SessionRequest request,
+                             store::NewSession& record) const;
+  Task<void> consult(LiveSession& session) const;
+  void settleLimits(LiveSession& session) const;
+  [[nodiscard]] policy::Question question(const LiveSession& session,
+                                          const std::string& permit_id) const;
+  // `request`, which outlives the question, in place of the session's own.
+  [[nodiscard]] policy::Question question(const LiveSession& session,
+                                          const model::RunRequest& request,
+                                          const std::string& permit_id) const;
+  [[nodiscard]] Result<> room(const LiveSession& session) const;
+  Result<> take(const SessionPtr& session);
+  Task<Result<model::Session>> earlierOr(store::NewSession record, Error refusal);
+  Task<Result<model::Session>> replayed(model::Session session);
+  void give(const SessionPtr& session);
+  Task<Result<model::Session>> refuse(SessionPtr session, store::NewSession record,
+                                      policy::Denied denied);
+  // What the session's own scope lets be done in it (session_scope.cc).
+  static std::optional<HomeRefusal> beyondScope(const LiveSession& session,
+                                                const std::vector<std::string>& needs);
+  // For what has no record of its own: an audit row and an error.
+  Task<Result<>> withinScope(SessionPtr session, model::Principal principal,
+                             std::vector<std::string> needs, std::string doing);
+  // What needs approval, and the way back (session_asks.cc).
+  [[nodiscard]] policy::Decision decide(const LiveSession& session, const policy::Policy& policy,
+                                        policy::Question asked) const;
+  Task<Result<model::Session>> askApproval(SessionPtr session, store::NewSession record,
+                                           policy::NeedsApproval wanted);
+  Result<> wantApproval(LiveSession& session, store::NewSession& record,
+                        const policy::NeedsApproval& wanted) const;
+  [[nodiscard]] std::string imageDigestOf(const LiveSession& session) const;
+  [[nodiscard]] Result<model::Escalation> escalationOf(const LiveSession& session) const;
+  void hold(const SessionPtr& session);
+  Result<> holdAgain(const model::Session& session);
+  void settle(const model::Escalation& e);
+  void settleOne(const SessionPtr& session, const model::Escalation& e);
+  Task<void> resume(SessionPtr session);
+  Task<Result<>> goOn(SessionPtr session);
+  Task<Result<>> waitForRoom(SessionPtr session);
+  void lookAtWaiting();
+  // Who asked for those that wait for it.
+  [[nodiscard]] std::vector<model::Principal> waitingFor(const model::Escalation& e) const;
+  [[nodiscard]] Result<policy::Use> useOf(const LiveSession& session) const;
+  Task<Result<>> approve(LiveSession& session);
+  Task<Result<>> holdToRules(LiveSession& session);
+  Task<Result<>> recordGoingOn(SessionPtr session);
+  Task<void> withdraw(SessionPtr session);
+  // What agents are held to (session_agents.cc).
+  Result<AgentJudgement> heldBack(const model::Principal& principal,
+                                  model::SessionRequest& request) const;
+  Task<Result<model::Session>> refuseAgent(SessionPtr session, store::NewSession record,
+                                           AgentRefusal refusal);
+  Task<Result<std::shared_ptr<FileCall>>> askForArtifact(SessionPtr session,
+                                                         model::Principal principal,
+                                                         FileRequest request);
+  Task<Result<>> mayUseFiles(model::Principal principal, SessionPtr session,
+                             const std::vector<std::string>& argv);
+  // Whether another agent than its own may run anything in it (AgentGuard::tooOpen()).
+  Task<Result<>> mayRun(model::Principal principal, SessionPtr session);
+  [[nodiscard]] Result<std::optional<HomeRefusal>> beyondVisitors(
+      const LiveSession& session, const model::ExecRequest& request) const;
+  void forgetVisitors(LiveSession& session) const;
+  void addUse(const model::Principal* principal, AgentUse& used) const;
+  Task<void> begin(SessionPtr session);
+  Task<Result<>> provision(LiveSession& session);
+  Task<Result<>> fillIn(SessionPtr session);
+  Task<Result<>> waitForPlace(LiveSession& session);
+  Task<Result<>> recordStart(LiveSession& session);
+  Task<Result<model::Session>> begun(SessionPtr session);
+
+  // A move, step by step (session_move.cc).
+  static constexpr char kMoved[] = "session.moved";
+  static constexpr char kUnderRules[] = "session.rules_applied";
+  static constexpr char kOpened[] = "session.opened";
+  struct Moved {
+    const char* why = kMoved;  // what the audit log calls it
+    std::shared_ptr<runtime::Sandbox> box;
+    model::PermitFields permit;
+    model::RunRequest request;
+    Ruling ruling;
+    std::string weaker;    // policy::weakerOf()
+    bool entered = false;  // it is the session's, if only for the time being
+  };
+  class OnItsWay;
+  [[nodiscard]] Result<> hasRoomToMove() const;
+  // Until what is returned goes, nothing is started in it, and it has a second place.
+  std::shared_ptr<void> holdSecondPlace(const SessionPtr& session);
+  Task<Result<>> clear(SessionPtr session, bool end_programs, Cause cause);
+  // With its workspace, under the rules that its agent is held to now.
+  // `rules`: in place of those; null: none.
+  Task<Result<>> goOnInAnother(SessionPtr session, model::Principal by, model::SessionMove to,
+                               const char* why, Held rules = nullptr);
+  Task<Result<Moved>> makeAnother(LiveSession& session, const model::SessionMove& to,
+                                  const char* why);
+  Task<Result<>> carryOver(SessionPtr session, model::Principal principal, Moved moved);
+  Task<Result<>> copyWorkspace(SessionPtr session, model::Principal principal, Moved& moved);
+  Task<Result<>> recordMove(LiveSession& session, const Moved& moved, const model::Principal& by);
+  Task<void> giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id);
+
+  // What was taken from its agent is taken from a session (session_rules.cc).
+  void lookAtRules(RulesNow& now);
+  void lookAtRulesOf(const SessionPtr& session, bool stricter);
+  static Result<bool> isTooOpenForVisitors(const LiveSession& session, RulesNow& now);
+  Task<void> applyRules(SessionPtr session);
+  Task<Result<>> goOnUnderRules(SessionPtr session);
+  Task<Result<>> enter(SessionPtr session, Held opened, Held by_rules);
+
+  // The workspace of those with a program that waits for an approval (session_hold.cc).
+  struct Holding;
+  Task<Result<WorkspacePtr>> readWorkspace(SessionPtr session);
+  Task<Result<std::shared_ptr<void>>> holdWorkspace(SessionPtr session,
+                                                    std::shared_ptr<Kernel> kernel,
+                                                    std::string execution, WorkspacePtr as_asked,
+                                                    std::function<void()> lost,
+                                                    std::function<bool()> over);
+  [[nodiscard]] bool isShared(const LiveSession& session) const;
+  Task<Result<>> quiet(SessionPtr session, std::function<bool()> over);
+  static std::shared_ptr<void> turnToRead(const SessionPtr& session);
+  Task<Result<WorkspacePtr>> readHeld(Holding& holding);
+  Task<Result<WorkspacePtr>> stateFrom(FileCall& call) const;
+  [[nodiscard]] FileRequest stateRequest(bool hold) const;
+  static Task<void> watchHold(std::weak_ptr<Holding> holding, Task<Result<>> end);
+
+  // Those whose credential no longer stands end.
+  void lookAtCredentials(const std::function<bool(const std::string&)>& stands);
+
+  // The image of those that began before it was verified now has a digest (session_image.cc).
+  void imageVerified();
+  Task<void> recordImage(SessionPtr session);
+
+  // What the quotas are charged for beside programs and kernels (session_quota.cc).
+  void charge();
+  void chargeOne(const SessionPtr& session);
+  void chargeLast(LiveSession& session) const;
+
+  // The end.
+  void beginEnd(const SessionPtr& session, SessionEnd end);
+  void beginEnd(const SessionPtr& session, SessionEnd end, const model::Principal& by);
+  Task<void> finish(SessionPtr session);
+  Task<void> tearDown(LiveSession& session);
+  Task<void> emptied(LiveSession& session, base::Monotonic deadline);
+  Task<void> recordEnd(LiveSession& session);
+  void retire(const SessionPtr& session);
+  Task<void> watchLease(SessionPtr session);
+  Task<void> watchSandbox(SessionPtr session, std::shared_ptr<runtime::Sandbox> sandbox);
+  Result<> settleNow(model::Session session);
+  // A request to the session's file server; it has been admitted.
+  Task<Result<std::shared_ptr<FileCall>>> askFiles(SessionPtr session, model::Principal principal,
+                                                   FileRequest request);
+  void nodeLost();
+
+  // The calls that led to a program (session_calls.cc).
+  Result<CallSite> siteOf(const model::Principal& principal, const LiveSession& session,
+                          const model::ExecRequest& request) const;
+  [[nodiscard]] CallSite siteFromInside(const LiveSession& session) const;
+  [[nodiscard]] std::optional<HomeRefusal> tooDeep(const CallSite& site) const;
+
+  // Tool calls from within (session_tools.cc).
+  class ToolLine;
+  Task<void> serveTools(SessionPtr session);
+  static Task<void> pauseTools(SessionPtr session, const runtime::Sandbox* was);
+  Task<Result<model::Execution>> exec(model::Principal principal, SessionPtr session,
+                                      model::ExecRequest request, std::string idempotency_key);
+
+  // Kernels (session_kernels.cc).
+  Result<> toKernel(const SessionPtr& session, Asked& asked);
+  Task<Result<Kernel::Begun>> startKernel(SessionPtr session, std::shared_ptr<Kernel> kernel,
+                                          std::function<bool()> over);
+
+  [[nodiscard]] SessionPtr find(const model::Principal& principal, const std::string& id) const;
+  Result<SessionPtr> findLive(const model::Principal& principal, const std::string& id,
+                              const std::string& doing) const;
+  // The same, and kDenied for another tenant's; and to do more than read, for who only sees it.
+  Result<SessionPtr> findOwn(const model::Principal& principal, const std::string& id,
+                             const std::string& doing) const;
+  Result<SessionPtr> findToUse(const model::Principal& principal, const std::string& id,
+                               const std::string& doing) const;
+  // The same for its ports: kDenied for another agent that is held to rules.
+  Result<SessionPtr> findToConnect(const model::Principal& principal, const std::string& id,
+                                   const std::string& doing) const;
+  void count() const;
+
+  std::shared_ptr<RunService::Impl> runs;
+  SessionConfig config;
+  std::map<std::string, SessionPtr> live;
+  std::map<std::string, uint32_t> tenants;                   // sessions of each
+  std::map<std::string, std::shared_ptr<SessionLog>> ended;  // kept for late readers
+  std::deque<std::string> ended_order;
+  bool draining = false;
+  // What a session begins with, by the snapshot that it names.
+  std::function<Task<Result<SessionFill>>(model::Principal, std::string)> fill_from;
+};
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/sessions/snapshot_service.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "artifacts/chunker.h"
+#include "async/awaiting.h"
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/id.h"
+#include "orchestrator/core/quota.h"
+#include "orchestrator/core/reach.h"
+#include "orchestrator/storage/snapshot_manifest.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+constexpr uint64_t kAlone = uint64_t{1} << 20;  // files from this size on share no chunk
+constexpr size_t kManifestPiece = size_t{256} << 10;
+constexpr size_t kOpenAtOnce = 64;
+constexpr char kSnapshots[] = "snapshots taken or restored";
+
+// The ledger keeps no fractions, and a name only for show.
+model::AuditEvent eventOf(std::string action, const model::Principal& by,
+                          const model::Snapshot& snapshot) {
+  return {.action = std::move(action),
+          .subject = snapshot.id,
+          .principal = by,
+          .details = {{"session", snapshot.session_id},
+                      {"sha256", snapshot.sha256},
+                      {"entries", snapshot.entries},
+                      {"size", snapshot.bytes},
+                      {"tenant", snapshot.tenant},
+                      {"memory", snapshot.memory.has_value()}}};
+}
+
+Result<> isSame(artifacts::BlobReader& there, std::string_view bytes) {
+  if (there.size() != bytes.size()) return fail(Code::kInternal, "another size");
+  if (TRY(there.read(0, bytes.size())) == bytes) return {};
+  return fail(Code::kInternal, "other bytes");
+}
+
+Result<> writeBlob(artifacts::BlobWriter& writer, std::string_view bytes) {
+  TRY(writer.write(bytes));
+  TRY(writer.finish());
+  return {};
+}
+
+}  // namespace
+
+// One on its way. What it holds is let go of with it; unless it is kept, what it wrote too.
+class SnapshotService::Taking {
+ public:
+  Taking(SnapshotService& service, model::Snapshot snapshot, uint64_t room,
+         std::unique_ptr<artifacts::BlobWriter> manifest)
+      : service_(service),
+        snapshot_(std::move(snapshot)),
+        room_(room),
+        manifest_blob_(std::move(manifest)) {}
+  Taking(const Taking&) = delete;
+  Taking& operator=(const Taking&) = delete;
+  ~Taking() {
+    for (const model::BlobName& blob : held_)
+      service_.blobs_.release(blob, kept_);
+  }
+
+  Task<Result<>> read(FileCall& call) {
+    for (;;) {
+      std::string piece = CO_TRY(co_await call.read());
+      if (piece.empty()) break;
+      archive_.feed(piece);
+      while (auto part = CO_TRY(archive_.next())) {
+        if (const auto* entry = std::get_if<wire::tar::Entry>(&*part)) {
+          CO_TRY(co_await onEntry(*entry));
+        } else if (const auto* content = std::get_if<wire::tar::Content>(&*part)) {
+          CO_TRY(co_await onContent(content->bytes));
+        }
+      }
+    }
+    CO_TRY(co_await call.finish());
+    if (!archive_.ended()) co_return fail(Code::kInternal, "the archive was cut short");
+    if (!chunker_.empty()) CO_TRY(co_await keep(chunker_.take()));
+    co_return Result<>{};
+  }
+
+  // The manifest, and the record that names it and the chunks.
+  Task<Result<model::Snapshot>> finish(model::Principal by) {
+    for (const model::SnapshotChunk& chunk : chunks_)
+      manifest_.add(chunk);
+    manifest_.finish();
+    CO_TRY(co_await writeManifest(0));
+    BlobKeeper& blobs = service_.blobs_;
+    blobs.beginNaming();
+    const auto digest = co_await async::inBackground<Result<std::string>>(
+        service_.background_, [writer = manifest_blob_] { return writer->finish(); });
+    if (digest) {
+      snapshot_.sha256 = *digest;
+      held_.push_back(snapshot_.manifest());
+      blobs.hold(held_.back());
+    }
+    blobs.endNaming();
+    CO_TRY(digest);
+    snapshot_.entries = manifest_.entries();
+    snapshot_.bytes = manifest_.bytes();
+    snapshot_.chunks = manifest_.chunks();
+    snapshot_.manifest_bytes = manifest_.size();
+    model::AuditEvent event = eventOf("snapshot.created", by, snapshot_);
+    std::ranges::sort(chunks_, {}, &model::SnapshotChunk::sha256);
+    const auto twice = std::ranges::unique(chunks_, {}, &model::SnapshotChunk::sha256);
+    chunks_.erase(twice.begin(), twice.end());
+    auto kept = co_await service_.ledger_.addSnapshot(
+        {snapshot_, std::move(chunks_)}, service_.quotaOf(snapshot_.tenant), std::move(event));
+    kept_ = kept.has_value();
+    co_return kept;
+  }
+
+ private:
+  Task<Result<>> onEntry(const wire::tar::Entry& entry) {
+    const SnapshotConfig& config = service_.config_;
+    if (manifest_.entries() >= config.max_entries) {
+      co_return fail(Code::kTooLarge, "at most " + std::to_string(config.max_entries) +
+                                          " files, directories and links are taken "
+                                          "(snapshots.max_entries)");
+    }
+    const uint64_t names = manifest_.size() + entry.path.size() + entry.target.size();
+    if (entry.size > config.max_bytes || manifest_.bytes() > config.max_bytes - entry.size ||
+        names > config.max_bytes - entry.size - manifest_.bytes()) {
+      co_return fail(Code::kTooLarge, "at most " + std::to_string(config.max_bytes >> 20) +
+                                          " MiB are taken (snapshots.max_mb)");
+    }
+    manifest_.add(entry);
+    CO_TRY(co_await writeManifest(kManifestPiece));
+    file_left_ = entry.size;
+    alone_ = entry.size >= kAlone;
+    if (alone_ && !chunker_.empty()) co_return co_await keep(chunker_.take());
+    co_return Result<>{};
+  }
+
+  Task<Result<>> onContent(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const size_t taken = chunker_.feed(bytes);
+      bytes.remove_prefix(taken);
+      file_left_ -= taken;
+      const bool cut = chunker_.whole() || (alone_ && file_left_ == 0);
+      if (cut) CO_TRY(co_await keep(chunker_.take()));
+    }
+    co_return Result<>{};
+  }
+
+  // Writes a chunk, unless the tenant has it and it is whole.
+  Task<Result<>> keep(std::string chunk) {
+    const auto bytes = std::make_shared<const std::string>(std::move(chunk));
+    std::string digest = co_await async::inBackground<std::string>(
+        service_.background_, [bytes] { return base::sha256Hex(*bytes); });
+    chunks_.push_back({digest, bytes->size()});
+    if (!seen_.insert(digest).second) co_return Result<>{};
+    const model::BlobName name{snapshot_.tenant, std::move(digest)};
+    // From here on nobody removes it.
+    service_.blobs_.hold(name);
+    held_.push_back(name);
+    artifacts::Blobs& blobs = service_.blobs_.blobs();
+    if (auto there = blobs.open(name); there) {
+      const std::shared_ptr<artifacts::BlobReader> reader(*std::move(there));
+      const auto same = co_await async::inBackground<Result<>>(
+          service_.background_, [reader, bytes] { return isSame(*reader, *bytes); });
+      if (same) co_return Result<>{};
+    }
+    if (bytes->size() > room_) co_return noRoom();
+    room_ -= bytes->size();
+    CO_TRY(co_await service_.ledger_.noteBlob(name));
+    const std::shared_ptr<artifacts::BlobWriter> writer(CO_TRY(blobs.create(snapshot_.tenant)));
+    co_return co_await async::inBackground<Result<>>(
+        service_.background_, [writer, bytes] { return writeBlob(*writer, *bytes); });
+  }
+
+  Task<Result<>> writeManifest(size_t at_least) {
+    if (manifest_.waiting() <= at_least) co_return Result<>{};
+    const auto text = std::make_shared<const std::string>(manifest_.take());
+    if (text->size() > room_) co_return noRoom();
+    room_ -= text->size();
+    co_return co_await async::inBackground<Result<>>(
+        service_.background_, [writer = manifest_blob_, text] { return writer->write(*text); });
+  }
+
+  static std::unexpected<Error> noRoom() {
+    return fail(Code::kQuota,
+                "the tenant's room for artifacts and snapshots is used up; delete some, or raise "
+                "artifacts.quota_mb");
+  }
+
+  SnapshotService& service_;
+  model::Snapshot snapshot_;
+  uint64_t room_;
+  std::shared_ptr<artifacts::BlobWriter> manifest_blob_;
+  ManifestWriter manifest_;
+  wire::tar::Reader archive_;
+  artifacts::Chunker chunker_;
+  uint64_t file_left_ = 0;
+  bool alone_ = false;
+  std::vector<model::SnapshotChunk> chunks_;  // in order, some of them more than once
+  std::set<std::string> seen_;
+  std::vector<model::BlobName> held_;
+  bool kept_ = false;
+};
+
+SnapshotService::SnapshotService(boost::asio::any_io_executor executor,
+                                 boost::asio::thread_pool& background, store::Store& store,
+                                 BlobKeeper& blobs, Sessions& sessions, SnapshotConfig config)
+    : executor_(executor),
+      background_(background),
+      store_(store),
+      blobs_(blobs),
+      sessions_(sessions),
+      config_(config),
+      ledger_(store, std::move(executor)),
+      at_once_({.all = config.at_once,
+                .per_tenant = config.at_once_per_tenant,
+                .key = "snapshots.at_once"}) {
+  sessions_.onFill([this](model::Principal who, std::string id) -> Task<Result<SessionFill>> {
+    co_return co_await fillFrom(CO_TRY(ownSnapshot(who, id)));
+  });
+}
+
+model::SnapshotQuota SnapshotService::quotaOf(const std::string& tenant) const {
+  model::SnapshotQuota quota = config_.quota;
+  if (config_.quotas != nullptr) quota.all = config_.quotas->storageOf(tenant, quota.all);
+  quota.all = blobs_.without(tenant, quota.all);
+  return quota;
+}
+
+// What the ledger will say at the end, before anything is read.
+Result<uint64_t> SnapshotService::roomFor(const std::string& tenant) {
+  if (TRY(store_.snapshotCount(tenant)) >= config_.quota.snapshots) {
+    return fail(Code::kQuota, "taking a snapshot: the tenant may keep " +
+                                  std::to_string(config_.quota.snapshots) +
+                                  "; delete some, or raise snapshots.per_tenant");
+  }
+  const model::ArtifactQuota used = TRY(store_.artifactUsage(tenant));
+  const model::ArtifactQuota all = quotaOf(tenant).all;
+  if (used.artifacts < all.artifacts) return all.bytes - std::min(all.bytes, used.bytes);
+  return fail(Code::kQuota, "taking a snapshot: the tenant may keep " +
+                                std::to_string(all.artifacts) +
+                                " artifacts and snapshots; delete some, or raise "
+                                "artifacts.quota_count");
+}
+
+Task<Result<model::Snapshot>> SnapshotService::take(model::Principal principal, std::string session,
+                                                    model::SnapshotRequest request) {
+  const model::Session of = CO_TRY(sessions_.get(principal, session));
+  const auto one = CO_TRY(at_once_.enter(of.principal.tenant, "taking a snapshot", kSnapshots));
+  const uint64_t room = CO_TRY(roomFor(of.principal.tenant));
+  model::Snapshot made;
+  made.id = base::newId(model::kSnapshotPrefix);
+  made.tenant = of.principal.tenant;
+  made.agent = of.principal.agent;  // what is in it is the session's, whoever takes it
+  made.session_id = of.id;
+  made.name = std::move(request.name);
+  made.metadata = std::move(request.metadata);
+  made.created_at = base::wallMicros();
+  int64_t ttl = config_.ttl_us;
+  if (request.ttl_us > 0) ttl = ttl == 0 ? request.ttl_us : std::min(ttl, request.ttl_us);
+  if (ttl > 0) made.expires_at = made.created_at + ttl;
+  if (request.memory) {
+    made.memory = {of.provenance.runtime, of.provenance.image, of.limits};
+  }
+  const auto call = CO_TRY(co_await sessions_.save(principal, of.id, request.memory));
+  // Under the key that the tenant has now: if that is destroyed meanwhile, the last step fails.
+  auto manifest = CO_TRY(blobs_.blobs().create(made.tenant));
+  Taking taking(*this, std::move(made), room, std::move(manifest));
+  if (auto read = co_await taking.read(*call); !read) {
+    co_return std::unexpected(std::move(read).error().within("taking a snapshot"));
+  }
+  co_return co_await taking.finish(std::move(principal));
+}
+
+Result<model::Snapshot> SnapshotService::get(const model::Principal& principal,
+                                             const std::string& id) {
+  return store_.snapshot(store::Scope::of(principal), id);
+}
+
+Result<std::vector<model::Snapshot>> SnapshotService::list(const model::Principal& principal,
+                                                           const store::ArtifactQuery& query) {
+  return store_.snapshots(store::Scope::of(principal), query);
+}
+
+Task<Result<>> SnapshotService::remove(model::Principal principal, std::string id) {
+  const model::Snapshot snapshot = CO_TRY(get(principal, id));
+  CO_TRY(mustReach(principal, makerOf(snapshot.tenant, snapshot.agent), "deleting a snapshot"));
+  const auto freed = co_await ledger_.removeSnapshot(
+      store::Scope::of(principal), id, eventOf("snapshot.deleted", principal, snapshot));
+  blobs_.remove(CO_TRY(freed));
+  co_return Result<>{};
+}
+
+Result<std::shared_ptr<artifacts::BlobReader>> SnapshotService::open(const model::BlobName& name,
+                                                                     const std::string& what) {
+  auto reader = blobs_.blobs().open(name);
+  if (reader) return std::shared_ptr<artifacts::BlobReader>(*std::move(reader));
+  const bool missing = reader.error().code == Code::kNotFound;
+  return fail(Code::kInternal,
+              what + " " + name.sha256 + " " +
+                  (missing ? "is missing" : "is damaged: " + reader.error().message));
+}
+
+// Whether all of it is there. What is inside the chunks is checked when they are read.
+Task<Result<>> SnapshotService::check(model::Snapshot snapshot) {
+  const auto blob = CO_TRY(open(snapshot.manifest(), "manifest"));
+  const auto manifest =
+      std::make_shared<ManifestReader>(CO_TRY(ManifestReader::open(blob, snapshot.sha256)));
+  using Chunks = std::vector<model::SnapshotChunk>;
+  for (;;) {
+    const Chunks some =
+        CO_TRY(co_await async::inBackground<Result<Chunks>>(background_, [manifest]() -> Result<Chunks> {
+          Chunks out;
+          while (out.size() < kOpenAtOnce) {
+            auto chunk = TRY(manifest->chunk());
+            if (!chunk) break;
+            out.push_back(*std::move(chunk));
+          }
+          return out;
+        }));
+    if (some.empty()) co_return Result<>{};
+    for (const model::SnapshotChunk& chunk : some)
+      CO_TRY(open({snapshot.tenant, chunk.sha256}, "chunk"));
+  }
+}
+
+Task<Result<>> SnapshotService::fill(model::Snapshot snapshot, FileCall& call) {
+  const auto blob = CO_TRY(open(snapshot.manifest(), "manifest"));
+  const auto archive =
+      std::make_shared<SnapshotArchive>(CO_TRY(ManifestReader::open(blob, snapshot.sha256)));
+  using Step = SnapshotArchive::Step;
+  for (bool more = true; more;) {
+    Step step = CO_TRY(
+        co_await async::inBackground<Result<Step>>(background_, [archive] { return archive->next(); }));
+    if (const auto* chunk = std::get_if<model::SnapshotChunk>(&step)) {
+      archive->give(CO_TRY(open({snapshot.tenant, chunk->sha256}, "chunk")));
+    } else if (auto* bytes = std::get_if<std::string>(&step)) {
+      CO_TRY(co_await call.send(std::move(*bytes)));
+    } else {
+      more = false;
+    }
+  }
+  CO_TRY(co_await call.send(""));
+  uint64_t left_out = 0;
+  while (const auto part = CO_TRY(co_await call.next())) {
+    const auto* end = std::get_if<wire::files::EndOfEntries>(&*part);
+    if (end != nullptr) left_out += end->left_out;
+  }
+  CO_TRY(co_await call.finish());
+  if (left_out > 0) co_return fail(Code::kInternal, "its sandbox left some of it out");
+  co_return Result<>{};
+}
+
+namespace {
+
+// For whoever asked: what is wrong is the snapshot, and it stays wrong.
+Error unusable(Error error, const std::string& id) {
+  Error told = std::move(error).within("restoring snapshot " + id);
+  if (told.code == Code::kInternal) told.code = Code::kConflict;
+  return told;
+}
+
+// `on_disk`: beside the memory.
+Result<> checkFits(const model::Snapshot& snapshot, const model::Limits& limits, bool on_disk) {
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  const uint64_t in_memory = on_disk ? 0 : snapshot.bytes / 3 * 4;
+  struct Row {
+    const char* field;
+    uint64_t needed;
+    uint64_t has;
+    uint64_t unit;
+  };
+  for (const Row& row : {Row{"disk_mb", snapshot.bytes, limits.disk_bytes, kMiB},
+                         Row{"memory_mb", in_memory, limits.memory_bytes, kMiB},
+                         Row{"inodes", snapshot.entries, limits.inodes, 1}}) {
+    if (row.needed < row.has) continue;
+    return fail(Code::kInvalid,
+                std::string(row.field) + ": the files of snapshot " + snapshot.id +
+                    " need more than " + std::to_string(row.needed / row.unit) + "; ask for more",
+                row.field);
+  }
+  return {};
+}
+
+// What is built into a sandbox that goes on is as it was: what the request does not ask for, too.
+Result<> goOnAs(const model::SnapshotMemory& memory, const std::string& id,
+                model::RunRequest& request) {
+  const auto differs = [&](const char* field, const std::string& was) {
+    return fail(Code::kInvalid,
+                std::string(field) + ": snapshot " + id + " has memory, and goes on with " + was +
+                    " alone; leave it out, or restore a snapshot of the workspace",
+                field);
+  };
+  if (!request.runtime.empty() && request.runtime != memory.runtime) {
+    return differs("runtime", memory.runtime);
+  }
+  if (!request.image.empty() && request.image != memory.image) {
+    return differs("image", memory.image);
+  }
+  request.runtime = memory.runtime;
+  request.image = memory.image;
+  static const model::Limits kUnasked;
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  model::Limits& limits = request.limits;
+  const auto settle = [&](const char* field, auto model::Limits::* limit,
+                          uint64_t unit) -> Result<> {
+    const auto was = memory.limits.*limit;
+    if (limits.*limit != kUnasked.*limit && limits.*limit != was) {
+      return differs(field, std::to_string(was / unit));
+    }
+    limits.*limit = was;
+    return {};
+  };
+  TRY(settle("memory_mb", &model::Limits::memory_bytes, kMiB));
+  TRY(settle("disk_mb", &model::Limits::disk_bytes, kMiB));
+  TRY(settle("inodes", &model::Limits::inodes, 1));
+  TRY(settle("file_size_mb", &model::Limits::file_bytes, kMiB));
+  TRY(settle("open_files", &model::Limits::open_files, 1));
+  return settle("pids", &model::Limits::pids, 1);
+}
+
+}  // namespace
+
+Result<model::Snapshot> SnapshotService::ownSnapshot(const model::Principal& principal,
+                                                     const std::string& id) {
+  model::Snapshot snapshot = TRY(get(principal, id));
+  if (snapshot.tenant == principal.tenant) return snapshot;
+  return fail(Code::kNotFound, "there is no snapshot " + id);
+}
+
+Task<Result<SessionFill>> SnapshotService::fillFrom(model::Snapshot snapshot) {
+  const auto one = CO_TRY(at_once_.enter(snapshot.tenant, "restoring a snapshot", kSnapshots));
+  if (const auto whole = co_await check(snapshot); !whole) {
+    co_return std::unexpected(unusable(whole.error(), snapshot.id));
+  }
+  SessionFill fill;
+  fill.memory = snapshot.memory.has_value();
+  fill.write = [this, snapshot, one](FileCall& call) -> Task<Result<>> {
+    auto filled = co_await this->fill(snapshot, call);
+    if (!filled) co_return std::unexpected(unusable(std::move(filled).error(), snapshot.id));
+    co_return filled;
+  };
+  co_return fill;
+}
+
+Task<Result<model::Session>> SnapshotService::restore(model::Principal principal,
+                                                      model::SessionRequest request,
+                                                      std::string idempotency_key) {
+  // A retry is answered as the first was, whatever is left of the snapshot.
+  auto earlier = CO_TRY(co_await sessions_.earlier(principal, request, idempotency_key));
+  if (earlier) co_return *std::move(earlier);
+  const model::Snapshot snapshot = CO_TRY(ownSnapshot(principal, request.from_snapshot));
+  model::Limits& limits = request.settings.limits;
+  model::settle(limits);
+  if (snapshot.memory) {
+    CO_TRY(goOnAs(*snapshot.memory, snapshot.id, request.settings));
+  } else {
+    CO_TRY(checkFits(snapshot, limits, model::needsDisk(limits, config_.disk_over_bytes)));
+  }
+  SessionFill fill = CO_TRY(co_await fillFrom(snapshot));
+  co_return co_await sessions_.create(std::move(principal), std::move(request),
+                                      std::move(idempotency_key), std::move(fill));
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// ArtifactService: the files that tenants keep, beside the runs that leave some. What takes time (a
+// disk, a cipher over much) happens on background threads; everything else on the executor.
+//
+// An upload: begin → write … → finish: the blob is finished, then the ledger names it; only then is
+// it acknowledged. Until then it is nothing, and dropping it removes what was written.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include "artifacts/blobs.h"
+#include "artifacts/keyring.h"
+#include "base/result.h"
+#include "model/artifact.h"
+#include "model/principal.h"
+#include "orchestrator/core/ledger.h"
+#include "orchestrator/core/shares.h"
+#include "orchestrator/storage/blob_keeper.h"
+#include "orchestrator/storage/kept_uploads.h"
+#include "orchestrator/storage/scanner.h"
+#include "store/store.h"
+
+namespace cloister::orchestrator {
+
+class Quotas;
+
+struct ArtifactConfig {
+  uint64_t max_bytes = uint64_t{4} << 30;  // of one upload
+  model::ArtifactQuota quota;              // of each tenant
+  const Quotas* quotas = nullptr;          // whose bytes count before those; null: none
+  int64_t ttl_us = 0;                      // at most; 0: none
+  uint32_t uploads = 64;                   // at once, of all tenants
+  uint32_t uploads_per_tenant = 48;
+  KeptBounds kept = {};
+};
+
+struct NewArtifact {
+  std::string path;              // relative; only a name, nothing is ever opened by it
+  int64_t ttl_us = 0;            // 0: as long as may be
+  std::optional<uint64_t> size;  // of what is sent now, if it is known
+  std::string upload = {};       // the client's name for it; "": it is dropped if it breaks off
+  std::optional<uint64_t> offset = {};  // where the kept one ends, and this goes on
+  std::string sha256 = {};              // what the whole of it must have; "": nothing is said
+  std::function<void()> stop = {};      // ends the request that sends it
+};
+
+class ArtifactService {
+ public:
+  template <class T>
+  using Task = boost::asio::awaitable<T>;
+  class Upload;
+
+  ArtifactService(boost::asio::any_io_executor executor, boost::asio::thread_pool& background,
+                  store::Store& store, BlobKeeper& blobs, artifacts::Keyring& keys,
+                  ArtifactConfig config, Scanner* scanner = nullptr);
+
+  // kInvalid names the field; kTooLarge; kQuota when there is no room, or too many upload at once;
+  // kNotFound and kConflict as KeptUploads::find(). Whoever names an upload calls interrupt()
+  // first.
+  Result<std::shared_ptr<Upload>> begin(const model::Principal& principal, NewArtifact wanted);
+  Task<Result<>> write(std::shared_ptr<Upload> upload, std::string bytes);
+  // kDenied and kUnavailable as Scanner::scan(); kInvalid for another digest than was said.
+  Task<Result<model::Artifact>> finish(std::shared_ptr<Upload> upload);
+
+  // The tenant's named uploads; interrupt() as KeptUploads has it.
+  Task<Result<>> interrupt(const model::Principal& principal, const std::string& upload);
+  [[nodiscard]] Result<UploadState> upload(const model::Principal& principal,
+                                           const std::string& upload) const;
+  [[nodiscard]] std::vector<UploadState> uploads(const model::Principal& principal) const;
+  Task<Result<>> dropUpload(model::Principal principal, std::string upload);
+
+  Result<model::Artifact> get(const model::Principal& principal, const std::string& id);
+  Result<std::vector<model::Artifact>> list(const model::Principal& principal,
+                                            const store::ArtifactQuery& query);
+  Task<Result<>> remove(model::Principal principal, std::string id);
+  // Destroys a tenant's key, and with it all of its artifacts; gives how many there were.
+  Task<Result<uint64_t>> forget(model::Principal by, std::string tenant);
+
+  // Its bytes; the reader belongs to the caller, who reads it in the background. kConflict, also
+  // of read(), for what is damaged.
+  Result<std::shared_ptr<artifacts::BlobReader>> open(const model::Artifact& artifact);
+  Task<Result<std::string>> read(std::shared_ptr<artifacts::BlobReader> reader, uint64_t offset,
+                                 size_t length);
+
+  // A signature with which anyone may read the artifact until `expires_at` (Unix seconds), as long
+  // as the credential `made_with` is good.
+  Result<std::string> sign(const model::Artifact& artifact, int64_t expires_at,
+                           const std::string& made_with);
+  // The artifact of a link. kUnauthorized for any that is not good, whatever is wrong with it.
+  Result<model::Artifact> verify(const std::string& id, int64_t expires_at,
+                                 const std::string& made_with, const std::string& signature);
+
+ private:
+  Result<std::shared_ptr<UploadContent>> contentFor(const model::Principal& principal,
+                                                    const NewArtifact& wanted);
+  Task<Result<>> check(const Upload& upload, const model::Artifact& artifact);
+  [[nodiscard]] int64_t expiryOf(int64_t created_at, int64_t wanted_ttl_us) const;
+  [[nodiscard]] model::ArtifactQuota quotaOf(const std::string& tenant) const;
+  // Bytes that the tenant may still keep; `size` has to fit in.
+  Result<uint64_t> roomFor(const std::string& tenant, uint64_t size);
+  // The bytes that its requests send now; and so many more of one of them, or kQuota.
+  std::shared_ptr<uint64_t> sentBy(const std::string& tenant);
+  static Result<> count(Upload& upload, uint64_t more);
+
+  boost::asio::thread_pool& background_;
+  store::Store& store_;
+  BlobKeeper& blobs_;
+  artifacts::Keyring& keys_;
+  ArtifactConfig config_;
+  Scanner* scanner_;  // null: none
+  Ledger ledger_;
+  Shares at_once_;
+  std::map<std::string, std::weak_ptr<uint64_t>> sent_;
+  std::shared_ptr<KeptUploads> kept_;
+};
+
+}  // namespace cloister::orchestrator

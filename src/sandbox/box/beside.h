@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A sandbox beside a session's on this kernel: with namespaces, /tmp, processes and network of its
+// own, and the session's workspace. Its memory and processes count in the session's limits and in
+// its own; it ends with the session.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "model/limits.h"
+#include "sandbox/box/exec_apart.h"
+#include "sandbox/box/live.h"
+
+namespace cloister::runtime {
+
+// Makes one beside this, with these limits.
+using MakeBeside =
+    std::function<Task<Result<std::shared_ptr<Live>>>(std::shared_ptr<Live>, model::Limits)>;
+
+std::shared_ptr<Apart> besideOf(std::shared_ptr<Live> session, model::Limits limits,
+                                MakeBeside make);
+
+}  // namespace cloister::runtime

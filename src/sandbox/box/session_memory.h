@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// A session's memory as an archive, and a session that goes on as one (memory_image.h): the two
+// requests of wire/files.h that the node answers by itself.
+//
+// The archive is of tar (wire/tar.h): kAboutFile, which says what the image was made of and which
+// programs ran, and the guest's files. It goes to whoever asked, who keeps it for its tenant; what
+// comes back is refused unless the same guest, of the same version, would have the same built in.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "runtime/runtime.h"
+#include "sandbox/box/live.h"
+#include "sandbox/box/memory_image.h"
+#include "sandbox/box/switchboard.h"
+
+namespace cloister::runtime {
+
+inline constexpr char kAboutFile[] = "about.json";
+
+// What a session's pool can do with its memory, and what is built into both.
+struct MemoryKeeper {
+  std::function<Task<Result<MemoryImage>>(std::shared_ptr<Live>)> keep;
+  std::function<Task<Result<std::shared_ptr<Live>>>(std::shared_ptr<const MemoryImage>)> goOn;
+  base::json::object made_of;  // runtime, kernel, and a digest of all else but the image
+  // The digest of the image, without which no memory is kept or goes on: waits for it.
+  std::function<Task<Result<std::string>>()> image;
+  std::vector<std::string> files;  // Guest::imageFiles()
+  uint64_t most_bytes = 0;         // of an image
+};
+
+// `place` is let go with it.
+std::unique_ptr<Exec> makeCheckpoint(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board,
+                                     std::shared_ptr<const MemoryKeeper> memory,
+                                     std::shared_ptr<void> place);
+
+// What goes on, for who is to have it: its programs' lines are taken over, but for kernels', which
+// wait on the board's first start for somebody to attach.
+struct GoneOn {
+  std::shared_ptr<Live> live;
+  std::vector<LineState> lines;
+};
+using Become = std::function<Task<Result<>>(GoneOn)>;
+std::unique_ptr<Exec> makeResume(const boost::asio::any_io_executor& executor,
+                                 std::shared_ptr<const MemoryKeeper> memory, Become become,
+                                 std::shared_ptr<void> place);
+
+}  // namespace cloister::runtime

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// SessionRun: one exec in a session's sandbox, beside others. Where there are cgroups it has one of
+// its own within the sandbox's, which tells what it used and with which all of it is killed. Always
+// in a shared_ptr. One thread.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/clock.h"
+#include "model/exec_spec.h"
+#include "model/outcome.h"
+#include "runtime/runtime.h"
+#include "sandbox/box/hold.h"
+#include "sandbox/box/limit_hits.h"
+#include "sandbox/box/live.h"
+#include "sandbox/box/switchboard.h"
+
+namespace cloister::runtime {
+
+class SessionRun : public std::enable_shared_from_this<SessionRun> {
+ public:
+  // Of `limits` those of a single program are its own: time, and processor time.
+  // `attached`: that of a kernel which runs already, in what goes on from a memory image. `gate`:
+  // it starts nothing while that is closed, unless it is already when this is made. It waits some
+  // seconds in all, and then fails with kConflict.
+  SessionRun(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board, model::ExecSpec spec,
+             model::Limits limits, std::shared_ptr<Line> attached = nullptr,
+             std::shared_ptr<HoldGate> gate = nullptr);
+  SessionRun(const SessionRun&) = delete;
+  SessionRun& operator=(const SessionRun&) = delete;
+  ~SessionRun();
+
+  // As Exec has them.
+  Task<Result<model::Outcome>> run(ExecObserver& observer);
+  void cancel() { stop(model::End::kCancelled); }
+  Task<Result<>> input(std::string bytes);
+  Result<> signal(int number);
+  Result<> resize(model::TerminalSize size);
+
+ private:
+  // Ends it for `end`, unless something else already has.
+  void stop(model::End end, std::string message = {});
+  Task<void> compile(ExecObserver& observer);
+  // False when it did not come to an exit: `cause_` is set then.
+  Task<bool> command(const model::Command& command, bool with_input, ExecObserver& observer);
+  Task<Result<>> start(const model::Command& command, bool with_input);
+  Task<Result<Switchboard::Turn>> turn();
+  Task<void> attach(ExecObserver& observer);
+  Task<Result<>> sendFiles();
+  Task<void> relay(ExecObserver& observer);
+  Task<bool> onFrame(const Line::Kept& frame, ExecObserver& observer);
+  void onStarted(ExecObserver& observer);
+  Task<void> onOutput(model::Stream stream, std::string_view bytes, ExecObserver& observer);
+  Task<void> feedFirst();
+  Task<Result<>> feed(std::string_view bytes);
+  Task<Result<>> endInput();
+  Task<void> clear();
+
+  void kill();
+  static Task<void> killUntilReported(std::weak_ptr<SessionRun> weak,
+                                      boost::asio::any_io_executor executor);
+  static Task<void> killUntilGone(std::shared_ptr<Live> live, std::shared_ptr<linux::Cgroup> group);
+  void armWall(std::chrono::milliseconds after);
+  void watchUsage(ExecObserver& observer);
+  void checkUsage(ExecObserver& observer);
+  void beginCell(std::string_view kernel);
+  linux::CgroupUsage usedByCell(linux::IoBytes& io, bool with_io);
+  void measure(model::Usage& usage, bool with_io);
+  [[nodiscard]] uint64_t outOfMemory() const;
+  void compose();
+  void judgeExit();
+
+  std::shared_ptr<Live> live_;
+  std::shared_ptr<Switchboard> board_;
+  const model::ExecSpec spec_;
+  const model::Limits limits_;
+  model::Outcome outcome_;
+  std::optional<model::End> cause_;
+  std::optional<ExitReport> report_;  // of the command that ended last
+  std::string program_;               // of that command
+  std::optional<Scratch> scratch_;
+  TooManyOpenFiles too_many_;
+  std::shared_ptr<linux::Cgroup> group_;  // shared with live_, which removes its directories
+  linux::CgroupEvents before_;            // of the whole sandbox
+  linux::IoBytes io_;                     // at the least
+  linux::IoBytes reported_io_;            // by the runner, of all commands
+  base::Monotonic io_due_{};
+  // Of a cell, whose work its kernel does: what that had used before it. Where programs are not
+  // told apart, the whole sandbox had.
+  struct Meter {
+    std::shared_ptr<linux::Cgroup> kernel;  // nullptr: the sandbox
+    linux::CgroupUsage before;
+    linux::CgroupUsage most;  // seen
+    linux::IoBytes io_before;
+    linux::IoBytes io_most;
+  };
+  std::optional<Meter> cell_;
+  std::shared_ptr<Line> line_;  // of the command that runs
+  std::shared_ptr<HoldGate> gate_;
+  uint64_t passes_;                            // at which closing of it; 0: at none
+  std::optional<base::Monotonic> gate_until_;  // it waits for it, once it has
+  std::optional<Error> refused_;               // it has not opened
+  std::shared_ptr<void> starting_;             // counted in `gate_`
+  bool attached_ = false;                      // which did before this
+  bool begun_ = false;                         // something of the command was sent
+  bool files_sent_ = false;
+  bool compiling_ = false;
+  bool started_ = false;
+  bool done_ = false;
+  bool feeding_ = false;
+  std::chrono::milliseconds wall_{0};
+  base::Monotonic started_at_{};
+  boost::asio::steady_timer wall_timer_;
+  boost::asio::steady_timer usage_timer_;
+  async::Signal input_changed_;  // somebody is done with the input
+};
+
+}  // namespace cloister::runtime

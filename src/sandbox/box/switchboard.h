@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Switchboard: the socket of a runner, shared by programs beside each other. What comes is put on
+// the line that it is for, and waits there within the line's window (wire::kStartWindow); what goes
+// is written whole, one batch after the other. A runner that sends what no line expects has broken
+// its protocol, and the sandbox is killed. Always in a shared_ptr. One thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "async/signal.h"
+#include "base/result.h"
+#include "model/terminal_size.h"
+#include "runtime/runtime.h"
+#include "sandbox/box/live.h"
+#include "sandbox/box/runner_channel.h"
+
+namespace cloister::runtime {
+
+// What a line's program is, for a copy of its runner.
+enum class LineUse : uint8_t {
+  kProgram,
+  kTerminal,
+  kKernel,  // wire/kernel.h
+  kCell,    // likewise
+  kFiles,   // of the runner's own, any other
+};
+
+// Of a program that runs: what a copy of its runner knows of it, when nobody says anything.
+struct LineState {
+  uint32_t number = 0;
+  LineUse use = LineUse::kProgram;
+  std::string kernel{};  // of a kernel: its directory
+  uint32_t units = 0;    // of output, arrived and not given back
+  bool stdin_closed = false;
+};
+
+// One program's side of the conversation.
+struct Line {
+  struct Kept {
+    wire::FromRunner type{};
+    std::string payload;
+  };
+
+  Line(const boost::asio::any_io_executor& executor, uint32_t with_number)
+      : number(with_number), changed(executor) {}
+
+  const uint32_t number;   // the runner's channel; never used again
+  std::deque<Kept> inbox;  // arrived and not yet taken
+  uint32_t units = 0;      // of output, arrived and not given back
+  uint32_t taken = 0;      // of these, read from the inbox
+  uint32_t giving = 0;     // given back, but not written yet
+  LineUse use = LineUse::kProgram;
+  std::string kernel{};                  // LineState
+  std::shared_ptr<linux::Cgroup> group;  // its program's, if that has one of its own
+  bool started = false;
+  bool over = false;  // its program has ended, as the runner knows
+  uint32_t stdin_window = wire::kStdinWindow;
+  bool stdin_closed = false;  // by us, or because the program has ended
+  // What the runner is still to be told: of each number one signal, as the kernel has it, and the
+  // last size. So what waits for a slow runner does not grow with what is asked.
+  uint64_t signals = 0;  // bit N - 1 is signal N
+  std::optional<model::TerminalSize> size;
+  bool telling = false;
+  async::Signal changed;  // a frame more, or a wider window, or the end
+};
+
+class Switchboard : public std::enable_shared_from_this<Switchboard> {
+ public:
+  explicit Switchboard(std::shared_ptr<Live> live);
+
+  // Begins to listen; once.
+  void start();
+
+  std::shared_ptr<Line> open();
+  // That of the kernel with this directory, while it runs; nullptr.
+  [[nodiscard]] std::shared_ptr<Line> kernelAt(std::string_view directory) const;
+  // What still comes for it is dropped.
+  void close(const std::shared_ptr<Line>& line);
+  // The line's next frame; kUnavailable when nothing comes any more.
+  Task<Result<Line::Kept>> next(Line& line);
+
+  Task<Result<>> send(std::string frames);
+  // A few frames, kMaxWithFds bytes, with descriptors.
+  Task<Result<>> sendWithFds(std::string frames, std::vector<int> fds);
+
+  // To the line's program, some time soon.
+  void signal(const std::shared_ptr<Line>& line, int number);
+  void resize(const std::shared_ptr<Line>& line, model::TerminalSize size);
+
+  // A start is several frames between which those of another start may not come. Held while it
+  // lives.
+  class Turn {
+   public:
+    explicit Turn(std::shared_ptr<Switchboard> board) : board_(std::move(board)) {}
+    Turn(Turn&&) = default;
+    Turn& operator=(Turn&&) = delete;
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+    ~Turn() {
+      if (board_) board_->endTurn();
+    }
+
+   private:
+    std::shared_ptr<Switchboard> board_;
+  };
+  Task<Turn> turn();
+
+  // From here to goOn() the runner says nothing, and is told nothing: what is sent waits. A copy of
+  // its memory goes on from what is returned. goOn() is to be called if it succeeds, and only then;
+  // else the sandbox has ended, or is ended.
+  Task<Result<std::vector<LineState>>> rest();
+  Task<Result<>> goOn();
+  // Of a copy, before start(): the line of a program that runs in it.
+  std::shared_ptr<Line> takeOver(const LineState& state);
+
+  // Nothing comes any more, and why: kTornDown after hangUp().
+  [[nodiscard]] bool ended() const { return ended_; }
+  [[nodiscard]] const model::SandboxEnd& why() const { return why_; }
+  Task<void> waitEnd();
+  // The sandbox is being torn down.
+  void hangUp();
+
+ private:
+  // Where a rest stands.
+  enum class Turning : uint8_t { kRunning, kToRest, kResting, kToRun };
+
+  Task<void> listen();
+  Task<Result<>> change(wire::ToRunner order, Turning until);
+  Result<> onSandbox(const RunnerFrame& frame);
+  void tellSoon(const std::shared_ptr<Line>& line);
+  static Task<void> tell(std::shared_ptr<Switchboard> self, std::shared_ptr<Line> line);
+  Result<> deliver(const RunnerFrame& frame);
+  Task<void> beginWriting();
+  void endWriting();
+  void endTurn();
+  void end(model::SandboxEnd why);
+
+  std::shared_ptr<Live> live_;
+  std::map<uint32_t, std::weak_ptr<Line>> lines_;
+  uint32_t next_number_ = 1;
+  bool writing_ = false;
+  Turning turning_ = Turning::kRunning;
+  bool in_turn_ = false;
+  bool ended_ = false;
+  model::SandboxEnd why_;
+  async::Signal changed_;  // a write or a turn has ended, or all has
+};
+
+}  // namespace cloister::runtime

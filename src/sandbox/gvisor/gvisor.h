@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// gVisor: a guest (process/guest.h) whose kernel is gVisor's, a program in Go that takes every
+// system call of the sandbox itself and asks the host for little. Its parts are started by `runsc`:
+//
+//   spawner ─clone3─▶ runsc run        pid 1 of the sandbox's namespaces on the host
+//                      ├─ runsc-gofer    opens files of the read-only root for the kernel
+//                      └─ runsc-sandbox  the guest kernel: cloister-runner is pid 1 of its own
+//
+// All of it is in the sandbox's cgroup; the end of pid 1 ends it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "sandbox/guest.h"
+
+namespace cloister::runtime {
+
+struct GvisorConfig {
+  std::string runsc;            // path of runsc
+  uint32_t ready = 2;           // sandboxes made ahead, at most
+  uint64_t overhead_bytes = 0;  // of memory, for gVisor beside the program
+  std::string guest;            // path of cloister-guest; "": no sandboxes within
+};
+
+// Asks `runsc` for its version, for which it has a few seconds. Called while the process has one
+// thread.
+GuestFound findGvisor(const GvisorConfig& config);
+
+}  // namespace cloister::runtime

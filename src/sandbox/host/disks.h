@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Disks: the workspaces of a node that are on disk, because they are larger than a sandbox's memory
+// holds (linux/encrypted_disk.h). Each has a keeper (disk_keeper.h); here they are counted, up to a
+// bound for all together, in which one counts until nothing is left of it. One thread.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "model/limits.h"
+#include "model/plan.h"
+#include "runtime/runtime.h"
+#include "sandbox/host/disk_keeper.h"
+
+namespace cloister::runtime {
+
+struct DiskConfig {
+  std::string directory;  // where their files are; "": there are none
+  uint64_t over_bytes = 0;
+  uint64_t max_bytes = 0;
+  uint64_t keep_free_bytes = 0;
+};
+
+// What is weaker in a workspace on disk than in memory, for the results of those that have one.
+inline constexpr char kWeakerOnDisk[] =
+    "the workspace is on disk: contents and names are encrypted there, under a key that goes with "
+    "it; sizes, times, modes and the number of files are not; how much it reads and writes is not "
+    "bounded, and slows others on that disk";
+
+class Disks;
+
+// One. It counts until end() has returned; destroying it without leaves the rest to its keeper.
+class Disk {
+ public:
+  Disk(std::shared_ptr<Disks> disks, DiskKeeper keeper, uint64_t bytes)
+      : disks_(std::move(disks)), keeper_(std::move(keeper)), bytes_(bytes) {}
+
+  // The detached mount of its file system (linux/mounts.h), until it is where it belongs.
+  [[nodiscard]] int mountFd() const { return mount_.get(); }
+  void forgetMount() { mount_.reset(); }
+
+  // Its sandbox is being removed: whoever lacks what it has waits for that. Idempotent.
+  void expectEnd();
+  // Once, when no process of the sandbox is left: destroys it, and waits until nothing of it is,
+  // which has no bound where the disk that it is on does not answer.
+  Task<void> end(boost::asio::any_io_executor executor);
+
+ private:
+  friend class Disks;
+  // Until it is made, or not. The empty file system, where that had to be made.
+  Task<Result<Fd>> begin(boost::asio::any_io_executor executor);
+
+  std::shared_ptr<Disks> disks_;
+  DiskKeeper keeper_;
+  uint64_t bytes_;
+  Fd mount_;
+  bool ending_ = false;
+};
+
+class Disks : public std::enable_shared_from_this<Disks> {
+ public:
+  // Looks at what the machine has; makes none.
+  static std::shared_ptr<Disks> open(DiskConfig config);
+
+  // For `cloister doctor`, and for those who ask for one in vain.
+  [[nodiscard]] const model::Finding& finding() const { return finding_; }
+  // Whether a sandbox with these limits has its workspace on disk.
+  [[nodiscard]] bool isFor(const model::Limits& limits) const {
+    return model::needsDisk(limits, config_.over_bytes);
+  }
+
+  // kUnsupported: not on this machine; kQuota: beyond the bound of all, for which it waits only for
+  // those that are ending, and not long; kNoSpace: the disk is full.
+  Task<Result<std::shared_ptr<Disk>>> make(boost::asio::any_io_executor executor,
+                                           linux::DiskShape shape, linux::DiskOptions options);
+
+  [[nodiscard]] uint64_t bytesInUse() const { return in_use_; }
+
+ private:
+  friend class Disk;
+  explicit Disks(DiskConfig config) : config_(std::move(config)) {}
+  [[nodiscard]] Task<Result<>> admit(boost::asio::any_io_executor executor, uint64_t bytes) const;
+  [[nodiscard]] Result<> hasRoom(uint64_t bytes) const;
+  [[nodiscard]] int formatOf(const linux::DiskShape& shape);
+  void learn(const linux::DiskShape& shape, Fd format);
+
+  DiskConfig config_;
+  Fd directory_;
+  model::Finding finding_;
+  uint64_t in_use_ = 0;                                 // bytes
+  size_t ending_ = 0;                                   // of the disks that have those
+  std::list<std::pair<linux::DiskShape, Fd>> formats_;  // the last used first
+};
+
+}  // namespace cloister::runtime

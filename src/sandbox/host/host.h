@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// ProcessHost: what all sandboxes of a node share. The spawner, the cgroup tree, the host user ids,
+// and what this machine turned out to offer. Used from one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "confine/zygote_plan.h"
+#include "linux/cgroup.h"
+#include "model/limits.h"
+#include "sandbox/host/disks.h"
+#include "sandbox/host/root.h"
+#include "sandbox/host/spawner.h"
+#include "sandbox/process_runtime.h"
+
+namespace cloister::runtime {
+
+struct Prestart;
+
+// Everything about one sandbox before it exists: printed by --dry-run, then carried out.
+struct SandboxPlan {
+  SandboxSpec spec;
+  linux::CgroupLimits cgroup;
+};
+
+class ProcessHost {
+ public:
+  static Result<std::shared_ptr<ProcessHost>> start(const ProcessConfig& config);
+
+  [[nodiscard]] const ProcessConfig& config() const { return config_; }
+  [[nodiscard]] const std::vector<std::string>& weakened() const { return weakened_; }
+  [[nodiscard]] std::vector<std::string> weakenedIn(const Guest& guest) const;
+  [[nodiscard]] const std::vector<model::Finding>& findings() const { return findings_; }
+
+  // Of the node's own image, and that one's spawner.
+  [[nodiscard]] const std::shared_ptr<Root>& root() const { return root_; }
+  [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return root_->spawner(); }
+  // Of an imported image, whose tree is the directory `path`; that lasts as long as this host.
+  Result<std::shared_ptr<Root>> makeRoot(std::string path);
+
+  [[nodiscard]] bool hasGroups() const { return cgroups_ != nullptr; }
+  // A new cgroup for one sandbox; nullptr where there are no usable ones.
+  Result<std::unique_ptr<linux::Cgroup>> makeGroup(const linux::CgroupLimits& limits);
+
+  // A host uid range, exclusive until given back; nullopt when all are taken.
+  std::optional<uint32_t> takeSlot();
+  void returnSlot(uint32_t slot);
+  [[nodiscard]] size_t slotsInUse() const { return config_.max_sandboxes - free_slots_.size(); }
+
+  // Of all its sandboxes; there while one has it.
+  std::shared_ptr<LockWatch> lockWatch(const boost::asio::any_io_executor& executor);
+
+  // Workspaces on disk.
+  [[nodiscard]] const std::shared_ptr<Disks>& disks() const { return disks_; }
+  [[nodiscard]] bool onDisk(const model::Limits& limits) const { return disks_->isFor(limits); }
+  // Why a sandbox with these limits cannot be made here, with the remedy.
+  [[nodiscard]] Result<> checkDisk(const model::Limits& limits, const Guest* guest) const;
+  // The disk of a sandbox of `spec`.
+  [[nodiscard]] Task<Result<std::shared_ptr<Disk>>> makeDisk(boost::asio::any_io_executor executor,
+                                                             const SandboxSpec& spec) const;
+
+  // A sandbox that is being removed, for as long as this lives.
+  class Dying {
+   public:
+    explicit Dying(ProcessHost& host) : host_(host) { host_.dying_++; }
+    Dying(const Dying&) = delete;
+    Dying& operator=(const Dying&) = delete;
+    ~Dying() { host_.dying_--; }
+
+   private:
+    ProcessHost& host_;
+  };
+  [[nodiscard]] uint32_t dying() const { return dying_; }
+
+  // What makes a zygote of this host, in the root of `spawner`, and the ids of a sandbox in one.
+  [[nodiscard]] SpawnRequest zygoteRequest() const;
+  [[nodiscard]] Result<Fd> zygotePlan(const ZygotePlan& plan, const Spawner& spawner) const;
+  [[nodiscard]] linux::IdMap idsInZygote(uint32_t slot) const;
+
+  // Whether what runs `prestart` in a guest finds in kAhead how to wait for its program alone.
+  [[nodiscard]] bool waitsAlone(const Prestart& prestart) const;
+
+  // `guest`: what it runs on, nullptr for this kernel alone.
+  [[nodiscard]] SandboxPlan planFor(const model::Limits& limits, uint32_t slot,
+                                    const Guest* guest) const;
+  // `image_path`: as makeRoot() takes it; "": the node's own.
+  [[nodiscard]] base::json::object describePlan(const model::Limits& limits,
+                                                const model::Walls& walls, const Guest* guest,
+                                                const std::string& image_path = {}) const;
+  // What of `walls` (encoded; "": none) is built in.
+  void addWalls(const std::string& walls, const Guest* guest, SandboxSpec& spec) const;
+  // What of them this machine cannot hold, and where approvals have opened them, for the results of
+  // those they are for.
+  [[nodiscard]] std::vector<std::string> weakenedWalls(const model::Walls& walls,
+                                                       const Guest* guest) const;
+  // What makes the sandbox of `spec`, but for its descriptors.
+  [[nodiscard]] SpawnRequest requestFor(const SandboxSpec& spec, const Guest* guest) const;
+
+ private:
+  explicit ProcessHost(ProcessConfig config) : config_(std::move(config)) {}
+  Result<> probe();
+  void probeCgroups();
+  void probeIdentity();
+  void probeDisks();
+  void readAlone();
+  Result<> startSpawner();
+  Result<std::shared_ptr<Spawner>> startSpawner(const std::string& image_path);
+  [[nodiscard]] std::vector<MountStep> rootOf(const std::string& image_path) const;
+  [[nodiscard]] bool hasController(std::string_view name) const;
+  void note(std::string name, model::Finding::State state, std::string detail, std::string remedy);
+
+  ProcessConfig config_;
+  SpawnerPlan plan_;
+  std::vector<MountStep> proc_;                 // of every sandbox
+  base::json::object seccomp_;                  // what was compiled
+  std::unique_ptr<linux::CgroupTree> cgroups_;  // outlives the spawner, with which sandboxes end
+  std::shared_ptr<Root> root_;
+  std::shared_ptr<Disks> disks_;
+  std::vector<RootSource::File> alone_;
+  std::optional<std::vector<ShippedFile>> etc_;  // of the image that is the node's own
+  bool rootless_ = false;
+  bool own_uids_ = true;  // a host uid range for each sandbox
+  bool layered_ = true;
+  std::vector<std::string> weakened_;
+  std::vector<model::Finding> findings_;
+  std::vector<uint32_t> free_slots_;
+  std::weak_ptr<LockWatch> lock_watch_;
+  uint64_t groups_made_ = 0;
+  uint32_t dying_ = 0;
+};
+
+}  // namespace cloister::runtime

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Root: the root file system of one image, which is to say the spawner that has built it: all of
+// its sandboxes see that one root. A spawner that has lost its process, or whose root is out of
+// date, is replaced; sandboxes keep theirs. One thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/result.h"
+#include "sandbox/host/spawner.h"
+
+namespace cloister::runtime {
+
+class Root {
+ public:
+  using Make = std::function<Result<std::shared_ptr<Spawner>>()>;
+
+  // `first`: that `make` has given.
+  Root(Make make, std::shared_ptr<Spawner> first)
+      : make_(std::move(make)), spawner_(std::move(first)) {}
+
+  // For new sandboxes.
+  [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return spawner_; }
+  Result<> renew() {
+    spawner_ = TRY(make_());
+    return {};
+  }
+
+ private:
+  Make make_;
+  std::shared_ptr<Spawner> spawner_;
+};
+
+}  // namespace cloister::runtime

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What packages have in /etc, as they shipped it: matplotlibrc, mime.types, sitecustomize.py. A
+// sandbox gets it, because programs of the image need it, and because nothing of it says whose
+// machine this is: a file that somebody has changed is not among it, nor one that no package has.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "confine/mount_plan.h"
+
+namespace cloister::runtime {
+
+// What they are bounded by, all together; the rest is left out.
+inline constexpr size_t kMostShipped = 8192;
+inline constexpr size_t kMostShippedBytes = size_t{8} << 20;
+
+// The files of the image at `root` ("" is the host) that anybody may read and that are as dpkg (the
+// field Conffiles of /var/lib/dpkg/status, deb-conffiles(5)) or ucf (/var/lib/ucf/hashfile, ucf(1))
+// knows them, in the order of their paths. Nothing where there is no dpkg. Blocks, for some
+// milliseconds.
+std::optional<std::vector<ShippedFile>> shippedEtc(const std::string& root);
+
+// The paths below /etc that these files name, with the MD5 of what was shipped: "/etc/x", "0…f".
+struct ShippedName {
+  std::string path;
+  std::string md5;
+  friend bool operator==(const ShippedName&, const ShippedName&) = default;
+};
+std::vector<ShippedName> namesInDpkgStatus(std::string_view status);
+std::vector<ShippedName> namesInUcfHashes(std::string_view hashes);
+
+}  // namespace cloister::runtime

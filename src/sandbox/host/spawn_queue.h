@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// SpawnQueue: a spawner's requests and answers as coroutines. Answers come in the order of the
+// requests, and do not say whose they are: there is one queue for each spawner. Any number may
+// wait, of which a bounded number is on its way. A process that gives no answer in time, being
+// stopped or hanging, is killed, and all who wait are told that it died.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "async/signal.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "runtime/runtime.h"
+#include "sandbox/host/root.h"
+#include "sandbox/host/spawner.h"
+
+namespace cloister::runtime {
+
+class SpawnQueue : public std::enable_shared_from_this<SpawnQueue> {
+ public:
+  // An answer takes `patience` at most, from when it is next.
+  SpawnQueue(const boost::asio::any_io_executor& executor, std::shared_ptr<Spawner> spawner,
+             base::Millis patience);
+
+  [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return spawner_; }
+
+  // Waits for the first word of a process that has just been made: it serves from now on.
+  Task<Result<>> ready();
+  // The pidfd of the new process. The caller keeps the queue alive meanwhile, by a pointer of its
+  // own.
+  Task<Result<Fd>> spawn(const SpawnRequest& request, std::span<const int> fds);
+
+ private:
+  Task<bool> readable(base::Monotonic until);
+  Task<Result<Fd>> nextAnswer();
+
+  std::shared_ptr<Spawner> spawner_;
+  base::Millis patience_;
+  boost::asio::posix::stream_descriptor socket_;
+  async::Signal turn_changed_;
+  uint64_t next_ = 0;  // the number of the next request
+  uint64_t turn_ = 0;  // the request whose answer comes next
+};
+
+// The queue of a root's present spawner, for all who ask it on this executor.
+class PresentQueue {
+ public:
+  // `patience`: as above, of each that is ever present.
+  PresentQueue(boost::asio::any_io_executor executor, std::shared_ptr<Root> root,
+               base::Millis patience)
+      : executor_(std::move(executor)), root_(std::move(root)), patience_(patience) {}
+
+  [[nodiscard]] Root& root() const { return *root_; }
+  std::shared_ptr<SpawnQueue> get();
+  // No sandbox that it has made is left.
+  [[nodiscard]] bool idle() const;
+
+ private:
+  boost::asio::any_io_executor executor_;
+  std::shared_ptr<Root> root_;
+  base::Millis patience_;
+  std::shared_ptr<SpawnQueue> queue_;
+};
+
+}  // namespace cloister::runtime

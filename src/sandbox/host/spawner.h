@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The spawner: a small program of its own (cloister-spawner, become_spawner.h) that makes
+// sandboxes, each of which begins as a copy of it. It is pid 1 of a pid namespace of its own, so
+// that its end is the end of every sandbox; it lives in the finished read-only root, in which there
+// is nothing of the host; it has none of the node's memory; and it holds no descriptor but its
+// control socket, the runner's program, and what comes with a request.
+//
+// A zygote (zygote.h) serves the same requests on a socket like the spawner's.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "confine/spawn_loop.h"
+#include "confine/spawner_plan.h"
+
+namespace cloister::runtime {
+
+// The node's end of a spawner or zygote. Destroying it kills that process and all of its sandboxes.
+class Spawner {
+ public:
+  // Starts it, and waits until the root stands. To be called from the node's main thread, whose end
+  // is the spawner's.
+  static Result<std::unique_ptr<Spawner>> start(const SpawnerPlan& plan);
+
+  // Of a process that serves on `socket` already.
+  Spawner(Fd socket, Fd pidfd) : socket_(std::move(socket)), pidfd_(std::move(pidfd)) {}
+  Spawner(const Spawner&) = delete;
+  Spawner& operator=(const Spawner&) = delete;
+  ~Spawner();
+
+  // False once it was found dead, or given up.
+  [[nodiscard]] bool alive() const { return alive_; }
+  // By which each of its sandboxes makes its root, for zygotes that make some.
+  [[nodiscard]] const std::vector<MountStep>& ownRoot() const { return own_root_; }
+  // A SOCK_SEQPACKET socket, not blocking once started.
+  [[nodiscard]] int socket() const { return socket_.get(); }
+  // Its first message: that it serves now, or why it does not. kUnavailable: none is there yet.
+  Result<> ready();
+  // SIGKILL to it, and so to all of its sandboxes.
+  void kill();
+  // kill(), and from now on it is dead, even if the kernel does not let go of it. The error says
+  // so.
+  Result<> giveUp();
+  // Sends a request; kUnavailable when the socket is full.
+  Result<> request(const SpawnRequest& request, std::span<const int> fds);
+  // Reads the answer to the oldest request: the pidfd of the sandbox's first process. kUnavailable:
+  // none is there yet.
+  Result<Fd> answer();
+
+ private:
+  Fd socket_;
+  Fd pidfd_;
+  std::vector<MountStep> own_root_;
+  bool alive_ = true;
+  bool given_up_ = false;
+};
+
+}  // namespace cloister::runtime

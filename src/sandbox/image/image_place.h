@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// ImagePlace: all that sandboxes of one image have in common on this node: its root, and for each
+// kind of wall the pool that makes them. One thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "base/result.h"
+#include "sandbox/host/host.h"
+#include "sandbox/host/spawn_queue.h"
+#include "sandbox/image/image_source.h"
+#include "sandbox/pool/pool.h"
+
+namespace cloister::runtime {
+
+struct ImagePlace {
+  // What permits call a runtime.
+  struct Kind {
+    std::shared_ptr<Pool> pool;
+    std::shared_ptr<const Guest> guest;  // nullptr: this kernel alone
+    std::vector<std::string> weakened;
+  };
+
+  ImageFiles files;  // of the node's own image: nothing
+  std::shared_ptr<PresentQueue> spawner;
+  std::map<std::string, Kind> kinds;
+
+  // No sandbox is there, nor made ahead.
+  [[nodiscard]] bool idle() const;
+  // Gives up what is ready.
+  void drop() const;
+};
+
+std::shared_ptr<ImagePlace> hostPlace(const boost::asio::any_io_executor& executor,
+                                      const std::shared_ptr<ProcessHost>& host);
+
+// Of the images that were imported: each is made when it is first wanted, and given up when it was
+// idle for a while, so that it can be removed.
+class ImagePlaces : public std::enable_shared_from_this<ImagePlaces> {
+ public:
+  // `own`: the host's, whose spawner makes virtual machines of whatever image. `source` may be
+  // nullptr: there are none.
+  ImagePlaces(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host,
+              std::shared_ptr<ImagePlace> own, std::shared_ptr<ImageSource> source);
+
+  // That of the image with this digest. A caller that is done with it drops its reference.
+  Result<std::shared_ptr<ImagePlace>> get(const std::string& digest);
+  // The variables of an image; those of the node's own: none.
+  [[nodiscard]] Result<std::vector<std::string>> env(const model::ImageRef& image) const;
+  std::shared_ptr<const std::vector<model::OfferedImage>> offered();
+
+ private:
+  Result<std::shared_ptr<ImagePlace>> make(const std::string& digest);
+  // When it was idle at two looks, `half` of that time apart.
+  static Task<void> giveUpWhenIdle(std::weak_ptr<ImagePlaces> places, std::string digest,
+                                   std::chrono::milliseconds half);
+  // True once it is gone.
+  bool giveUpIfIdle(const std::string& digest, bool& was_idle);
+
+  boost::asio::any_io_executor executor_;
+  std::shared_ptr<ProcessHost> host_;
+  std::shared_ptr<ImagePlace> own_;
+  std::shared_ptr<ImageSource> source_;
+  std::map<std::string, std::shared_ptr<ImagePlace>> places_;
+};
+
+}  // namespace cloister::runtime

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// ImageWatch: the digest of the node's image while it runs.
+//
+// A digest that was kept counts while nothing telling has changed (image_digest.h), and is verified
+// in the background, again and again. Without one the image is read in the background: until that
+// is done it has no digest, and nobody waits, but who has to know (digest(), verified()).
+//
+// Time in which the image has one content, as far as is known, is an epoch. A change of the image
+// is noticed within a second of looking, or when it is verified. One thread.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "async/signal.h"
+#include "base/clock.h"
+#include "base/result.h"
+#include "model/image_state.h"
+#include "runtime/runtime.h"
+#include "sandbox/image/image_read_job.h"
+
+namespace cloister::runtime {
+
+struct ImageWatchConfig {
+  std::string image_root;  // "" = the host
+  bool waited = false;     // sandboxes wait for the digest, so that reading has no time to lose
+  // From a start, or a change, to the first reading: whoever started the node gets what they want
+  // first, and an installation of packages gets to its end.
+  std::chrono::milliseconds quiet{2'000};
+  std::chrono::milliseconds verify_every{600'000};  // and soon after a start
+};
+
+class ImageWatch : public std::enable_shared_from_this<ImageWatch> {
+ public:
+  // `on_change` is called when the image is not any more what it was.
+  ImageWatch(boost::asio::any_io_executor executor, ImageWatchConfig config,
+             std::function<void()> on_change);
+
+  // Looks up what is kept, and begins to read in time. Call once, from a shared_ptr's object.
+  void start();
+
+  // The image as it is now.
+  struct Now {
+    std::string digest;  // "" while it is not verified
+    uint64_t epoch = 0;
+  };
+  Now now();
+  // Waits for the digest of the image as it is now; reading begins at once.
+  Task<Result<std::string>> digest();
+  // The same of the image as it was in this epoch. kConflict where it has changed since, and was
+  // never verified.
+  Task<Result<std::string>> verified(Now then);
+
+  // As last looked at.
+  [[nodiscard]] model::ImageState state() const;
+
+ private:
+  using Priority = ImageReadJob::Priority;
+  void look();
+  void readIn(std::chrono::milliseconds time, Priority priority);
+  void launch(Priority priority);
+  Task<void> finish(std::shared_ptr<ImageReadJob> job);
+  void take(ImageContent content);
+  void renew();
+  void failed(Error error);
+
+  boost::asio::any_io_executor executor_;
+  ImageWatchConfig config_;
+  std::function<void()> on_change_;
+  std::string place_;
+  std::string key_;
+  ImageContent content_;  // its digest is "" while there is none
+  uint64_t epoch_ = 1;
+  int64_t began_ = 0;  // the epoch, in wall-clock microseconds: what was made before it is gone
+  Error error_;        // why there is no digest, once reading failed
+  base::Monotonic looked_{};
+  std::shared_ptr<ImageReadJob> job_;
+  boost::asio::steady_timer timer_;  // of the next reading
+  async::Signal changed_;
+};
+
+}  // namespace cloister::runtime

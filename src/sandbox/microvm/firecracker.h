@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Firecracker as a VMM (https://github.com/firecracker-microvm/firecracker): machines of a disk, a
+// vsock, an entropy device and a console, with KVM only. It takes its orders over an API, so what
+// is executed in the sandbox is its driver, cloister-firecracker (vmm/driver.h), which starts it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sandbox/microvm/vmm.h"
+
+namespace cloister::runtime::microvm {
+
+extern const VmmKind kFirecracker;
+
+// Pure, all of them. The driver's; `firecracker`: its path, of the image that sandboxes see.
+std::vector<std::string> firecrackerCommand(const std::string& firecracker, const Machine& machine,
+                                            const SandboxSpec& spec);
+
+struct FirecrackerVersion {
+  unsigned major = 0;
+  unsigned minor = 0;
+  std::string text;  // "1.8.0"; "" if it is none
+};
+// Of "Firecracker v1.8.0\n...".
+FirecrackerVersion firecrackerVersionIn(std::string_view text);
+// The first that tells a guest of its devices by ACPI, without which Debian's kernel finds none.
+inline constexpr unsigned kFirstMajor = 1;
+inline constexpr unsigned kFirstMinor = 8;
+
+}  // namespace cloister::runtime::microvm

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// microVM: a guest (process/guest.h) whose kernel is Linux in a virtual machine of its own. The VMM
+// is a program in a sandbox of the process runtime, with everything that confines one there:
+//
+//   spawner ─clone3─▶ confine() ─▶ VMM             the sandbox's user, no network
+//                                   └─ guest kernel   pid 1 is cloister-guest, which starts the
+//                                   runner
+//
+// Which program that is vmm.h says. The machine runs on the processor itself where KVM has been
+// seen to boot one, else emulated where that is allowed (accelerator.h). With KVM the VMM has a
+// /dev of its own (devices.h), and on top of a program's system call filter what it asks of it
+// (policies/seccomp/vmm.json).
+//
+// The machine has the image's files on a disk that is only read, and its writable ones in its own
+// memory. An image is a directory with
+//
+//   vmlinuz        a Linux kernel that boots on x86_64 without firmware (the x86 boot protocol)
+//   vmlinux        the same, unpacked (ELF), for VMMs that boot only such
+//   modules.cpio   modules/NAME: what it needs as modules, loaded in the order of their names
+//   root.squashfs  the root: with empty /proc, /dev, /tmp and /workspace
+//
+// which `./dev images` makes of Debian's packages. The node adds its own guest, runner and system
+// call filter, so an image does not depend on the version of Cloister; and for an agent with walls
+// those, and what puts them up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "model/guest_settings.h"
+#include "sandbox/guest.h"
+
+namespace cloister::runtime {
+
+struct MicrovmConfig {
+  model::Vmm vmm = model::Vmm::kAuto;
+  std::string qemu;         // path of qemu-system-x86_64; "": not offered
+  std::string firecracker;  // path of firecracker; likewise
+  std::string libkrun;      // path of libkrun.so.1; likewise
+  std::string image;        // the directory
+  std::string image_root;   // of sandboxes without a guest, in which those are looked for
+  model::Accelerator accelerator = model::Accelerator::kAuto;
+  bool emulate = false;         // whether a machine may be emulated
+  uint64_t tsc_kilohertz = 0;   // that emulated ones are told; 0: what is measured here
+  uint32_t probe_seconds = 10;  // that the first boot with KVM may take
+  uint32_t ready = 0;           // made ahead, at most
+  uint32_t templates = 0;       // kept, at most (process/template.h)
+  uint64_t overhead_bytes = 0;  // of memory, for kernel and VMM beside the program
+  std::string programs;         // the directory of cloister-guest, cloister-runner and the like
+  std::string policies;         // that of sandbox.json, and of what adds KVM to it
+};
+
+// Asks VMMs for their versions, for which each has a few seconds, and reads the image, all of it.
+// Where KVM is wanted, boots a machine with it, once in each boot of the host (prove_kvm.h). Takes
+// the first VMM of those that are wanted which can run machines here. Called while the process has
+// one thread.
+GuestFound findMicrovm(const MicrovmConfig& config);
+
+}  // namespace cloister::runtime

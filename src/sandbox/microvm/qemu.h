@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// QEMU as a VMM: its machine type `microvm`, which has no PCI, no firmware worth the name, and no
+// device but a disk that is read, a port for the runner's frames and a console that only writes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sandbox/microvm/vmm.h"
+
+namespace cloister::runtime::microvm {
+
+extern const VmmKind kQemu;
+
+// Pure, all of them. `qemu`: its path, of the image that sandboxes see.
+std::vector<std::string> qemuCommand(const std::string& qemu, const Machine& machine,
+                                     const SandboxSpec& spec);
+
+// As VmmKind::stalled_at: QEMU waits for a person then, or its guest for ever.
+size_t qemuStalledAt(std::string_view said);
+// As VmmKind::failed_by_chance.
+bool qemuFailedByChance(std::string_view said);
+
+// "QEMU emulator version 7.2.22 (Debian ...)\n..." → "QEMU 7.2.22"; "" if it is not.
+std::string qemuVersionIn(std::string_view text);
+
+}  // namespace cloister::runtime::microvm

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sandbox/process_runtime.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "async/spawn.h"
+#include "base/crypto.h"
+#include "base/log.h"
+#include "model/image_name.h"
+#include "model/prestart.h"
+#include "sandbox/box/live.h"
+#include "sandbox/box/process_session.h"
+#include "sandbox/box/run.h"
+#include "sandbox/host/cpu_shares.h"
+#include "sandbox/host/host.h"
+#include "sandbox/image/image_place.h"
+#include "sandbox/image/image_watch.h"
+#include "sandbox/pool/pool.h"
+#include "sandbox/pool/template.h"
+#include "wire/node.h"
+
+namespace cloister::runtime {
+namespace {
+
+namespace asio = boost::asio;
+
+class ProcessSandbox : public Sandbox {
+ public:
+  // `env`: its image's.
+  ProcessSandbox(std::shared_ptr<Live> live, SandboxInfo info, std::shared_ptr<Pool> pool,
+                 std::vector<std::string> env, std::string prestart, Pool::Alike alike)
+      : live_(std::move(live)),
+        info_(std::move(info)),
+        pool_(std::move(pool)),
+        env_(std::move(env)),
+        prestart_(std::move(prestart)),
+        alike_(std::move(alike)) {}
+  ProcessSandbox(const ProcessSandbox&) = delete;
+  ProcessSandbox& operator=(const ProcessSandbox&) = delete;
+  ~ProcessSandbox() override {
+    live_->kill();
+    async::spawn(live_->executor(), bury(live_));
+  }
+
+  [[nodiscard]] const SandboxInfo& info() const override { return info_; }
+
+  Task<Result<model::Outcome>> exec(const model::ExecSpec& spec, ExecObserver& observer) override {
+    if (env_.empty()) co_return co_await execIn(spec, observer);
+    model::ExecSpec with_env = spec;
+    model::addImageEnv(env_, with_env.env);
+    co_return co_await execIn(with_env, observer);
+  }
+
+  void cancel() override {
+    cancelled_ = true;
+    if (run_) run_->stop(model::End::kCancelled);
+  }
+
+  Task<Result<>> teardown() override { co_return co_await live_->bury(); }
+
+ private:
+  Task<Result<model::Outcome>> execIn(const model::ExecSpec& spec, ExecObserver& observer) {
+    if (run_) co_return fail(Code::kConflict, "running: the sandbox is running already");
+    if (!prestart_.empty() && model::prestartKey(spec) != prestart_) {
+      co_return fail(Code::kDenied, "running: the program is not what its permit starts ahead");
+    }
+    run_ = std::make_shared<Run>(live_, spec, observer, [pool = pool_] { pool->refill(); });
+    if (!prestart_.empty()) pool_->learn(live_->limits(), alike_, prestartOf(spec));
+    if (cancelled_) run_->stop(model::End::kCancelled);
+    auto outcome = co_await run_->go();
+    run_.reset();
+    co_return outcome;
+  }
+
+  static Task<void> bury(std::shared_ptr<Live> live) { std::ignore = co_await live->bury(); }
+
+  std::shared_ptr<Live> live_;
+  SandboxInfo info_;
+  std::shared_ptr<Pool> pool_;
+  std::vector<std::string> env_;
+  std::string prestart_;  // of the permit
+  Pool::Alike alike_;
+  std::shared_ptr<Run> run_;
+  bool cancelled_ = false;
+};
+
+class ProcessRuntime : public Runtime {
+ public:
+  ProcessRuntime(const asio::any_io_executor& executor, std::shared_ptr<ProcessHost> host,
+                 std::shared_ptr<ImageSource> images)
+      : host_(std::move(host)),
+        own_(hostPlace(executor, host_)),
+        places_(std::make_shared<ImagePlaces>(executor, host_, own_, std::move(images))),
+        cpu_shares_(std::make_shared<CpuShares>(executor)) {
+    const auto changed = [own = own_] { renew(*own); };
+    const ProcessConfig& config = host_->config();
+    watch_ = std::make_shared<ImageWatch>(executor,
+                                          ImageWatchConfig{.image_root = config.image_root,
+                                                           .waited = config.require_verified,
+                                                           .quiet = config.read_after,
+                                                           .verify_every = config.verify_every},
+                                          changed);
+    watch_->start();
+  }
+
+  Task<Result<std::unique_ptr<Sandbox>>> provision(const model::SignedPermit& permit) override;
+  Task<Result<base::json::object>> plan(const model::SignedPermit& permit) override;
+  std::shared_ptr<const std::vector<model::OfferedImage>> images() override {
+    return places_->offered();
+  }
+  [[nodiscard]] std::optional<model::ImageState> image() const override { return watch_->state(); }
+  // Of the sandboxes of the node's own image, without a guest; the others are few.
+  [[nodiscard]] std::optional<model::PoolStats> pool() const override {
+    return own_->kinds.at("process").pool->stats();
+  }
+
+ private:
+  using Kind = ImagePlace::Kind;
+
+  // What a permit comes down to here.
+  struct Target {
+    model::ImageRef image;
+    std::shared_ptr<ImagePlace> place;
+    const Kind* kind = nullptr;  // in the place
+  };
+  Result<Target> targetOf(const model::PermitFields& permit);
+  Task<Result<ImageWatch::Now>> imageOf(const Target& target);
+  static void renew(const ImagePlace& own);
+  [[nodiscard]] std::string keepsNoMemory(const Kind& kind, const SandboxSpec& spec) const;
+  void addMemory(const Kind& kind, const model::PermitFields& permit, const Pool::Alike& alike,
+                 const ImageWatch::Now& image, SessionTraits& traits) const;
+
+  std::shared_ptr<ProcessHost> host_;
+  std::shared_ptr<ImagePlace> own_;
+  std::shared_ptr<ImagePlaces> places_;
+  std::shared_ptr<ImageWatch> watch_;
+  std::shared_ptr<CpuShares> cpu_shares_;
+};
+
+// Only a kernel of their own lets a session's programs have sandboxes that it does not share.
+Result<> checkNesting(const model::PermitFields& permit, const Guest* guest) {
+  if (!permit.nested) return {};
+  if (guest != nullptr && guest->nesting() != Guest::Nesting::kNone) return {};
+  return fail(Code::kUnsupported, "provisioning: the runtime " + permit.runtime +
+                                      " makes no sandboxes within its own; use gvisor or microvm");
+}
+
+Result<ProcessRuntime::Target> ProcessRuntime::targetOf(const model::PermitFields& permit) {
+  if (permit.network_tier != "none") {
+    return fail(Code::kUnsupported, "provisioning: no network tier but \"none\"");
+  }
+  Target target{.image = TRY(model::parseImageRef(permit.image)), .place = own_};
+  if (!target.image.isHost()) {
+    auto place = places_->get(target.image.digest);
+    if (!place) return std::unexpected(std::move(place).error().within("provisioning"));
+    target.place = *std::move(place);
+  }
+  const auto kind = target.place->kinds.find(permit.runtime);
+  if (kind == target.place->kinds.end()) {
+    return fail(Code::kUnsupported, "provisioning: there is no runtime " + permit.runtime +
+                                        (target.image.isHost() ? "" : " for such an image"));
+  }
+  target.kind = &kind->second;
+  TRY(host_->checkDisk(permit.limits, target.kind->guest.get()));
+  TRY(checkNesting(permit, target.kind->guest.get()));
+  return target;
+}
+
+// Of its root: a guest may have one of its own. The host's has no digest until it is verified,
+// which is waited for where the operator wants that.
+Task<Result<ImageWatch::Now>> ProcessRuntime::imageOf(const Target& target) {
+  using Now = ImageWatch::Now;
+  if (!target.image.isHost()) co_return Now{.digest = target.image.digest};
+  const auto& guest = target.kind->guest;
+  std::string own = guest ? guest->imageDigest() : std::string();
+  if (!own.empty()) co_return Now{.digest = std::move(own)};
+  Now now = watch_->now();
+  if (now.digest.empty() && host_->config().require_verified) {
+    now.digest = CO_TRY(co_await watch_->digest());
+  }
+  co_return now;
+}
+
+// Why the memory of such a session cannot be kept; "" where it can.
+std::string ProcessRuntime::keepsNoMemory(const Kind& kind, const SandboxSpec& spec) const {
+  if (!kind.guest) return "the runtime process keeps none; use gvisor";
+  if (spec.nests) return "there are sandboxes within it";
+  if (spec.on_disk) return "its workspace is on disk";
+  return kind.guest->keepsNoMemory(host_->requestFor(spec, kind.guest.get()).rest.count == 0);
+}
+
+// What its agent has of processors is for all its sandboxes.
+void addShare(CpuShares& shares, const model::PermitFields& permit,
+              const std::shared_ptr<Live>& live) {
+  if (permit.agent_cpu_millis == 0) return;
+  live->shareCpu(shares, permit.tenant + '\0' + permit.agent, permit.agent_cpu_millis);
+}
+
+Task<Result<std::shared_ptr<Live>>> goOnSharing(std::shared_ptr<Pool> pool,
+                                                model::PermitFields permit, Pool::Alike alike,
+                                                std::shared_ptr<CpuShares> shares,
+                                                std::shared_ptr<const MemoryImage> from) {
+  auto live = CO_TRY(co_await pool->goOn(permit.limits, std::move(alike), std::move(from)));
+  addShare(*shares, permit, live);
+  co_return live;
+}
+
+// How the memory of a session is kept.
+void ProcessRuntime::addMemory(const Kind& kind, const model::PermitFields& permit,
+                               const Pool::Alike& alike, const ImageWatch::Now& image,
+                               SessionTraits& traits) const {
+  const auto& guest = kind.guest;
+  SandboxPlan plan = host_->planFor(permit.limits, 0, guest.get());
+  host_->addWalls(alike.walls, guest.get(), plan.spec);
+  plan.spec.nests = alike.nests;
+  traits.no_memory = keepsNoMemory(kind, plan.spec);
+  if (!traits.no_memory.empty()) return;
+  plan.spec.ids = {};
+  const std::string built_in = base::sha256Hex(guest->shapeOf(plan.spec) + alike.walls);
+  const auto pool = kind.pool;
+  traits.memory = std::make_shared<MemoryKeeper>(MemoryKeeper{
+      .keep = [pool](std::shared_ptr<Live> live) { return pool->keepMemory(std::move(live)); },
+      .goOn =
+          [pool, permit, alike, shares = cpu_shares_](std::shared_ptr<const MemoryImage> from) {
+            return goOnSharing(pool, permit, alike, shares, std::move(from));
+          },
+      .made_of = {{"runtime", permit.runtime},
+                  {"kernel", guest->kernelVersion()},
+                  {"limits and walls", built_in}},
+      .image = [watch = watch_, image] { return watch->verified(image); },
+      .files = guest->imageFiles(),
+      .most_bytes = plan.cgroup.memory_bytes});
+}
+
+Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
+    const model::SignedPermit& permit) {
+  const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
+  const Target target = CO_TRY(targetOf(fields));
+  const Kind& of = *target.kind;
+  const ImageWatch::Now image = CO_TRY(co_await imageOf(target));
+  const std::vector<std::string> env = CO_TRY(places_->env(target.image));
+  const bool nests = fields.nested && of.guest != nullptr;
+  Pool::Alike alike{.key = fields.prestart,
+                    .walls = fields.walls.none() ? "" : wire::encodeWalls(fields.walls),
+                    .nests = nests && of.guest->nesting() == Guest::Nesting::kPrepared};
+  if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
+  auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
+  live->watchLocks();
+  addShare(*cpu_shares_, fields, live);
+  SandboxInfo info{fields.runtime, host_->config().node, target.image.name, image.digest,
+                   of.weakened};
+  if (image.digest.empty()) info.weakened.emplace_back(model::kWeakerUnverified);
+  if (live->resumed()) info.weakened.emplace_back(kWeakerFromTemplate);
+  std::ranges::move(host_->weakenedWalls(fields.walls, of.guest.get()),
+                    std::back_inserter(info.weakened));
+  if (nests) std::ranges::copy(of.guest->weakenedWithin(), std::back_inserter(info.weakened));
+  if (host_->onDisk(fields.limits)) info.weakened.emplace_back(kWeakerOnDisk);
+  if (!fields.session_id.empty()) {
+    of.pool->refill();  // no program may start in it for long
+    SessionTraits traits{env, nests, fields.walls.runs_own, fields.walls.writes,
+                         fields.walls.writable.empty() ? "" : writablePayload(fields.walls)};
+    if (!of.guest) {
+      traits.beside = [pool = of.pool, walls = alike.walls](std::shared_ptr<Live> session,
+                                                            model::Limits limits) {
+        return pool->makeBeside(std::move(session), limits, walls);
+      };
+    }
+    addMemory(of, fields, alike, image, traits);
+    co_return makeProcessSession(std::move(live), std::move(info), std::move(traits));
+  }
+  co_return std::make_unique<ProcessSandbox>(std::move(live), std::move(info), of.pool, env,
+                                             fields.prestart, std::move(alike));
+}
+
+// The image has changed: new sandboxes get a root made of what is there now.
+void ProcessRuntime::renew(const ImagePlace& own) {
+  base::log(base::Level::kInfo, "image changed, making a new root");
+  own.drop();
+  if (auto renewed = own.spawner->root().renew(); !renewed) {
+    base::log(base::Level::kError, "no new root", {{"error", renewed.error().message}});
+  }
+}
+
+Task<Result<base::json::object>> ProcessRuntime::plan(const model::SignedPermit& permit) {
+  const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
+  const Target target = CO_TRY(targetOf(fields));
+  base::json::object plan = host_->describePlan(fields.limits, fields.walls,
+                                                target.kind->guest.get(), target.place->files.root);
+  plan["image"] = target.image.name;
+  const ImageWatch::Now image = CO_TRY(co_await imageOf(target));
+  plan["image_digest"] = nullptr;
+  if (!image.digest.empty()) plan["image_digest"] = image.digest;
+  if (image.digest.empty()) plan["weakened"].as_array().emplace_back(model::kWeakerUnverified);
+  co_return plan;
+}
+
+}  // namespace
+
+std::unique_ptr<Runtime> makeProcessRuntime(asio::any_io_executor executor,
+                                            std::shared_ptr<ProcessHost> host,
+                                            std::shared_ptr<ImageSource> images) {
+  return std::make_unique<ProcessRuntime>(std::move(executor), std::move(host), std::move(images));
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Agents' sandboxes and violations in the ledger. See agent_store.h for each.
+#pragma once
+
+#include <vector>
+
+#include "store/agent_store.h"
+#include "store/sql/db.h"
+#include "store/sql/write.h"
+
+namespace cloister::store {
+
+Result<model::AgentSandbox> putAgentRow(Transaction tx, const Scope& scope,
+                                        model::AgentSandbox sandbox, uint64_t expected,
+                                        uint64_t most, const model::AuditEvent& event);
+Result<void> removeAgentRow(Transaction tx, const Scope& scope, const AgentName& name,
+                            const model::AuditEvent& event);
+Result<AfterViolation> addViolationRow(Transaction tx, const model::Violation& violation,
+                                       const std::vector<Lowering>& rules,
+                                       const model::Principal& by);
+Result<model::AgentSandbox> getAgent(Database& db, const Scope& scope, const AgentName& name);
+Result<std::vector<model::AgentSandbox>> listAgents(Database& db, const Scope& scope,
+                                                    const AgentQuery& query);
+Result<std::vector<model::Violation>> listViolations(Database& db, const Scope& scope,
+                                                     const ViolationQuery& query);
+Result<std::vector<model::AuditEntry>> readAgentAudit(Database& db, const Scope& scope,
+                                                      const AgentAuditQuery& query);
+Result<AgentStats> readAgentStats(Database& db, const Scope& scope, const AgentName& name);
+
+}  // namespace cloister::store

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of escalations. See escalations.h for each; the writers run inside the transaction that
+// they are given.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/escalations.h"
+#include "store/sql/db.h"
+#include "store/sql/write.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+Result<model::Escalation> addEscalationRow(Transaction tx, const NewEscalation& asked);
+Result<model::Escalation> changeEscalationRow(Transaction tx, const EscalationChange& change);
+Result<void> putEscalationPolicyRow(Transaction tx, const std::string& tenant,
+                                    const model::EscalationPolicy& policy,
+                                    const model::AuditEvent& event);
+Result<void> finishNotificationRow(Transaction tx, uint64_t seq,
+                                   const std::optional<model::AuditEvent>& event);
+Result<void> retryNotificationRow(Transaction tx, uint64_t seq, int64_t due_at);
+// Those that ended up to `before`; how many went.
+Result<uint64_t> dropEscalations(Database& db, int64_t before, uint64_t limit);
+
+Result<model::Escalation> getEscalation(Database& db, const Scope& scope, const std::string& id);
+Result<std::vector<model::Escalation>> listEscalations(Database& db, const Scope& scope,
+                                                       const EscalationQuery& query);
+Result<std::map<model::EscalationStatus, uint64_t>> countEscalations(Database& db);
+Result<std::optional<model::Escalation>> escalationOfExecution(Database& db, const Scope& scope,
+                                                               const std::string& execution_id);
+Result<std::optional<int64_t>> usualWait(Database& db, const Scope& scope);
+Result<model::EscalationPolicy> getEscalationPolicy(Database& db, const std::string& tenant,
+                                                    const std::string& agent);
+Result<std::vector<model::Escalation>> dueEscalationRows(Database& db, int64_t now, uint32_t limit);
+Result<std::vector<Notification>> dueNotificationRows(Database& db, const std::string& channel,
+                                                      int64_t now, uint32_t limit);
+Result<std::string> getEscalationRequest(Database& db, const model::Escalation& e);
+Result<std::string> getEscalationWorkspace(Database& db, const model::Escalation& e);
+Result<Pending> getPending(Database& db, const Scope& scope, const std::string& execution_id);
+
+}  // namespace cloister::store

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// API keys in the ledger: only their digests. See store.h for each.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/sql/db.h"
+#include "store/sql/write.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+Result<void> insertKey(Transaction tx, const KeyRecord& key, const model::AuditEvent& event);
+Result<void> revokeKeyRow(Transaction tx, const Scope& scope, const std::string& id,
+                          const model::AuditEvent& event);
+Result<void> rotateKeyRow(Transaction tx, const Scope& scope, const KeyRecord& key, int64_t ends_at,
+                          const model::AuditEvent& event);
+Result<void> noteKeyUseRow(Transaction tx, const std::string& id, int64_t at);
+Result<KeyRecord> getKey(Database& db, const Scope& scope, const std::string& id);
+Result<std::optional<KeyRecord>> findKey(Database& db, const std::string& sha256);
+Result<std::vector<KeyRecord>> listKeys(Database& db, const Scope& scope);
+Result<std::vector<KeyRecord>> successorRows(Database& db, const std::string& id, int64_t now,
+                                             uint32_t limit);
+
+}  // namespace cloister::store

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The memory of sessions in the ledger. See memory_store.h for each.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "store/memory_store.h"
+#include "store/sql/db.h"
+#include "store/sql/write.h"
+
+namespace cloister::store {
+
+Result<model::MemoryItem> putMemoryRow(Transaction tx, const Scope& scope, const NewMemory& value,
+                                       const model::MemoryBounds& bounds,
+                                       const model::AuditEvent& event);
+Result<void> removeMemoryRow(Transaction tx, const Scope& scope, const std::string& session,
+                             const std::string& key, const model::AuditEvent& event);
+Result<model::MemoryValue> getMemory(Database& db, const Scope& scope, const std::string& session,
+                                     const std::string& key);
+Result<std::vector<model::MemoryItem>> listMemory(Database& db, const Scope& scope,
+                                                  const MemoryQuery& query);
+
+}  // namespace cloister::store

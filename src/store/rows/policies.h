@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The versions of the policy document, and the requests that a new one is tried on. See store.h for
+// each.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "store/sql/db.h"
+#include "store/sql/write.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+Result<int64_t> putPolicyRow(Transaction tx, const NewPolicy& made, const model::AuditEvent& event);
+Result<std::optional<PolicyVersion>> getPolicy(Database& db, int64_t version);
+Result<std::vector<PolicyVersion>> listPolicies(Database& db, const PolicyQuery& query);
+Result<std::vector<RecordedRequest>> listRequests(Database& db, const Scope& scope, uint32_t limit);
+
+}  // namespace cloister::store

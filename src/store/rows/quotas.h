@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quotas in the ledger. See quota_store.h for each.
+#pragma once
+
+#include <vector>
+
+#include "store/quota_store.h"
+#include "store/sql/db.h"
+#include "store/sql/write.h"
+
+namespace cloister::store {
+
+Result<void> putQuotaRow(Transaction tx, const model::QuotaRecord& record, uint64_t most,
+                         const model::AuditEvent& event);
+Result<std::vector<model::QuotaRecord>> readQuotas(Database& db);
+Result<std::vector<CpuUse>> readCpuSince(Database& db, int64_t since);
+
+}  // namespace cloister::store

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Retention: what has ended long ago loses its output and request, then its record, a batch at a
+// time, so that no write waits long behind it. The audit log keeps all of its entries.
+#pragma once
+
+#include "base/result.h"
+#include "store/sql/write.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+inline constexpr int kRetainBatch = 200;
+
+// See Store::retain. `now` in wall-clock microseconds.
+Result<Retained> retainBatch(Transaction tx, const Retention& rules, int64_t now);
+
+}  // namespace cloister::store

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the audit log has sealed (model/audit_entry.h), beside it in the ledger.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/audit_entry.h"
+#include "store/sql/db.h"
+#include "store/sql/write.h"
+
+namespace cloister::store {
+
+// Gives entries what is sealed in them and was not redacted.
+Result<> addSealed(Database& db, std::vector<model::AuditEntry>& entries);
+// See Store::redact().
+Result<void> redactRow(Transaction tx, const Scope& scope, uint64_t position,
+                       const std::string& member, const model::AuditEvent& event);
+
+}  // namespace cloister::store

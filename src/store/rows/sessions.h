@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions in the ledger: creation with idempotency, the state machine, retention, reading. See
+// store.h for each.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "store/sql/db.h"
+#include "store/sql/write.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+Result<std::optional<model::Session>> earlierSession(Database& db, const NewSession& request,
+                                                     const std::string& request_sha256);
+Result<Created> createSessionRow(Transaction tx, const NewSession& request,
+                                 const std::string& request_sha256, const model::AuditEvent& event);
+Result<void> updateSessionRow(Transaction tx, const model::Session& session,
+                              const model::AuditEvent& event);
+// Deletes at most `limit` that ended by `ended_by`; how many.
+Result<uint64_t> dropSessions(Database& db, int64_t ended_by, int limit);
+
+Result<model::Session> getSession(Database& db, const Scope& scope, const std::string& id);
+Result<std::vector<model::Session>> listSessions(Database& db, const Scope& scope,
+                                                 const SessionQuery& query);
+Result<std::vector<model::Session>> unfinishedSessionRows(Database& db);
+
+}  // namespace cloister::store

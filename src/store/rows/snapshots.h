@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rows of snapshots. See store.h for each; times are wall-clock microseconds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/snapshot.h"
+#include "store/sql/db.h"
+#include "store/sql/write.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+Result<model::Snapshot> addSnapshotRows(Transaction tx, const NewSnapshot& made,
+                                        const model::SnapshotQuota& quota, model::AuditEvent event);
+Result<std::vector<model::BlobName>> removeSnapshotRows(Transaction tx, const Scope& scope,
+                                                        const std::string& id,
+                                                        const model::AuditEvent& event);
+Result<void> noteUnnamed(Transaction tx, const model::BlobName& blob);
+
+Result<model::Snapshot> getSnapshot(Database& db, const Scope& scope, const std::string& id,
+                                    int64_t now);
+Result<std::vector<model::Snapshot>> listSnapshots(Database& db, const Scope& scope,
+                                                   const ArtifactQuery& query, int64_t now);
+Result<uint64_t> countSnapshots(Database& db, const std::string& tenant);
+
+}  // namespace cloister::store

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// The audit chain as the ledger's writer holds it: its head in memory, each new entry hashed over
+// the one before (docs/AUDIT.md). Used by the writer thread alone.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/crypto.h"
+#include "base/result.h"
+#include "model/audit_entry.h"
+#include "store/records/change_line.h"
+#include "store/sql/db.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+class Chain {
+ public:
+  struct Head {
+    uint64_t seq = 0;  // its position in the whole log, as a checkpoint has it
+    int64_t at = 0;
+    std::string hash = std::string(64, '0');
+    bool old_numbers = false;  // its number is its position: Chain::renumber() is due
+  };
+
+  // Without a key the head is not signed, and there are no checkpoints.
+  explicit Chain(std::shared_ptr<const base::SigningKey> key);
+
+  // Takes up the chain that `db` holds. What a crash cannot have done (the last entry is not the
+  // signed head's) is told in the Result's text; the chain then goes on from its last entry.
+  Result<std::string> load(Database& db);
+
+  // Adds an entry within the transaction that is open on `db`; its position.
+  Result<uint64_t> append(Database& db, const model::AuditEvent& event);
+  // Where the last entry is of a version that numbered all tenants together: adds the entry that
+  // ends those numbers (model/numbering.h). append() does so first, too.
+  Result<void> renumber(Database& db);
+  // Writes the signed head of what was appended since the last commit; none if nothing was.
+  Result<std::optional<Checkpoint>> seal(Database& db);
+
+  [[nodiscard]] const Head& head() const { return head_; }
+  // After the transaction was committed, or taken back to `head`. What was committed is logged.
+  void committed();
+  void restore(Head head);
+
+ private:
+  [[nodiscard]] std::string compareWithHead(const std::optional<Checkpoint>& sealed) const;
+  Result<uint64_t> add(Database& db, const model::AuditEvent& event);
+
+  std::shared_ptr<const base::SigningKey> key_;
+  std::string key_id_;
+  Head head_;
+  uint64_t sealed_seq_ = 0;
+  std::vector<ChangeLine> to_log_;  // of entries that are not committed yet
+};
+
+// A row of the columns seq, at, action, subject, tenant, app, agent, user, key_id, details, prev,
+// hash, ifnull(number, seq) of `audit`. An error says what is wrong with its details.
+Result<model::AuditEntry> readEntry(const Statement& row);
+// The signed head, if there is one.
+Result<std::optional<Checkpoint>> readHead(Database& db);
+
+}  // namespace cloister::store

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// The thread that waits for the disk, so that the writer need not: with Durability::kPower it syncs
+// the write-ahead log, then the anchor with the newest signed head (anchor.h), and only then
+// finishes what was committed before; with either it puts signed checkpoints into their file,
+// behind a sync of the log they speak of, and moves the log into the database. With
+// Durability::kProcess the writer itself adds the head to the anchor: that waits for no disk.
+//
+// A commit is in the -wal file before the writer hands it over, and SQLite's recovery takes every
+// whole transaction it finds there (sqlite.org/wal.html, "Performance Considerations" and
+// sqlite.org/walformat.html §4), so fdatasync of that file makes it durable. When SQLite starts the
+// file over, what was in it has been synced to the database before (synchronous=NORMAL).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "store/sql/db.h"
+#include "store/sql/mutex.h"
+#include "store/sql/write.h"
+#include "store/store.h"
+
+namespace cloister::store {
+
+using SyncFunction = std::function<int(int fd)>;  // as fdatasync(2)
+
+// What cannot be made good while the process lives: after a failed sync the kernel may have dropped
+// the pages, and a later sync that succeeds proves nothing. Set once. Thread-safe.
+class Fault {
+ public:
+  void set(Error error);
+  [[nodiscard]] Result<> check() const;
+
+ private:
+  mutable Mutex mutex_;
+  std::optional<Error> error_ CLOISTER_GUARDED_BY(mutex_);
+};
+
+class Anchor;
+
+class Syncer {
+ public:
+  struct Options {
+    std::string ledger;
+    Durability durability = Durability::kProcess;
+    std::string checkpoint_file;
+    Anchor* anchor = nullptr;  // null: none
+    size_t backlog = 4096;     // writes waiting for the disk before the writer has to wait too
+    SyncFunction sync;
+  };
+
+  // The ledger's -wal file must exist. `fault` must outlive the Syncer.
+  static Result<std::unique_ptr<Syncer>> start(Options options, Fault& fault);
+  ~Syncer();
+  Syncer(const Syncer&) = delete;
+  Syncer& operator=(const Syncer&) = delete;
+
+  // A batch is about to be committed: from now on settle() waits for what it may change. Each is
+  // followed by hand(), however it ends. From the writer thread.
+  void announce(const std::vector<std::unique_ptr<Write>>& batch);
+  // Finishes the batch, which is committed (or refused): at once, or after a sync, and in either
+  // case once the anchor has `head`. `checkpoint` goes to the file.
+  void hand(std::vector<Finished> batch, std::optional<Checkpoint> head,
+            std::optional<Checkpoint> checkpoint);
+  // Moves what is in the log into the database, while the writer goes on.
+  void moveLog();
+
+  // Returns once what a reader may have seen of `execution` ("": of anything) is as durable as an
+  // acknowledgement. From any thread.
+  Result<> settle(const std::string& execution);
+
+ private:
+  struct Work {
+    std::vector<Finished> batch;
+    std::optional<Checkpoint> head;  // the newest of the batch
+    std::optional<Checkpoint> checkpoint;
+    bool move = false;
+    uint64_t upto = 0;  // of `handed_`
+    [[nodiscard]] bool none() const { return batch.empty() && !checkpoint && !move; }
+  };
+
+  Syncer(Options options, Fault& fault, Fd wal, Database db);
+  void loop();
+  Work take();
+  void perform(Work work);
+  static void finish(std::vector<Finished>& batch, const Result<>& kept);
+  [[nodiscard]] Result<> anchor(const std::optional<Checkpoint>& head) const;
+  void record(const Checkpoint& checkpoint);
+  Result<> sync();
+
+  const Options options_;
+  Fault& fault_;
+  const Fd wal_;
+  Database db_;
+  Mutex mutex_;
+  Condition wake_;
+  Condition settled_;
+  bool stop_ CLOISTER_GUARDED_BY(mutex_) = false;
+  Work waiting_ CLOISTER_GUARDED_BY(mutex_);
+  uint64_t announced_ CLOISTER_GUARDED_BY(mutex_) = 0;  // batches
+  uint64_t handed_ CLOISTER_GUARDED_BY(mutex_) = 0;
+  uint64_t synced_ CLOISTER_GUARDED_BY(mutex_) = 0;
+  // Of each execution, the newest batch that writes it.
+  std::unordered_map<std::string, uint64_t> unsynced_ CLOISTER_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+// A new file is only found after a power loss if its directory entry was synced.
+Result<> syncDirectoryOf(const std::string& path);
+
+// sqlite3_wal_checkpoint_v2() in `mode`. A sync that failed goes to `fault`; a reader in the way is
+// no error (the rest is moved next time).
+Result<> moveLogIntoDatabase(Database& db, int mode, Fault& fault);
+
+}  // namespace cloister::store
