@@ -8,8 +8,10 @@
 #include <type_traits>
 #include <utility>
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -19,17 +21,25 @@
 
 namespace cloister::async {
 
-// Calls `start` with a callback that any thread may call, once; gives what it was called with.
+// Calls `start` with a callback that any thread may call, once; gives what it was called with. The
+// executor's context does not end in between.
 template <class Value>
 boost::asio::awaitable<Value> callback(std::function<void(std::function<void(Value)>)> start) {
   namespace asio = boost::asio;
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   co_return co_await asio::async_initiate<const asio::use_awaitable_t<>&, void(Value)>(
       [&](auto handler) {
-        auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-        start([executor, shared = std::move(shared)](Value value) mutable {
-          asio::post(executor, [shared = std::move(shared), value = std::move(value)]() mutable {
-            std::exchange(shared, nullptr)->operator()(std::move(value));
+        struct Waiting {
+          decltype(handler) resume;
+          asio::executor_work_guard<asio::any_io_executor> work;
+        };
+        auto waiting =
+            std::make_shared<Waiting>(Waiting{std::move(handler), asio::make_work_guard(executor)});
+        start([executor, waiting = std::move(waiting)](Value value) mutable {
+          asio::post(executor, [waiting = std::move(waiting), value = std::move(value)]() mutable {
+            const auto resumed = std::exchange(waiting, nullptr);
+            resumed->work.reset();
+            std::move(resumed->resume)(std::move(value));
           });
         });
       },

@@ -85,7 +85,7 @@ Result<FirstInput> firstInput() {
   return input;
 }
 
-Result<std::string> readStdin(const Signals& signals) {
+Result<std::string> readStdin(const supervisor::Signals& signals) {
   std::string text;
   char chunk[65'536];
   for (;;) {
@@ -151,7 +151,7 @@ Result<bool> InputRelay::send(std::string_view piece) {
   return TRY(taken(answer)) && !piece.empty();
 }
 
-SignalRelay::SignalRelay(Endpoint endpoint, std::string id, const Signals& signals, Latch stop,
+SignalRelay::SignalRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals, Latch stop,
                          Latch gone)
     : endpoint_(std::move(endpoint)),
       id_(std::move(id)),

@@ -21,7 +21,7 @@ namespace cloister::cli {
 namespace {
 
 // A program in the background gets none: nobody would be there to pass it on.
-Result<FirstInput> inputFor(const base::Flags& flags, const Signals& signals) {
+Result<FirstInput> inputFor(const base::Flags& flags, const supervisor::Signals& signals) {
   const bool asked = flags.has("stdin");
   if (flags.has("background")) {
     for (const char* flag : {"stdin", "out", "images"}) {
@@ -99,7 +99,7 @@ Result<int> execCommand(const Invocation& invocation) {
   if (flags.operands().empty()) {
     return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
   }
-  const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   const FirstInput input = TRY(inputFor(flags, signals));
   json::object body = TRY(execBody(flags, input));
   const bool json = invocation.globals.json;

@@ -81,7 +81,7 @@ Result<int> get(const Invocation& invocation) {
 
 Result<std::string> valueOf(const std::vector<std::string>& words) {
   if (words.size() > 2 && words[2] != "-") return words[2];
-  const Signals signals = TRY(Signals::block({SIGINT, SIGTERM, SIGHUP}));
+  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP}));
   return readStdin(signals);
 }
 

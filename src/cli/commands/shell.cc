@@ -74,7 +74,7 @@ json::object sizeHere() {
 // Tells the program of this terminal's size; what would end us ends the program.
 class SizeRelay {
  public:
-  SizeRelay(Endpoint endpoint, std::string id, const Signals& signals, const Signals& sizes,
+  SizeRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals, const supervisor::Signals& sizes,
             Latch stop, Latch gone)
       : endpoint_(std::move(endpoint)),
         target_("/v1/executions/" + percentEncode(id)),
@@ -115,8 +115,8 @@ class SizeRelay {
 
   Endpoint endpoint_;
   std::string target_;
-  const Signals& signals_;
-  const Signals& sizes_;
+  const supervisor::Signals& signals_;
+  const supervisor::Signals& sizes_;
   Latch stop_;
   Latch gone_;
   std::thread thread_;
@@ -155,7 +155,7 @@ json::object bodyFor(const base::Flags& flags) {
   return body;
 }
 
-Result<Outcome> attend(Job& job, const Signals& resized, const std::string& id) {
+Result<Outcome> attend(Job& job, const supervisor::Signals& resized, const std::string& id) {
   SizeRelay sizes(job.endpoint, id, job.signals, resized, TRY(Latch::make()), TRY(Latch::make()));
   const InputRelay input(job.endpoint, id, TRY(Latch::make()));
   HttpClient client(job.endpoint.url, job.endpoint.key, sizes.gone());
@@ -163,7 +163,7 @@ Result<Outcome> attend(Job& job, const Signals& resized, const std::string& id) 
 }
 
 // The program on this terminal, from its start to its end.
-Result<Outcome> onTerminal(Job& job, const Signals& resized) {
+Result<Outcome> onTerminal(Job& job, const supervisor::Signals& resized) {
   Outcome at = TRY(start(job));
   const json::object* accepted = std::get_if<json::object>(&at);
   if (accepted == nullptr || isDenied(*accepted)) return at;
@@ -182,8 +182,8 @@ Result<int> shell(const Invocation& invocation) {
     return fail(Code::kInvalid,
                 "this is not a terminal; `cloister exec SESSION -- COMMAND` needs none");
   }
-  const Signals signals = TRY(Signals::block({SIGTERM, SIGHUP, SIGPIPE}));
-  const Signals resized = TRY(Signals::block({SIGWINCH}));
+  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGTERM, SIGHUP, SIGPIPE}));
+  const supervisor::Signals resized = TRY(supervisor::Signals::block({SIGWINCH}));
   const Endpoint endpoint = TRY(needServer(invocation.globals));
   std::optional<OwnSession> own;
   std::string session = flags.operands().empty() ? "" : flags.operands()[0];

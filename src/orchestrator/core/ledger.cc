@@ -1,38 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/core/ledger.h"
 
-#include <memory>
+#include <utility>
 
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/post.hpp>
+#include "async/awaiting.h"
 
 namespace cloister::orchestrator {
-
-namespace asio = boost::asio;
-
-// The store calls back on its own thread; the handler moves to the executor before it runs, and the
-// work guard keeps the executor's context from ending in between.
-template <class T>
-Ledger::Task<Result<T>> Ledger::committed(std::function<void(store::Done<T>)> submit) {
-  const auto initiate = [](auto handler, asio::any_io_executor executor, auto start) {
-    struct Waiting {
-      decltype(handler) resume;
-      asio::executor_work_guard<asio::any_io_executor> work;
-    };
-    auto waiting =
-        std::make_shared<Waiting>(Waiting{std::move(handler), asio::make_work_guard(executor)});
-    start([waiting](Result<T> result) {
-      const asio::any_io_executor target = waiting->work.get_executor();
-      asio::post(target, [moved = std::move(*waiting), value = std::move(result)]() mutable {
-        moved.work.reset();
-        std::move(moved.resume)(std::move(value));
-      });
-    });
-  };
-  co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(Result<T>)>(
-      initiate, asio::use_awaitable, executor_, std::move(submit));
-}
 
 Ledger::Task<Result<store::Accepted>> Ledger::accept(store::NewExecution request,
                                                      model::AuditEvent event) {

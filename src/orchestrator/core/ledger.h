@@ -3,14 +3,11 @@
 // or has failed. One thread, except for the store's own.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include "store/agent_store.h"
 #include "store/image_store.h"
@@ -23,8 +20,7 @@ class Ledger {
   template <class T>
   using Task = boost::asio::awaitable<T>;
 
-  Ledger(store::Store& store, boost::asio::any_io_executor executor)
-      : store_(store), executor_(std::move(executor)) {}
+  explicit Ledger(store::Store& store) : store_(store) {}
 
   Task<Result<store::Accepted>> accept(store::NewExecution request, model::AuditEvent event);
   Task<Result<>> update(model::Execution execution, model::AuditEvent event);
@@ -49,11 +45,7 @@ class Ledger {
   Task<Result<store::Retained>> retain(store::Retention rules);
 
  private:
-  template <class T>
-  Task<Result<T>> async::committed(std::function<void(store::Done<T>)> submit);
-
   store::Store& store_;
-  boost::asio::any_io_executor executor_;
 };
 
 }  // namespace cloister::orchestrator

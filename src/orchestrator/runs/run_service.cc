@@ -52,7 +52,7 @@ RunService::Impl::Impl(asio::any_io_executor on, Parts with, RunConfig how)
     : executor(on),
       parts(with),
       config(how),
-      ledger(with.store, on),
+      ledger(with.store),
       queue({.items = how.queue,
              .items_per_tenant = how.queue_per_tenant,
              .bytes = how.queue_bytes,

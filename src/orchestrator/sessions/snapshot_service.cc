@@ -217,7 +217,7 @@ SnapshotService::SnapshotService(boost::asio::any_io_executor executor,
       blobs_(blobs),
       sessions_(sessions),
       config_(config),
-      ledger_(store, std::move(executor)),
+      ledger_(store),
       at_once_({.all = config.at_once,
                 .per_tenant = config.at_once_per_tenant,
                 .key = "snapshots.at_once"}) {

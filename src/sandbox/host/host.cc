@@ -17,6 +17,7 @@
 #include "confine/image_links.h"
 #include "linux/message.h"
 #include "sandbox/box/prestart.h"
+#include "sandbox/host/shipped_etc.h"
 #include "sandbox/image/image_digest.h"
 #include "sandbox/pool/zygote.h"
 #include "wire/node.h"
