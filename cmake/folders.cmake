@@ -17,7 +17,7 @@ endfunction()
 # cloister_compiled(TARGET FOLDER): as code of that folder of src/ is, or of its programs. Sanitized code is not
 # optimised: the sanitizers see more of it, and it compiles in half of the time. Folders whose code is most of the
 # work of fuzz targets are optimised, and so is the spawner, whose frames on the stack must be small.
-set(optimized base model wire images policy runner vmm)
+set(optimized base model linux wire images policy runner vmm confine)
 function(cloister_compiled target folder)
   if(CLOISTER_SANITIZE AND NOT folder IN_LIST optimized)
     target_precompile_headers(${target} REUSE_FROM precompiled_unoptimized)

@@ -42,7 +42,7 @@ SANITIZED = {
 # which ThreadSanitizer cannot follow, or have one thread.
 TSAN_UNITS = ("store", "orchestrator", "api", "node")
 # Tests of a unit program that are suites of their own, for what they take: Gvisor/… and Microvm…/….
-APART = {"runtime": ("gvisor", "microvm")}
+APART = {"sandbox": ("gvisor", "microvm")}
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",

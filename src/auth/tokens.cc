@@ -49,7 +49,8 @@ Result<net::Url> keysOf(std::string_view document, const std::string& issuer) {
 }
 
 Task<Result<std::string>> fetchKeys(net::Url discovery, std::string issuer,
-                                    std::shared_ptr<asio::ssl::context> tls, net::FetchLimits limits) {
+                                    std::shared_ptr<asio::ssl::context> tls,
+                                    net::FetchLimits limits) {
   const std::string document = CO_TRY(co_await net::fetch(discovery, *tls, limits));
   const net::Url keys = CO_TRY(keysOf(document, issuer));
   if (discovery.tls && !keys.tls) {

@@ -85,7 +85,8 @@ Result<> EventStream::read(const Visit& visit, const Idle& idle) {
 
 Result<int> readStream(const Globals& globals, const std::string& target,
                        const EventStream::Visit& visit) {
-  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  const supervisor::Signals signals =
+      TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   HttpClient client = TRY(connect(globals, signals.fd()));
   const auto read = EventStream(client, target).read(visit);
   if (read) return 0;

@@ -41,7 +41,8 @@ TEST_F(Local, OneHolderOfAStateDirectory) {
     const auto lock = supervisor::lockState(dir_, Millis(0));
     ASSERT_TRUE(lock);
     EXPECT_TRUE(supervisor::isHeld(dir_));
-    const auto second = supervisor::lockState(dir_, Millis(60'000));  // the holder lives: no waiting
+    const auto second =
+        supervisor::lockState(dir_, Millis(60'000));  // the holder lives: no waiting
     ASSERT_FALSE(second);
     EXPECT_THAT(second.error().message, HasSubstr(std::to_string(::getpid())));
   }
@@ -147,9 +148,11 @@ TEST(Process, ListenersAndDescriptorsArrive) {
 }
 
 TEST(Process, EndsAreDescribed) {
-  EXPECT_EQ(supervisor::describeExit(waitFor(*supervisor::start({.argv = {"/bin/sh", "-c", "exit 3"}}))),
-            "exited with status 3");
-  EXPECT_EQ(supervisor::describeExit(waitFor(*supervisor::start({.argv = {"/bin/sh", "-c", "kill -9 $$"}}))),
+  EXPECT_EQ(
+      supervisor::describeExit(waitFor(*supervisor::start({.argv = {"/bin/sh", "-c", "exit 3"}}))),
+      "exited with status 3");
+  EXPECT_EQ(supervisor::describeExit(
+                waitFor(*supervisor::start({.argv = {"/bin/sh", "-c", "kill -9 $$"}}))),
             "was killed by SIGKILL");
   EXPECT_FALSE(start({.argv = {"/nonexistent/program"}}));
 }

@@ -151,8 +151,8 @@ Result<bool> InputRelay::send(std::string_view piece) {
   return TRY(taken(answer)) && !piece.empty();
 }
 
-SignalRelay::SignalRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals, Latch stop,
-                         Latch gone)
+SignalRelay::SignalRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals,
+                         Latch stop, Latch gone)
     : endpoint_(std::move(endpoint)),
       id_(std::move(id)),
       signals_(signals),

@@ -64,7 +64,8 @@ class InputRelay {
 // Passes signals on. A second SIGINT cancels the program; a third waits for nobody any more.
 class SignalRelay {
  public:
-  SignalRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals, Latch stop, Latch gone);
+  SignalRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals, Latch stop,
+              Latch gone);
   SignalRelay(const SignalRelay&) = delete;
   SignalRelay& operator=(const SignalRelay&) = delete;
   ~SignalRelay();

@@ -95,7 +95,8 @@ void writeAll(int fd, std::string_view text) {
 
 void greet(const ServePlan& place, const std::string& address) {
   std::string text = "Cloister is ready at " + place.urlOf(address) + "\n";
-  text += "  admin key   " + supervisor::adminKeyPath(place.state) + " (`cloister` on this account finds it)\n";
+  text += "  admin key   " + supervisor::adminKeyPath(place.state) +
+          " (`cloister` on this account finds it)\n";
   text += "  try         cloister run -c 'print(\"hello\")'\n";
   if (!supervisor::isLoopback(address) && place.certificate.empty()) {
     text += "  note        " + address +
@@ -110,7 +111,8 @@ Result<> announce(const ServeOptions& options, const ServePlan& place, const std
     const std::string certificate = TRY(base::readFile(place.certificate, kMaxCertificate));
     TRY(base::writeFileAtomic(supervisor::certificatePath(place.state), certificate, 0644));
   }
-  const std::string shown = place.certificate.empty() ? supervisor::reachable(address) : place.urlOf(address);
+  const std::string shown =
+      place.certificate.empty() ? supervisor::reachable(address) : place.urlOf(address);
   TRY(base::writeFileAtomic(supervisor::addressPath(place.state), shown + "\n", 0644));
   if (options.ready_fd >= 0) {
     writeAll(options.ready_fd, supervisor::reachable(address) + "\n");

@@ -34,7 +34,8 @@ Result<std::string> findTar() {
 // TAR_OPTIONS could undo what keeps hostile names in.
 Result<supervisor::Program> programFor(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), TRY(findTar()));
-  return supervisor::Program{.argv = std::move(arguments), .env = supervisor::environmentWithout({"TAR_OPTIONS"})};
+  return supervisor::Program{.argv = std::move(arguments),
+                             .env = supervisor::environmentWithout({"TAR_OPTIONS"})};
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace cloister::guest {
 
 // What covers things, in the initial RAM file system: an empty file and an empty directory that
-// nobody may open (runtime/process/mount_plan.h).
+// nobody may open (confine/mount_plan.h).
 inline constexpr char kMaskFile[] = "/run/masked/file";
 inline constexpr char kMaskDirectory[] = "/run/masked/directory";
 void makeMasks();

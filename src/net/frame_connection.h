@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// FrameConnection: frames (wire/frame.h) over a Unix stream, used by both ends of the control-node link.
-// Reading is buffered and strictly bounded; writes are queued, gathered and bounded. One thread.
-// Always in a shared_ptr, which pending writes hold too.
+// FrameConnection: frames (wire/frame.h) over a Unix stream, used by both ends of the control-node
+// link. Reading is buffered and strictly bounded; writes are queued, gathered and bounded. One
+// thread. Always in a shared_ptr, which pending writes hold too.
 #pragma once
 
 #include <array>

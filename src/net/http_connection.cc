@@ -60,7 +60,8 @@ asio::awaitable<ClientStream::Error> receive(ClientStream& stream, beast::flat_b
 
 class StreamConnection final : public HttpConnection {
  public:
-  StreamConnection(ClientStream stream, Url url) : stream_(std::move(stream)), url_(std::move(url)) {}
+  StreamConnection(ClientStream stream, Url url)
+      : stream_(std::move(stream)), url_(std::move(url)) {}
 
   asio::awaitable<Result<HttpAnswer>> exchange(const HttpRequest& request, size_t max_bytes,
                                                base::Monotonic deadline) override {

@@ -35,9 +35,8 @@ class HttpConnection {
 };
 
 // Connected, with the certificate verified. kUnavailable. The look-up of a name is not bounded.
-boost::asio::awaitable<Result<std::unique_ptr<HttpConnection>>> connect(const Url& url,
-                                                                    boost::asio::ssl::context& tls,
-                                                                    base::Monotonic deadline);
+boost::asio::awaitable<Result<std::unique_ptr<HttpConnection>>> connect(
+    const Url& url, boost::asio::ssl::context& tls, base::Monotonic deadline);
 
 // With the headers that every request has.
 HttpRequest makeRequest(const Url& url, boost::beast::http::verb verb, const Posted& posted = {});

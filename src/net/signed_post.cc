@@ -35,8 +35,7 @@ std::string signatureOf(std::string_view secret, int64_t timestamp, std::string_
   return "v1=" + base::hmacSha256Hex(secret, std::to_string(timestamp) + "." + std::string(body));
 }
 
-SignedPost::SignedPost(Url url, std::string secret, boost::asio::ssl::context tls,
-                       Millis timeout)
+SignedPost::SignedPost(Url url, std::string secret, boost::asio::ssl::context tls, Millis timeout)
     : url_(std::move(url)), secret_(std::move(secret)), tls_(std::move(tls)), timeout_(timeout) {}
 
 Result<std::shared_ptr<SignedPost>> SignedPost::open(const std::string& prefix,
@@ -58,7 +57,7 @@ boost::asio::awaitable<Result<>> SignedPost::send(uint64_t delivery, base::json:
                     {"X-Cloister-Timestamp", std::to_string(now)},
                     {"X-Cloister-Signature", signatureOf(secret_, now, posted.body)}};
   co_return co_await post(url_, tls_, std::move(posted),
-                                {.timeout = timeout_, .bytes = kAnswerBytes});
+                          {.timeout = timeout_, .bytes = kAnswerBytes});
 }
 
 }  // namespace cloister::net

@@ -54,13 +54,14 @@ class HostileNodeTest : public testing::Test {
     EXPECT_TRUE(sandbox);
     if (!sandbox) return std::unexpected(sandbox.error());
     // Only once it has been asked may the node speak.
-    async::spawn(io_.get_executor(), [](HostileNodeTest& test, std::function<void()> tell) -> Task<void> {
-      Result<Frame> frame;
-      do {
-        frame = co_await test.peer_->read(1U << 20);
-      } while (frame && frame->type != static_cast<uint16_t>(wire::ToNode::kExec));
-      tell();
-    }(*this, talk));
+    async::spawn(io_.get_executor(),
+                 [](HostileNodeTest& test, std::function<void()> tell) -> Task<void> {
+                   Result<Frame> frame;
+                   do {
+                     frame = co_await test.peer_->read(1U << 20);
+                   } while (frame && frame->type != static_cast<uint16_t>(wire::ToNode::kExec));
+                   tell();
+                 }(*this, talk));
     auto outcome = async::runTask(io_, (*sandbox)->exec({}, seen_));
     if (outcome) tearDownAnswered(**sandbox);
     return outcome;

@@ -18,9 +18,9 @@ INSTANTIATE_TYPED_TEST_SUITE_P(Remote, SessionSuite, RemoteHarness);
 namespace cloister::node {
 namespace {
 
-using runtime::Collector;
-using net::FrameConnection;
 using net::Frame;
+using net::FrameConnection;
+using runtime::Collector;
 using runtime::Task;
 using wire::FromNode;
 using wire::ToNode;
@@ -63,7 +63,8 @@ class ServerTest : public testing::Test {
     EXPECT_TRUE(offer && offer->type == static_cast<uint16_t>(FromNode::kOffer));
     return connection;
   }
-  static void say(FrameConnection& connection, ToNode type, uint32_t channel, std::string payload = {}) {
+  static void say(FrameConnection& connection, ToNode type, uint32_t channel,
+                  std::string payload = {}) {
     connection.post(static_cast<uint16_t>(type), channel, std::move(payload));
   }
   Result<Frame> hear(FrameConnection& connection) {
@@ -223,9 +224,9 @@ TEST_F(ServerTest, TheEndOfTheConnectionEndsEverything) {
   Collector seen(node_.io.get_executor());
   std::optional<Result<model::Outcome>> outcome;
   async::spawn(node_.io.get_executor(),
-                 [](auto& box, auto& what, auto& into, auto& out) -> Task<void> {
-                   out = co_await box->exec(what, into);
-                 }(sandbox, of, seen, outcome));
+               [](auto& box, auto& what, auto& into, auto& out) -> Task<void> {
+                 out = co_await box->exec(what, into);
+               }(sandbox, of, seen, outcome));
   ASSERT_TRUE(node_.runUntil([&] { return seen.started == 1; }));
   remote.reset();
   ASSERT_TRUE(node_.runUntil([&] { return outcome && node_.fake.live() == 0; }));
@@ -395,11 +396,12 @@ TEST_F(ServerTest, ReadsTheKeyAtEachConnection) {
   config.key_path = node_.dir.path() + "/permit.pub";
   PermitGate gate(ceilingForTests());
   async::spawn(node_.io.get_executor(),
-                 [](ServerConfig with, PermitGate& at, runtime::FakeRuntime& fake) -> Task<void> {
-                   std::map<std::string, runtime::Runtime*> runtimes = {{"fake", &fake}};
-                   co_await serve(std::move(with), at, std::move(runtimes));
-                 }(config, gate, node_.fake));
-  EXPECT_FALSE(async::runTask(node_.io, runtime::connectNode(config.socket))) << "there is no key yet";
+               [](ServerConfig with, PermitGate& at, runtime::FakeRuntime& fake) -> Task<void> {
+                 std::map<std::string, runtime::Runtime*> runtimes = {{"fake", &fake}};
+                 co_await serve(std::move(with), at, std::move(runtimes));
+               }(config, gate, node_.fake));
+  EXPECT_FALSE(async::runTask(node_.io, runtime::connectNode(config.socket)))
+      << "there is no key yet";
   const std::string key = node_.key.verifyKey().base64() + "\n";
   ASSERT_TRUE(base::writeFileAtomic(config.key_path, key, 0644));
   auto remote = async::runTask(node_.io, runtime::connectNode(config.socket));

@@ -63,9 +63,9 @@ Result<std::vector<CheckpointPlace>> openCheckpointPlaces(
   std::vector<CheckpointPlace> places;
   if (!config.file.empty()) places.push_back(openFile(config.file));
   if (!config.webhook.url.empty()) {
-    const auto hook =
-        TRY(net::SignedPost::open("audit.publish.webhook", config.webhook.url,
-                             config.webhook.secret_file, config.webhook.ca_file, kPostTimeout));
+    const auto hook = TRY(net::SignedPost::open("audit.publish.webhook", config.webhook.url,
+                                                config.webhook.secret_file, config.webhook.ca_file,
+                                                kPostTimeout));
     places.push_back(
         {.name = "webhook",
          .newest = [](auto&) { return unknown(); },

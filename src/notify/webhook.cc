@@ -18,9 +18,9 @@ boost::asio::awaitable<Result<>> send(std::shared_ptr<net::SignedPost> hook,
 }  // namespace
 
 Result<orchestrator::Channel> openWebhook(const model::EscalationSettings& config) {
-  const auto hook =
-      TRY(net::SignedPost::open("escalation.webhook", config.webhook.url, config.webhook.secret_file,
-                           config.webhook.ca_file, Millis(config.notification_timeout_ms)));
+  const auto hook = TRY(net::SignedPost::open("escalation.webhook", config.webhook.url,
+                                              config.webhook.secret_file, config.webhook.ca_file,
+                                              Millis(config.notification_timeout_ms)));
   return orchestrator::Channel{
       .name = "webhook", .shown = hook->host(), .send = [hook](orchestrator::Message told) {
         return send(hook, std::move(told));

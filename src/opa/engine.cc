@@ -156,9 +156,8 @@ class OpaEngine final : public orchestrator::PolicyEngine {
     }
     const auto asking = std::make_shared<Asking>(executor_);
     const auto until = base::monotonicNow() + settings_.timeout;
-    async::spawn(executor_,
-                   send(service_, asking, asking_, posted(std::move(body)),
-                        {.timeout = settings_.timeout, .bytes = settings_.answer_bytes}));
+    async::spawn(executor_, send(service_, asking, asking_, posted(std::move(body)),
+                                 {.timeout = settings_.timeout, .bytes = settings_.answer_bytes}));
     while (!asking->body && base::monotonicNow() < until)
       co_await asking->done.wait(until);
     const std::optional<Result<std::string>> answer = std::move(asking->body);

@@ -19,7 +19,7 @@ uint32_t openFilesOf(pid_t pid);
 // where that cannot be seen.
 uint32_t fileTableOf(pid_t pid);
 
-// What a program says that could open no more (strerror(3)); runtime/process/limit_hits.h has
+// What a program says that could open no more (strerror(3)); sandbox/box/limit_hits.h has
 // others.
 bool saysTooManyFiles(std::string_view output);
 

@@ -3,7 +3,7 @@
 // The kernel itself shows all that it has. So files of /proc and /sys are covered by others, made
 // of the kernel's own, which nobody can change: they lie in file systems in memory that are
 // read-only, and reached by no other name. On the host's kernel the node does the same
-// (runtime/process/mount_plan.h).
+// (confine/mount_plan.h).
 //
 // For a process that may mount, in a mount namespace of its own, before any program runs.
 #pragma once

@@ -64,8 +64,8 @@ class MemorySuite : public SessionSuite<Harness> {
 
   void another() {
     others_.push_back(std::move(this->session_));
-    auto made =
-        async::runTask(this->harness_.io(), this->harness_.runtime().provision(this->permit(nullptr)));
+    auto made = async::runTask(this->harness_.io(),
+                               this->harness_.runtime().provision(this->permit(nullptr)));
     ASSERT_TRUE(made) << made.error().message;
     this->session_ = *std::move(made);
   }

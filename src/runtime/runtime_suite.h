@@ -277,7 +277,8 @@ TYPED_TEST_P(RuntimeSuite, LeavesNothingBehind) {
 
 TYPED_TEST_P(RuntimeSuite, PlansWithoutStarting) {
   const auto spec = this->spec(Program::kEcho, {"x"});
-  const auto plan = async::runTask(this->harness_.io(), this->harness_.runtime().plan(this->permit(spec)));
+  const auto plan =
+      async::runTask(this->harness_.io(), this->harness_.runtime().plan(this->permit(spec)));
   ASSERT_TRUE(plan) << plan.error().message;
   EXPECT_FALSE(plan->empty());
   EXPECT_EQ(this->harness_.left(), 0U);

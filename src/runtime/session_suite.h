@@ -93,8 +93,9 @@ class SessionSuite : public SuiteOf<Harness> {
       return nullptr;
     }
     running->exec = *std::move(exec);
-    async::spawn(harness_.io().get_executor(),
-          [](Running& it) -> Task<void> { it.outcome = co_await it.exec->run(it.seen); }(*running));
+    async::spawn(harness_.io().get_executor(), [](Running& it) -> Task<void> {
+      it.outcome = co_await it.exec->run(it.seen);
+    }(*running));
     return running;
   }
 

@@ -113,7 +113,7 @@ TYPED_TEST_P(WallsSuite, ASessionsProgramsAreBehindThem) {
   this->walls_.without = {"dd"};
   this->walls_.writes = model::Walls::Writes::kNone;
   auto session = async::runTask(this->harness_.io(),
-                         this->harness_.runtime().provision(this->permit("", "ses_suite")));
+                                this->harness_.runtime().provision(this->permit("", "ses_suite")));
   ASSERT_TRUE(session) << session.error().message;
   std::string said;
   for (int round = 0; round < 2; ++round) {
@@ -130,8 +130,8 @@ TYPED_TEST_P(WallsSuite, ASessionsProgramsAreBehindThem) {
 TYPED_TEST_P(WallsSuite, WhatCannotBeLookedThroughIsRefused) {
   if (!this->harness_.manyFiles()) GTEST_SKIP() << "its image has too few files for that";
   this->walls_.hidden = {"/usr/*nothing*is*called*so"};
-  const auto sandbox =
-      async::runTask(this->harness_.io(), this->harness_.runtime().provision(this->permit("00", "")));
+  const auto sandbox = async::runTask(this->harness_.io(),
+                                      this->harness_.runtime().provision(this->permit("00", "")));
   ASSERT_FALSE(sandbox);
   EXPECT_THAT(sandbox.error().message, ::testing::HasSubstr("name a directory further down"));
   EXPECT_EQ(this->harness_.left(), 0U);

@@ -52,7 +52,7 @@ TYPED_TEST_P(WallsSuite, WhatTheNodeBringsIsReadAndNotWritten) {
   this->walls_.writes = model::Walls::Writes::kNone;
   if (!this->harness_.holdsWrites()) GTEST_SKIP() << "this kernel has no Landlock";
   auto session = async::runTask(this->harness_.io(),
-                         this->harness_.runtime().provision(this->permit("", "ses_suite")));
+                                this->harness_.runtime().provision(this->permit("", "ses_suite")));
   ASSERT_TRUE(session) << session.error().message;
   model::ExecSpec upload;
   upload.run = {{"write", "dir/brought", "384"}, Millis{30'000}};  // 0600
@@ -127,7 +127,7 @@ TYPED_TEST_P(WallsSuite, ALinkInTheWayOpensNothing) {
                            {kMayWrite, false, "/workspace/mine/in/kept"},
                            {kMayAll, true, "/workspace/mine/dir"}};
   auto session = async::runTask(this->harness_.io(),
-                         this->harness_.runtime().provision(this->permit("", "ses_suite")));
+                                this->harness_.runtime().provision(this->permit("", "ses_suite")));
   ASSERT_TRUE(session) << session.error().message;
   EXPECT_EQ(this->execIn(**session, "mkdir made && echo REACHED; ls mine\n"), "dir\nin\n");
   EXPECT_EQ(this->execIn(**session,

@@ -180,8 +180,8 @@ TYPED_TEST_P(WithinSuite, MayWriteWhereItsSessionMay) {
   ASSERT_TRUE(async::runTask(this->harness_.io(), this->session_->teardown()));
   this->walls_.writes = model::Walls::Writes::kNone;
   this->walls_.writable = {{model::kMayWrite, false, "/workspace/only-this"}};
-  auto made =
-      async::runTask(this->harness_.io(), this->harness_.runtime().provision(this->permit(nullptr)));
+  auto made = async::runTask(this->harness_.io(),
+                             this->harness_.runtime().provision(this->permit(nullptr)));
   ASSERT_TRUE(made) << made.error().message;
   this->session_ = *std::move(made);
   const std::string script =

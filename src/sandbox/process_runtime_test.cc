@@ -346,7 +346,8 @@ TEST_F(ProcessRuntimeTest, RefusesRuntimesAndNetworksItHasNot) {
     auto fields = wire::decodePermit(permit().encoded);
     ASSERT_TRUE(fields);
     (network ? fields->network_tier : fields->runtime) = "other";
-    const auto sandbox = async::runTask(io_, runtime_->provision({wire::encodePermit(*fields), {}}));
+    const auto sandbox =
+        async::runTask(io_, runtime_->provision({wire::encodePermit(*fields), {}}));
     ASSERT_FALSE(sandbox);
     EXPECT_EQ(sandbox.error().code, Code::kUnsupported);
   }

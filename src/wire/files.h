@@ -37,7 +37,7 @@
 //   tools                         kEnd once programs can call; then, for each call, u32 caller, u32
 //                                 size and that many bytes: a line of the caller's. stdin takes the
 //                                 answers in the same form, one for each, of any size, in any order
-//   checkpoint                    the sandbox's memory image (runtime/process/memory_image.h) as a
+//   checkpoint                    the sandbox's memory image (sandbox/box/memory_image.h) as a
 //                                 tar archive on stdout, by the node and not by the runner; no end
 //   resume                        likewise, of a sandbox in which nothing has run: it goes on as
 //                                 the image on stdin; kEnd

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module that makes a CPython a zygote: languages/zygote/python.py prepares the
-// interpreter, and this serves sandboxes with copies of it (runtime/process/zygote.h). Or, where a
+// interpreter, and this serves sandboxes with copies of it (sandbox/pool/zygote.h). Or, where a
 // sandbox's kernel is its own and nothing can be copied into it, an interpreter that was started in
 // the sandbox ahead of its program: alone, it waits for that at a FIFO, and runs it as a copy
 // would.

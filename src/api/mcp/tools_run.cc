@@ -70,10 +70,9 @@ Result<bool> takeFlag(json::object& arguments, std::string_view name) {
 void endWith(Server& server, const Call& call, const std::string& id) {
   call.exchange->onCancel([&server, principal = call.principal, id] {
     async::spawn(server.executor(),
-                        [](Server& own, model::Principal who, std::string execution) -> Task<void> {
-                          (void)co_await own.rest().service.cancel(std::move(who),
-                                                                   std::move(execution));
-                        }(server, principal, id));
+                 [](Server& own, model::Principal who, std::string execution) -> Task<void> {
+                   (void)co_await own.rest().service.cancel(std::move(who), std::move(execution));
+                 }(server, principal, id));
   });
 }
 

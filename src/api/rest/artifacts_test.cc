@@ -116,9 +116,9 @@ TEST_F(ArtifactsRestTest, RefusalsNameTheParameter) {
 TEST_F(ArtifactsRestTest, WhoComesBackEndsTheEarlierRequest) {
   std::optional<Answer> first;
   async::spawn(io_->get_executor(),
-                      [](api::Task<Answer> upload, std::optional<Answer>& out) -> api::Task<void> {
-                        out = co_await std::move(upload);
-                      }(uploading("&upload=mine", {"half"}, Then::kWaits), first));
+               [](api::Task<Answer> upload, std::optional<Answer>& out) -> api::Task<void> {
+                 out = co_await std::move(upload);
+               }(uploading("&upload=mine", {"half"}, Then::kWaits), first));
   for (int i = 0; i < 1000 && request("GET", "/v1/uploads/mine").status == 404; ++i) {
   }
   EXPECT_TRUE(request("GET", "/v1/uploads/mine").object().at("expires_at").is_null());

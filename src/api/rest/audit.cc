@@ -143,10 +143,11 @@ Task<Result<Response>> redact(RestParts& parts, Request& request) {
 
 Task<Result<Response>> verify(RestParts& parts, Request&) {
   // Walks the whole log, so not on the io thread.
-  const audit::Report report = co_await async::inBackground<audit::Report>(parts.background, [&parts]() {
-    return audit::verify(parts.store, parts.audit_key.verifyKey(), parts.checkpoint_file,
-                         parts.anchor_file);
-  });
+  const audit::Report report =
+      co_await async::inBackground<audit::Report>(parts.background, [&parts]() {
+        return audit::verify(parts.store, parts.audit_key.verifyKey(), parts.checkpoint_file,
+                             parts.anchor_file);
+      });
   co_return jsonResponse(
       200, json::object{{"ok", report.ok},
                         {"entries", report.entries},

@@ -238,7 +238,8 @@ Result<int> copy(const Invocation& invocation) {
   const bool up = places.from.local();
   // What is half written here must not stay, so that signals do not simply end it.
   std::optional<supervisor::Signals> signals;
-  if (!up && !places.to.standard()) signals.emplace(TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP})));
+  if (!up && !places.to.standard())
+    signals.emplace(TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP})));
   HttpClient client = TRY(connect(invocation.globals, signals ? signals->fd() : -1));
   Copy copy{.client = client,
             .from = std::move(places.from),

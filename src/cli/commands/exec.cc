@@ -99,7 +99,8 @@ Result<int> execCommand(const Invocation& invocation) {
   if (flags.operands().empty()) {
     return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
   }
-  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  const supervisor::Signals signals =
+      TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   const FirstInput input = TRY(inputFor(flags, signals));
   json::object body = TRY(execBody(flags, input));
   const bool json = invocation.globals.json;

@@ -102,7 +102,8 @@ Result<int> cancel(const Invocation& invocation) {
 
 Result<int> watch(const Invocation& invocation) {
   const std::string target = TRY(targetOf(invocation));
-  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  const supervisor::Signals signals =
+      TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   HttpClient client = TRY(connect(invocation.globals, signals.fd()));
   const bool json_output = invocation.globals.json;
   Follower follower(

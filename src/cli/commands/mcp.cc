@@ -69,7 +69,8 @@ Result<int> serveLines(McpBridge& bridge, const supervisor::Signals& signals) {
 }
 
 Result<int> mcp(const Invocation& invocation) {
-  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  const supervisor::Signals signals =
+      TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   const Service service = TRY(anyServer(invocation.globals, signals.fd()));
   McpBridge bridge(service.endpoint, STDOUT_FILENO);
   const Result<int> status = serveLines(bridge, signals);

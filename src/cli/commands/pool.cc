@@ -38,7 +38,8 @@ std::string shown(const json::object& pool, const Invocation& invocation, bool l
 
 // Each second, until a signal comes, if that was asked for. A server or node that starts anew is
 // waited for.
-Result<int> show(HttpClient& client, const Invocation& invocation, const supervisor::Signals& signals) {
+Result<int> show(HttpClient& client, const Invocation& invocation,
+                 const supervisor::Signals& signals) {
   const bool live = invocation.flags.has("watch");
   for (bool first = true;; first = false) {
     const auto pool = call(client, "GET", "/v1/pool");
@@ -56,7 +57,8 @@ Result<int> show(HttpClient& client, const Invocation& invocation, const supervi
 }
 
 Result<int> pool(const Invocation& invocation) {
-  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  const supervisor::Signals signals =
+      TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   HttpClient client = TRY(connect(invocation.globals, signals.fd()));
   Result<int> status = show(client, invocation, signals);
   if (status) return status;

@@ -166,7 +166,8 @@ Result<int> open(const Invocation& invocation) {
   const Target target = TRY(targetOf(invocation));
   std::string local = invocation.flags.text("local").value_or(std::to_string(target.port));
   if (!local.contains(':')) local.insert(0, "127.0.0.1:");
-  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  const supervisor::Signals signals =
+      TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   const Endpoint endpoint = TRY(needServer(invocation.globals));
   HttpClient client(endpoint.url, endpoint.key, signals.fd());
   const std::string session = invocation.flags.operands()[0];

@@ -71,7 +71,8 @@ Result<int> dryRun(Job& job, bool json) {
 
 Result<int> runCommand(const Invocation& invocation) {
   const base::Flags& flags = invocation.flags;
-  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  const supervisor::Signals signals =
+      TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   const auto source = readSource(flags, signals);
   if (!source) {
     if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;

@@ -45,8 +45,9 @@ Result<bool> tell(const net::SseEvent& event, bool json) {
 
 Result<int> watch(const Invocation& invocation) {
   const std::string target = TRY(targetOf(invocation));
-  return readStream(invocation.globals, target,
-                    [&](const net::SseEvent& event) { return tell(event, invocation.globals.json); });
+  return readStream(invocation.globals, target, [&](const net::SseEvent& event) {
+    return tell(event, invocation.globals.json);
+  });
 }
 
 constexpr Flag kFlags[] = {

@@ -74,8 +74,8 @@ json::object sizeHere() {
 // Tells the program of this terminal's size; what would end us ends the program.
 class SizeRelay {
  public:
-  SizeRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals, const supervisor::Signals& sizes,
-            Latch stop, Latch gone)
+  SizeRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals,
+            const supervisor::Signals& sizes, Latch stop, Latch gone)
       : endpoint_(std::move(endpoint)),
         target_("/v1/executions/" + percentEncode(id)),
         signals_(signals),

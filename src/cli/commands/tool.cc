@@ -123,7 +123,8 @@ Result<std::string> operandOf(const base::Flags& flags, std::string_view what) {
 Result<int> waitApproval(const Invocation& invocation, const json::object& effect) {
   writeTo(STDERR_FILENO, blockedText(effect, true));
   const std::string id = textOf(effect, "id");
-  const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
+  const supervisor::Signals signals =
+      TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   Job job{.endpoint = TRY(needServer(invocation.globals)),
           .signals = signals,
           .submission = {},

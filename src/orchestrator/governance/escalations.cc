@@ -295,9 +295,10 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
       .channels = channelsFor(impl->runs->parts.store, principal, impl->config()),
       .bounds = impl->config().bounds,
       .request_json = std::move(request_json)};
-  const Escalation made = CO_TRY(co_await async::committed<Escalation>([&](store::Done<Escalation> done) {
-    impl->ledger().add(std::move(asked), std::move(done));
-  }));
+  const Escalation made =
+      CO_TRY(co_await async::committed<Escalation>([&](store::Done<Escalation> done) {
+        impl->ledger().add(std::move(asked), std::move(done));
+      }));
   if (impl->news) impl->news();
   co_return made;
 }

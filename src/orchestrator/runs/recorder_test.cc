@@ -56,13 +56,13 @@ class RecorderTest : public testing::Test {
  protected:
   void file(const std::string& path, const std::string& content, uint64_t claimed) {
     async::runTask(io_,
-                     [](Recorder& to, std::string name, std::string bytes,
-                        uint64_t size) -> boost::asio::awaitable<bool> {
-                       co_await to.onFileBegin(std::move(name), size);
-                       co_await to.onFileData(bytes);
-                       co_await to.onFileEnd();
-                       co_return true;
-                     }(recorder_, path, content, claimed));
+                   [](Recorder& to, std::string name, std::string bytes,
+                      uint64_t size) -> boost::asio::awaitable<bool> {
+                     co_await to.onFileBegin(std::move(name), size);
+                     co_await to.onFileData(bytes);
+                     co_await to.onFileEnd();
+                     co_return true;
+                   }(recorder_, path, content, claimed));
   }
   void file(const std::string& path, const std::string& content) {
     file(path, content, content.size());

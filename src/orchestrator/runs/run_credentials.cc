@@ -74,9 +74,10 @@ Task<Result<model::Escalation>> RunService::Impl::withStandingVotes(model::Escal
       .channels = channelsFor(parts.store, e.requester, config.escalation),
       .notification = "waits again",
       .notifications = config.escalation.bounds.notifications};
-  auto struck = co_await async::committed<model::Escalation>([&](store::Done<model::Escalation> done) {
-    parts.store.escalations().change(change, std::move(done));
-  });
+  auto struck =
+      co_await async::committed<model::Escalation>([&](store::Done<model::Escalation> done) {
+        parts.store.escalations().change(change, std::move(done));
+      });
   if (struck && escalated) escalated();
   co_return struck;
 }

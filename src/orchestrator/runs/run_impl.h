@@ -293,7 +293,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::map<std::pair<std::string, std::string>, uint32_t> asking;  // by tenant and agent
   std::function<void()> node_back;                                 // tells those who wait for it
   std::function<void()> escalated;  // there is something new to decide, and to tell
-  async::Signal changed;          // a run or a sandbox less
+  async::Signal changed;            // a run or a sandbox less
   async::Signal stopping;
 };
 

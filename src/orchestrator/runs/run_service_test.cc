@@ -114,10 +114,10 @@ TEST_F(ServiceTest, OneRunForAnIdempotencyKey) {
   std::vector<Result<model::Execution>> answers;
   for (int i = 0; i < 50; i++) {
     async::spawn(io_->get_executor(),
-                   [](ServiceTest&, RunService& service, auto& out, model::Principal who,
-                      model::RunRequest what) -> Task<void> {
-                     out.push_back(co_await service.run(std::move(who), std::move(what), "same"));
-                   }(*this, *service_, answers, principal(), request({"echo", "x"})));
+                 [](ServiceTest&, RunService& service, auto& out, model::Principal who,
+                    model::RunRequest what) -> Task<void> {
+                   out.push_back(co_await service.run(std::move(who), std::move(what), "same"));
+                 }(*this, *service_, answers, principal(), request({"echo", "x"})));
   }
   runUntil([&] { return answers.size() == 50; });
   for (const auto& answer : answers) {

@@ -25,9 +25,9 @@ class SessionsTest : public ServiceTest {
   std::shared_ptr<Pending<T>> start(Task<T> task) {
     auto pending = std::make_shared<Pending<T>>();
     async::spawn(io_->get_executor(),
-                   [](Task<T> inner, std::shared_ptr<Pending<T>> into) -> Task<void> {
-                     into->result = co_await std::move(inner);
-                   }(std::move(task), pending));
+                 [](Task<T> inner, std::shared_ptr<Pending<T>> into) -> Task<void> {
+                   into->result = co_await std::move(inner);
+                 }(std::move(task), pending));
     return pending;
   }
   template <class T>

@@ -314,8 +314,8 @@ Task<Result<>> SnapshotService::check(model::Snapshot snapshot) {
       std::make_shared<ManifestReader>(CO_TRY(ManifestReader::open(blob, snapshot.sha256)));
   using Chunks = std::vector<model::SnapshotChunk>;
   for (;;) {
-    const Chunks some =
-        CO_TRY(co_await async::inBackground<Result<Chunks>>(background_, [manifest]() -> Result<Chunks> {
+    const Chunks some = CO_TRY(
+        co_await async::inBackground<Result<Chunks>>(background_, [manifest]() -> Result<Chunks> {
           Chunks out;
           while (out.size() < kOpenAtOnce) {
             auto chunk = TRY(manifest->chunk());
@@ -336,8 +336,8 @@ Task<Result<>> SnapshotService::fill(model::Snapshot snapshot, FileCall& call) {
       std::make_shared<SnapshotArchive>(CO_TRY(ManifestReader::open(blob, snapshot.sha256)));
   using Step = SnapshotArchive::Step;
   for (bool more = true; more;) {
-    Step step = CO_TRY(
-        co_await async::inBackground<Result<Step>>(background_, [archive] { return archive->next(); }));
+    Step step = CO_TRY(co_await async::inBackground<Result<Step>>(
+        background_, [archive] { return archive->next(); }));
     if (const auto* chunk = std::get_if<model::SnapshotChunk>(&step)) {
       archive->give(CO_TRY(open({snapshot.tenant, chunk->sha256}, "chunk")));
     } else if (auto* bytes = std::get_if<std::string>(&step)) {

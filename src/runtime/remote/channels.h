@@ -42,15 +42,15 @@ struct Channel {
 
   const Kind kind;
   State state;
-  std::deque<net::Frame> inbox;      // arrived and not yet taken
-  uint32_t unacknowledged = 0;  // window units the node has used
-  uint32_t input_window;        // bytes of input that may be sent
+  std::deque<net::Frame> inbox;  // arrived and not yet taken
+  uint32_t unacknowledged = 0;   // window units the node has used
+  uint32_t input_window;         // bytes of input that may be sent
   bool in_file = false;
   uint64_t file_left = 0;            // bytes of the present file still allowed
   std::optional<model::Usage> used;  // of a session's sandbox, as last told
   Millis patience{0};                // how long the node may be silent while something is due
   base::Monotonic due{};             // when that time is over
-  async::Signal changed;                    // a frame more, or the link has ended
+  async::Signal changed;             // a frame more, or the link has ended
 
   // Waits for the node's next word at most `allowed`.
   void expect(State next, Millis allowed) {

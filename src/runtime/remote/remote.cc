@@ -569,7 +569,8 @@ class RemoteNodeImpl final : public RemoteNode {
 
 }  // namespace
 
-Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(net::FrameConnection::Stream stream, Silence silence) {
+Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(net::FrameConnection::Stream stream,
+                                                    Silence silence) {
   auto link = std::make_shared<Link>(std::move(stream), std::move(silence));
   link->start();
   CO_TRY(co_await link->offered());

@@ -62,8 +62,8 @@ void Live::hear(Fd pipe) {
   };
   words_ = std::make_shared<GuestWords>(executor_, std::move(pipe), stalled_at);
   async::spawn(executor_, GuestWords::listen(words_, [weak = weak_from_this()] {
-                   if (const auto self = weak.lock()) self->kill();
-                 }));
+                 if (const auto self = weak.lock()) self->kill();
+               }));
 }
 
 void Live::watchLocks() {

@@ -222,7 +222,7 @@ class Live : public Housing,
   std::optional<LocksOver> locks_over_;
   bool burying_ = false;
   std::optional<Result<>> removed_;  // once it is, or cannot be
-  async::Signal buried_;                    // likewise
+  async::Signal buried_;             // likewise
 };
 
 }  // namespace cloister::runtime

@@ -130,9 +130,10 @@ void SessionRun::kill() {
   if (group_ == nullptr && line_) {
     std::string frame;
     addFrame(frame, ToRunner::kKill, line_->number, {});
-    async::spawn(live_->executor(), [](std::shared_ptr<Switchboard> board, std::string out) -> Task<void> {
-      std::ignore = co_await board->send(std::move(out));
-    }(board_, std::move(frame)));
+    async::spawn(live_->executor(),
+                 [](std::shared_ptr<Switchboard> board, std::string out) -> Task<void> {
+                   std::ignore = co_await board->send(std::move(out));
+                 }(board_, std::move(frame)));
   }
 }
 

@@ -66,8 +66,9 @@ class SessionTest : public ::testing::Test {
     auto exec = async::runTask(io_, session_->open(permit("exec_test", limits), spec));
     EXPECT_TRUE(exec) << exec.error().message;
     running->exec = *std::move(exec);
-    async::spawn(io_.get_executor(),
-          [](Running& of) -> Task<void> { of.outcome = co_await of.exec->run(of.seen); }(*running));
+    async::spawn(io_.get_executor(), [](Running& of) -> Task<void> {
+      of.outcome = co_await of.exec->run(of.seen);
+    }(*running));
     return running;
   }
   template <class Condition>
@@ -271,9 +272,10 @@ TEST_F(SessionTest, SaysThatItDied) {
   const auto running = start(shell("sleep 1000"));
   runUntil([&] { return running->seen.started; });
   std::optional<model::SandboxEnd> reason;
-  async::spawn(io_.get_executor(), [](Sandbox& of, std::optional<model::SandboxEnd>& into) -> Task<void> {
-    into = co_await of.died();
-  }(*session_, reason));
+  async::spawn(io_.get_executor(),
+               [](Sandbox& of, std::optional<model::SandboxEnd>& into) -> Task<void> {
+                 into = co_await of.died();
+               }(*session_, reason));
   ::kill(testbed::childrenOf(testbed::childrenOf(::getpid()).front()).front(), SIGKILL);
   runUntil([&] { return reason.has_value(); });
   EXPECT_EQ(reason->kind, model::SandboxEnd::Kind::kRunnerLost);
@@ -307,13 +309,13 @@ TEST_F(SessionTest, AProgramWhoseReaderIsSlowOutlivesTheSandbox) {
   std::optional<Result<Outcome>> outcome;
   model::Limits limits;
   limits.wall = limits.cpu_time = std::chrono::seconds(30);
-  auto exec =
-      async::runTask(io_, session_->open(permit("exec_test", limits), shell("echo up; sleep 1000")));
+  auto exec = async::runTask(
+      io_, session_->open(permit("exec_test", limits), shell("echo up; sleep 1000")));
   ASSERT_TRUE(exec) << exec.error().message;
   async::spawn(io_.get_executor(),
-        [](Exec& of, SlowRecorder& by, std::optional<Result<Outcome>>& into) -> Task<void> {
-          into = co_await of.run(by);
-        }(**exec, seen, outcome));
+               [](Exec& of, SlowRecorder& by, std::optional<Result<Outcome>>& into) -> Task<void> {
+                 into = co_await of.run(by);
+               }(**exec, seen, outcome));
   runUntil([&] { return seen.out == "up\n"; });
   EXPECT_TRUE(async::runTask(io_, session_->teardown()));
   EXPECT_FALSE(outcome);

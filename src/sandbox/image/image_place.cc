@@ -69,8 +69,7 @@ Result<std::shared_ptr<ImagePlace>> ImagePlaces::get(const std::string& digest) 
   }
   auto place = TRY(make(digest));
   places_[digest] = place;
-  async::spawn(executor_,
-                 giveUpWhenIdle(weak_from_this(), digest, host_->config().image_idle / 2));
+  async::spawn(executor_, giveUpWhenIdle(weak_from_this(), digest, host_->config().image_idle / 2));
   return place;
 }
 

@@ -85,8 +85,8 @@ class Qmp : public testing::Test {
       if (!stays) theirs.reset();
     });
     boost::asio::io_context io(1);
-    auto done =
-        async::runTask(io, saveState(io.get_executor(), std::move(pair->first), state_.get(), patience));
+    auto done = async::runTask(
+        io, saveState(io.get_executor(), std::move(pair->first), state_.get(), patience));
     vmm.join();
     return done;
   }

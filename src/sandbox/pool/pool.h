@@ -180,7 +180,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   bool refilling_ = false;
   bool in_period_ = false;
   uint32_t discarding_ = 0;  // being torn down, unused
-  async::Signal made_;              // or torn down
+  async::Signal made_;       // or torn down
   const Pressure pressure_;
   base::Monotonic look_again_{};
   bool watching_ = false;
