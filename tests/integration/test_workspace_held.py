@@ -116,6 +116,25 @@ class Workspace(Held):
                 self.server.request("DELETE", f"/v1/executions/{beside['id']}", key=self.key_)
                 self.server.wait_end(beside["id"])
 
+    def test_a_vote_that_is_revoked_before_it_is_let_in(self):
+        session = self.open()
+        self.put(session, "deploy.sh", b"echo good")
+        held = self.blocked(session)
+        beside = self.code(session, "sleep 600", wait=0, sandbox="fresh", timeout_seconds=600)  # its script goes with it
+        self.server.wait_status(beside["id"], "running")
+        voter = self.call("POST", "/v1/keys", {"tenant": "mixed", "name": "test", "role": "approver", "user": "ann"},
+                          status=201).json()
+        self.assertEqual(self.vote(self.id_of(held), voter["secret"])["status"], "approved")
+        self.call("DELETE", f"/v1/keys/{voter['id']}", status=204)
+        self.call("DELETE", f"/v1/executions/{beside['id']}", key=self.key_, status=202)
+        self.server.wait_end(beside["id"])
+        harness.wait_for("it to be judged again", lambda: self.audit(self.id_of(held))[-1]["action"] == "escalation.votes_revoked", 20)
+        shown = self.show(self.id_of(held), self.boss("mixed"))
+        self.assertEqual((shown["status"], [each["revoked"] for each in shown["decisions"]]), ("pending", [True]), shown)
+        self.assertEqual(self.server.get(held["id"])["status"], "blocked")
+        done = self.approved(held)
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "good\n"), done)
+
     def test_who_decides_sees_what_is_bound(self):
         """And not what is read there meanwhile; so also after a restart, when the session is gone."""
         session = self.open()
