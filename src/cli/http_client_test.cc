@@ -107,17 +107,17 @@ TEST(HttpClient, HeadsAndBodiesAreBounded) {
 }
 
 TEST(HttpClient, ASilentServerTimesOut) {
-  const Fd listener = *listenOn("127.0.0.1:0", Millis(0));
-  HttpClient client(*parseUrl("http://" + addressOf(listener.get())), "");
+  const Fd listener = *supervisor::listenOn("127.0.0.1:0", Millis(0));
+  HttpClient client(*parseUrl("http://" + supervisor::addressOf(listener.get())), "");
   const auto response = client.exchange({.method = "GET", .target = "/"}, Millis(50));
   ASSERT_FALSE(response);
   EXPECT_THAT(response.error().message, HasSubstr("does not answer in time"));
 }
 
 TEST(HttpClient, AnInterruptEndsTheWait) {
-  const Fd listener = *listenOn("127.0.0.1:0", Millis(0));
+  const Fd listener = *supervisor::listenOn("127.0.0.1:0", Millis(0));
   const Fd event(::eventfd(1, EFD_CLOEXEC));
-  HttpClient client(*parseUrl("http://" + addressOf(listener.get())), "", event.get());
+  HttpClient client(*parseUrl("http://" + supervisor::addressOf(listener.get())), "", event.get());
   ASSERT_FALSE(client.exchange({.method = "GET", .target = "/"}, Millis(60'000)));
   EXPECT_TRUE(client.interrupted());
 }
@@ -125,8 +125,8 @@ TEST(HttpClient, AnInterruptEndsTheWait) {
 TEST(HttpClient, NobodyListening) {
   std::string address;
   {
-    const Fd listener = *listenOn("127.0.0.1:0", Millis(0));
-    address = addressOf(listener.get());
+    const Fd listener = *supervisor::listenOn("127.0.0.1:0", Millis(0));
+    address = supervisor::addressOf(listener.get());
   }
   const auto response = ask({*parseUrl("http://" + address), ""});
   ASSERT_FALSE(response);

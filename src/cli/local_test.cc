@@ -154,7 +154,7 @@ TEST(Process, EndsAreDescribed) {
   EXPECT_EQ(supervisor::describeExit(
                 waitFor(*supervisor::start({.argv = {"/bin/sh", "-c", "kill -9 $$"}}))),
             "was killed by SIGKILL");
-  EXPECT_FALSE(start({.argv = {"/nonexistent/program"}}));
+  EXPECT_FALSE(supervisor::start({.argv = {"/nonexistent/program"}}));
 }
 
 TEST_F(Local, NotificationsArrive) {

@@ -12,6 +12,8 @@
 namespace cloister::runtime {
 namespace {
 
+using net::Frame;
+using net::FrameConnection;
 using wire::FromNode;
 
 class HostileNodeTest : public testing::Test {
