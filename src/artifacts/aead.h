@@ -20,11 +20,11 @@ inline constexpr size_t kTagBytes = crypto_aead_xchacha20poly1305_ietf_ABYTES;
 // Long enough to be taken at random, once for each text.
 std::string randomNonce();
 
-// kTagBytes longer than `plain`; without the nonce, which has kNonceBytes.
+// The result is kTagBytes longer than `plain`, without the nonce, which has kNonceBytes.
 std::string seal(const Secret& key, std::string_view nonce, std::string_view about,
                  std::string_view plain);
 
-// False if it is not what seal() gave for these.
+// False unless seal() returned `sealed` for the same arguments.
 bool unseal(const Secret& key, std::string_view nonce, std::string_view about,
             std::string_view sealed, std::string& plain);
 

@@ -45,7 +45,7 @@ struct Local {
   std::unique_ptr<Blobs> blobs;
 };
 
-// Blobs that take their directory with them.
+// Blobs with a directory of their own.
 class OwnedBlobs : public Blobs {
  public:
   explicit OwnedBlobs(model::Durability durability)
@@ -91,7 +91,7 @@ class LocalBlobs : public ::testing::Test {
     const auto reader = TRY(local_->blobs->open({"acme", sha256}));
     return reader->read(offset, n);
   }
-  // Of blobs and what is being written: everything but the keys.
+  // Files of blobs and of unfinished blobs: all but the keys.
   std::vector<std::string> files() {
     std::vector<std::string> paths;
     for (const auto& entry : fs::recursive_directory_iterator(dir_.path())) {
@@ -141,7 +141,7 @@ TEST_F(LocalBlobs, NothingOnDiskTellsContentOrTenant) {
     EXPECT_EQ(bytes.find("quick"), std::string::npos) << path;
     EXPECT_EQ(bytes.find("tenant-name"), std::string::npos) << path;
   }
-  EXPECT_EQ(seen, 4U);  // two blobs, half of one, the key
+  EXPECT_EQ(seen, 4U);  // two blobs, half a blob, the key
 }
 
 TEST_F(LocalBlobs, TheSameContentOfTwoTenantsLooksDifferent) {
@@ -233,7 +233,7 @@ TEST_F(LocalBlobs, AfterACrashKeepsWhatIsNamedAndRemovesTheRest) {
   open();
   const std::string kept = put("kept");
   const auto leave = [&](std::string_view bytes, bool finish) {
-    // Never destroyed, as in a process that was killed.
+    // Never destroyed, as in a killed process.
     static auto& gone = *new std::vector<std::unique_ptr<BlobWriter>>;
     const auto& writer = gone.emplace_back(local_->blobs->create("acme").value());
     EXPECT_TRUE(writer->write(bytes));
@@ -355,7 +355,7 @@ TEST_F(LocalBlobs, FinishesToForgetATenant) {
   open();
   put("x");
   const std::string dir = local_->keyring->find("acme")->dir;
-  fs::rename(dir, dir + ".gone");  // as far as a crash let it come
+  fs::rename(dir, dir + ".gone");  // the state after a crash in the middle
   open();
   EXPECT_EQ(local_->keyring->find("acme"), nullptr);
   EXPECT_TRUE(files().empty());

@@ -20,24 +20,25 @@ namespace cloister::artifacts {
 
 using model::BlobName;
 
-// A blob being written; without finish() nothing of it is kept. After finish() it is there, but if
-// the process dies before the writer is destroyed, Blobs::recover() asks whether it is wanted: keep
-// the writer until a record names the blob.
+// A blob being written; without finish() nothing is kept. After finish() the blob exists. If the
+// process dies before the writer is destroyed, Blobs::recover() asks whether the blob is wanted:
+// keep the writer until a record names the blob.
 class BlobWriter {
  public:
   virtual ~BlobWriter() = default;
   virtual Result<> write(std::string_view bytes) = 0;
-  // Keeps it, as safely as was asked of openLocalBlobs, and gives its digest (64 hex digits). Once.
+  // Keeps the blob with the durability given to openLocalBlobs, and returns its digest (64 hex
+  // digits). Call once.
   virtual Result<std::string> finish() = 0;
 };
 
-// A blob as it was when it was opened, also when it is removed meanwhile.
+// A blob as opened, even if removed meanwhile.
 class BlobReader {
  public:
   virtual ~BlobReader() = default;
   [[nodiscard]] virtual uint64_t size() const = 0;
-  // At most `length` bytes from `offset`; fewer at the end. Reads no more than it must. kInternal
-  // says which part is damaged.
+  // At most `length` bytes from `offset`; fewer at the end. Reads only the necessary parts.
+  // kInternal names a damaged part.
   virtual Result<std::string> read(uint64_t offset, size_t length) = 0;
 };
 
@@ -45,21 +46,21 @@ class Blobs {
  public:
   virtual ~Blobs() = default;
   virtual Result<std::unique_ptr<BlobWriter>> create(const std::string& tenant) = 0;
-  // kNotFound if there is no such blob; kInternal if it is damaged or another's.
+  // kNotFound if the blob does not exist; kInternal if damaged or another blob's.
   virtual Result<std::unique_ptr<BlobReader>> open(const BlobName& name) = 0;
-  // The caller must know that no record names it. Removing what is not there is not an error.
+  // The caller must know that no record names the blob. A missing blob is not an error.
   virtual Result<> remove(const BlobName& name) = 0;
   // Destroys the tenant's key and its blobs.
   virtual Result<> forget(const std::string& tenant) = 0;
-  // Before anything else: of the blobs that were finished when the last process died, and whose
-  // writers had not been destroyed, those stay that `named` knows.
+  // Call before anything else. Keeps only blobs known to `named` among blobs finished when the last
+  // process died and whose writers were not destroyed.
   virtual Result<> recover(const std::function<Result<bool>(const BlobName&)>& named) = 0;
 };
 
-// Blobs in `dir` (made if missing, mode 0700), in the directories of `keyring`, which is of the
-// same directory and outlives them. All that is ever written there is encrypted. A blob has its
-// name only when it is whole, so a killed process leaves none that is not; with kPower it is also
-// synced first, and so survives a power cut.
+// Blobs in `dir` (made if missing, mode 0700), in the directories of `keyring`, which is for the
+// same directory and must outlive the blobs. All data on disk is encrypted. A blob gets its name
+// only when complete, so a killed process leaves no partial blob; with kPower the blob is also
+// synced first, and survives a power cut.
 Result<std::unique_ptr<Blobs>> openLocalBlobs(Keyring& keyring, model::Durability durability);
 
 }  // namespace cloister::artifacts

@@ -37,7 +37,7 @@ Secret derive(const Secret& key, Purpose purpose) {
   return derived;
 }
 
-// What a wrapped key is bound to: another tenant's cannot be put in its place.
+// Binds a wrapped key to its tenant: another tenant's key cannot take its place.
 std::string boundTo(const std::string& name) {
   return std::string(kMagic) + name;
 }
@@ -47,7 +47,7 @@ std::string wrapped(const Secret& master, const std::string& name, std::string_v
   return std::string(kMagic) + nonce + seal(master, nonce, boundTo(name), plain);
 }
 
-// False if it is not under this key.
+// False unless wrapped by this key.
 bool unwrap(const Secret& master, const std::string& name, std::string_view sealed,
             std::string& plain) {
   const size_t head = kMagic.size() + kNonceBytes;
@@ -61,7 +61,7 @@ bool isHex(std::string_view text, size_t digits) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-// Overwritten before it is unlinked, which is as much as a file system lets one do.
+// Overwrites before unlinking, which is the most a file system permits.
 void shred(const std::string& path) {
   const base::Fd file(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
   struct stat status{};
@@ -80,7 +80,7 @@ Result<> removeTree(const std::string& path) {
   return {};
 }
 
-// What a crash left of writing a key.
+// Removes the leftovers of a crash while writing a key.
 Result<> removeUnfinished(const std::string& path) {
   for (const std::string& name : TRY(base::listDir(path))) {
     if (name.starts_with("key.")) ::unlink((path + "/" + name).c_str());
@@ -88,7 +88,7 @@ Result<> removeUnfinished(const std::string& path) {
   return {};
 }
 
-// Removes a directory that a crash left before it had a key: it is empty.
+// Removes a directory that has no key yet after a crash: such a directory is empty.
 Result<> removeUnkeyed(const std::string& path) {
   if (::rmdir(path.c_str()) == 0) return {};
   return fail(Code::kInvalid, "opening " + path +
@@ -224,7 +224,7 @@ Result<std::shared_ptr<const TenantKeys>> Keyring::of(const std::string& tenant)
   if (::mkdir(path.c_str(), 0700) != 0) return failErrno("making " + path);
   const Secret key = Secret::random();
   if (auto kept = keep(name, key, tenant); !kept) {
-    std::ignore = removeTree(path);  // a key that is not in use here must not be found later
+    std::ignore = removeTree(path);  // an unused key must not be found later
     return std::unexpected(std::move(kept).error());
   }
   add(name, key, tenant);

@@ -17,7 +17,7 @@
 
 namespace cloister::artifacts {
 
-// 32 secret bytes, wiped when they go.
+// 32 secret bytes, wiped on destruction.
 class Secret {
  public:
   static constexpr size_t kSize = 32;
@@ -41,34 +41,34 @@ class Secret {
 struct TenantKeys {
   std::string dir;  // the tenant's directory
   Secret content;   // encrypts
-  Secret names;     // names blobs on disk, so that a name does not tell the content
+  Secret names;     // names blobs on disk, so that a name does not reveal the content
   Secret links;     // authenticates links
-  Secret records;   // encrypts what the ledger keeps (tenant_cipher.h)
+  Secret records;   // encrypts the ledger's fields (tenant_cipher.h)
   Secret cursors;   // encrypts where pages of lists end (orchestrator/cursors.h)
 };
 
-// The master key first in force, then earlier ones, which are only good to unwrap: a file with one
-// key (base64 of 32 bytes) a line. kInvalid says which line is not one.
+// The current master key, then earlier keys, used only to unwrap: a file with a key (base64 of 32
+// bytes) a line. kInvalid names a malformed line.
 Result<std::vector<Secret>> readMasterKeys(const std::string& path);
-// Makes such a file with one new key, mode 0600, unless there is one.
+// Makes a file with a new key, mode 0600, unless the file exists.
 Result<> ensureMasterKey(const std::string& path);
 
 class Keyring {
  public:
-  // Unwraps the keys of all tenants in `dir`, which must exist. Those under an earlier master key
-  // are wrapped by the first one again; so the earlier one can be given up after a start with both.
-  // kInvalid, with the remedy, when a key is under none of them, or is missing.
+  // Unwraps the keys of all tenants in `dir`, which must exist. Keys wrapped by an earlier master
+  // key are wrapped again by the current key; after a start with both, the earlier key can be
+  // removed. kInvalid, with the remedy, if no master key unwraps a key, or a key is missing.
   static Result<std::unique_ptr<Keyring>> open(std::string dir, std::vector<Secret> masters);
 
-  // Makes a key for a tenant that has none; durable when it returns.
+  // The tenant's keys, made if missing; durable on return.
   Result<std::shared_ptr<const TenantKeys>> of(const std::string& tenant);
-  // Null for a tenant that has none.
+  // Null for a tenant without keys.
   [[nodiscard]] std::shared_ptr<const TenantKeys> find(const std::string& tenant) const;
   [[nodiscard]] const std::map<std::string, std::shared_ptr<const TenantKeys>>& tenants() const {
     return tenants_;
   }
-  // Destroys the key, and with it all that it encrypts; then removes that. Without it nothing can
-  // be read, also where removing fails. A tenant that has no key is no error.
+  // Destroys the key, and thereby all data encrypted by the key; then removes the data. Without the
+  // key the data is unreadable even if the removal fails. A tenant without a key is no error.
   Result<> forget(const std::string& tenant);
 
  private:

@@ -11,8 +11,8 @@ static_assert(crypto_auth_hmacsha256_KEYBYTES == Secret::kSize);
 
 namespace {
 
-// Of the fields of a link. Ids and numbers have no line breaks; the tenant, which may be anything,
-// comes last.
+// Signs the fields of a link. Ids and numbers have no line breaks; the tenant, which may be any
+// text, comes last.
 std::string sign(const TenantKeys& keys, const std::string& text) {
   unsigned char mac[crypto_auth_hmacsha256_BYTES];
   crypto_auth_hmacsha256(mac, reinterpret_cast<const unsigned char*>(text.data()), text.size(),

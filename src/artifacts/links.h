@@ -19,7 +19,7 @@ struct Link {
   std::string made_with;   // id of a credential
 };
 
-// Lets whoever has it reach one port of one session.
+// Gives the holder access to a port of a session.
 struct PortLink {
   std::string tenant;
   std::string session;  // id
@@ -34,8 +34,7 @@ bool verifyPortLink(const TenantKeys& keys, const PortLink& link, std::string_vi
 
 // 64 hex digits.
 std::string signLink(const TenantKeys& keys, const Link& link);
-// Whether signLink() made `signature`; its time does not tell how much of it is right. Expiry is
-// for the caller.
+// Whether signLink() made `signature`, in constant time. The caller checks the expiry.
 bool verifyLink(const TenantKeys& keys, const Link& link, std::string_view signature);
 
 }  // namespace cloister::artifacts

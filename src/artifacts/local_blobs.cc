@@ -38,7 +38,7 @@ Result<> syncDir(const std::string& path) {
   return {};
 }
 
-// One directory, in one that is there: a tenant that was forgotten must not come back.
+// Makes a directory without parents: a forgotten tenant's directory must not come back.
 Result<> makeDir(const std::string& path) {
   if (::mkdir(path.c_str(), kDirMode) == 0 || errno == EEXIST) return {};
   return failErrno("making " + path);
@@ -78,8 +78,7 @@ class LocalWriter : public BlobWriter {
     std::string digest = TRY(sealed_.finish(sync_));
     const Place place(*keys_, digest);
     TRY(makeDir(place.dir));
-    // The same content may be there already: it is replaced by itself, and healed if it was
-    // damaged.
+    // If the same content exists, replacing the blob by itself repairs any damage.
     const std::string second = temporary_ + ".named";
     if (::link(temporary_.c_str(), second.c_str()) != 0 ||
         ::rename(second.c_str(), place.path.c_str()) != 0) {
@@ -129,7 +128,7 @@ class LocalBlobs : public Blobs {
 
   Result<std::unique_ptr<BlobReader>> open(const BlobName& name) override {
     const Keys keys = keyring_.find(name.tenant);
-    // A digest that is not one would be a path of the caller's choice.
+    // An invalid digest would be a path chosen by the caller.
     if (!keys || !isDigest(name.sha256)) return fail(Code::kNotFound, "no such blob");
     base::Fd file(
         ::open(Place(*keys, name.sha256).path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));

@@ -23,7 +23,7 @@ constexpr size_t kDigest = 32;
 constexpr size_t kFooter = sizeof(uint64_t) + kDigest + kTagBytes;
 constexpr uint64_t kFooterNumber = UINT64_MAX;
 
-// What a sealed part is, beside its number.
+// The kind of a sealed part.
 enum class Part : char { kMiddle = 0, kLast = 1, kFooter = 2 };
 
 std::string littleEndian(uint64_t value) {
@@ -40,7 +40,7 @@ uint64_t fromLittleEndian(std::string_view bytes) {
   return value;
 }
 
-// What a part is sealed with besides the key.
+// Inputs of sealing a part besides the key.
 struct Place {
   std::string nonce;
   std::string about;
@@ -113,7 +113,7 @@ Result<std::string> SealedWriter::finish(bool sync) {
   TRY(put(seal(key_, Place(salt_, kFooterNumber, Part::kFooter), footer)));
   if (sync && base::syncFile(file_.get()) != 0) {
     const int error = errno;
-    file_.reset();  // what is on disk is unknown
+    file_.reset();  // the state on disk is unknown
     return failErrno("syncing a blob", error);
   }
   file_.reset();

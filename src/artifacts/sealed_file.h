@@ -18,7 +18,7 @@ namespace cloister::artifacts {
 
 inline constexpr size_t kChunk = size_t{64} << 10;
 
-// Writes one to an empty file. After an error there is nothing to go on with.
+// Writes a sealed file to an empty file. After an error the writer is unusable.
 class SealedWriter {
  public:
   SealedWriter(Fd file, const Secret& key);
@@ -27,7 +27,8 @@ class SealedWriter {
   ~SealedWriter();
 
   Result<> write(std::string_view bytes);
-  // Writes what is left and the footer, syncs if asked, and gives the digest (64 hex digits). Once.
+  // Writes the remaining data and the footer, syncs if asked, and returns the digest (64 hex
+  // digits). Call once.
   Result<std::string> finish(bool sync);
 
  private:
@@ -35,10 +36,10 @@ class SealedWriter {
   Result<> sealChunk(bool last);
   Result<> put(std::string_view bytes);
 
-  Fd file_;  // none once it is finished or has failed
+  Fd file_;  // closed after finish() or a failure
   Secret key_;
   std::string salt_;   // "" until the header is written
-  std::string chunk_;  // plaintext that waits: at most kChunk, as only what follows tells the last
+  std::string chunk_;  // pending plaintext, at most kChunk: the last chunk is known only at the end
   uint64_t chunks_ = 0;
   uint64_t size_ = 0;
   base::Sha256 digest_;
@@ -46,13 +47,13 @@ class SealedWriter {
 
 class SealedReader {
  public:
-  // Checks header, footer and length; kInternal says what is damaged.
+  // Checks header, footer and length; kInternal names the damage.
   static Result<SealedReader> open(Fd file, const Secret& key);
 
   [[nodiscard]] uint64_t size() const { return size_; }
   [[nodiscard]] const std::string& sha256() const { return sha256_; }
-  // At most `length` bytes from `offset`, fewer at the end; opens only the chunks they are in.
-  // kInternal names a chunk that is damaged.
+  // At most `length` bytes from `offset`, fewer at the end; opens only the necessary chunks.
+  // kInternal names a damaged chunk.
   [[nodiscard]] Result<std::string> read(uint64_t offset, size_t length) const;
 
  private:

@@ -18,18 +18,18 @@ class TenantCipher {
  public:
   explicit TenantCipher(std::unique_ptr<Keyring> keyring) : keyring_(std::move(keyring)) {}
 
-  // What was encrypted for one `place` decrypts at no other. A tenant without a key is given one,
-  // which is durable when this returns.
+  // Encrypts for a `place`; decrypting at another place fails. Makes a durable key for a tenant
+  // without a key.
   Result<std::string> encrypt(const std::string& tenant, std::string_view place,
                               std::string_view plain);
-  // kInvalid: the tenant's key is missing. kInternal: the bytes are not as encrypt() gave them.
+  // kInvalid: the tenant's key is missing. kInternal: encrypt() did not make the bytes.
   Result<std::string> decrypt(const std::string& tenant, std::string_view place,
                               std::string_view encrypted);
   // Whether the tenant has a key.
   [[nodiscard]] bool has(const std::string& tenant);
 
  private:
-  std::mutex mutex_;  // of the keyring; its keys stay as they are
+  std::mutex mutex_;  // guards the keyring; keys never change
   std::unique_ptr<Keyring> keyring_;
 };
 

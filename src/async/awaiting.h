@@ -21,8 +21,8 @@
 
 namespace cloister::async {
 
-// Calls `start` with a callback that any thread may call, once; gives what it was called with. The
-// executor's context does not end in between.
+// Calls `start` with a callback that any thread may call, once. Returns the value given to the
+// callback. The executor's context does not end in between.
 template <class Value>
 boost::asio::awaitable<Value> callback(std::function<void(std::function<void(Value)>)> start) {
   namespace asio = boost::asio;
@@ -53,7 +53,8 @@ boost::asio::awaitable<Result<T>> committed(
   return callback<Result<T>>(std::move(start));
 }
 
-// Runs `work` on the background thread. What it holds is let go of there before the waiter hears.
+// Runs `work` on the background thread. Objects held by `work` are released there before the waiter
+// resumes.
 template <class T>
 boost::asio::awaitable<T> inBackground(boost::asio::thread_pool& pool, std::function<T()> work) {
   return callback<T>([&pool, work = std::move(work)](std::function<void(T)> done) mutable {

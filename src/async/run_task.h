@@ -24,7 +24,7 @@ T runTask(boost::asio::io_context& io, boost::asio::awaitable<T> task) {
   io.restart();
   while (!result && io.run_one() > 0) {
   }
-  if (!result) std::abort();  // nothing is left that could end it
+  if (!result) std::abort();  // no pending operation could still end the task
   return *std::move(result);
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using Waiting = std::vector<boost::asio::steady_timer*>;
 
-// Its place among those waiting, given up even when the coroutine is destroyed.
+// The coroutine's place among the waiters, removed even when the coroutine is destroyed.
 class Place {
  public:
   Place(Waiting& waiting, boost::asio::steady_timer& timer) : waiting_(waiting), timer_(&timer) {

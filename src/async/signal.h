@@ -24,7 +24,7 @@ class Signal {
 
   [[nodiscard]] const boost::asio::any_io_executor& executor() const { return executor_; }
 
-  // Wakes every coroutine that waits now.
+  // Wakes all coroutines now waiting.
   void notify();
 
   // Resumes at the next notify(), or at `deadline`. The caller keeps the signal alive.

@@ -11,7 +11,7 @@
 
 namespace cloister::async {
 
-// May run up to the first suspension before it returns.
+// May run the task up to its first suspension before returning.
 inline void spawn(const boost::asio::any_io_executor& executor, boost::asio::awaitable<void> task) {
   boost::asio::co_spawn(executor, std::move(task), [](const std::exception_ptr& error) {
     if (error) std::rethrow_exception(error);

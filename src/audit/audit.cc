@@ -15,11 +15,11 @@ namespace cloister::audit {
 namespace {
 
 constexpr uint32_t kChunk = 1000;
-// A ledger with this many entries has had the time to write a checkpoint.
+// A ledger of this length has had time for a checkpoint.
 constexpr uint64_t kExpectCheckpoint = 1000;
 constexpr std::string_view kOldNumbers =
     "the entries are numbered over all tenants, as earlier versions did, and no entry ended that";
-// How often the walk follows a log that grows under it.
+// Number of rounds in which the walk follows a growing log.
 constexpr int kRounds = 3;
 
 std::string entryName(uint64_t seq) {
@@ -69,7 +69,7 @@ class Walk {
     return true;
   }
 
-  // Before the walk: what it has by now, the log has.
+  // Load before the walk: the log already includes all entries of the anchor.
   bool loadAnchor() {
     if (anchor_file_.empty()) return true;
     const auto first = store_.head();
@@ -90,7 +90,7 @@ class Walk {
     return true;
   }
 
-  // The log may grow meanwhile: each round goes to the head as it then is.
+  // The log may grow meanwhile: each round goes to the current head.
   bool walkToHead() {
     for (int round = 0; round < kRounds; ++round) {
       const auto head = store_.head();
@@ -159,7 +159,7 @@ class Walk {
     return true;
   }
 
-  // What was signed and is kept outside of the database.
+  // Compares with signed data kept outside of the database.
   bool checkPublished(const model::AuditEntry& entry) {
     const std::string name = entryName(entry.position);
     if (const auto line = checkpoints_.find(entry.position);
@@ -173,7 +173,7 @@ class Walk {
     return true;
   }
 
-  // Its number, and what the ledger itself had to record.
+  // Checks the entry's number, and the actions that the ledger itself must record.
   bool checkAction(const model::AuditEntry& entry) {
     const std::string name = entryName(entry.position);
     if (const std::string wrong = numbering_.check(entry.position, entry); !wrong.empty()) {
@@ -189,7 +189,8 @@ class Walk {
     return true;
   }
 
-  // What it has sealed is what is beside it, or is said to be redacted by a later entry.
+  // Checks that sealed values match the stored values, or that a later entry records their
+  // redaction.
   bool checkSealed(const model::AuditEntry& entry) {
     const std::string name = entryName(entry.position);
     std::map<std::string, std::string> seals;

@@ -17,25 +17,24 @@ namespace cloister::audit {
 struct Report {
   bool ok = true;
   uint64_t entries = 0;
-  uint64_t checkpoints = 0;        // signatures that were checked
+  uint64_t checkpoints = 0;        // number of checked signatures
   uint64_t first_bad = 0;          // position, 0 if none
   std::string problem;             // "entry 17: its bytes do not match its hash", …
   std::string head;                // hash of the last entry
-  std::vector<std::string> notes;  // what the log cannot prove of itself, and why
+  std::vector<std::string> notes;  // facts that the log cannot prove, with the reasons
 };
 
-// Walks the whole chain: gaps, hashes, links, numbers, the signed head, the checkpoints of
-// `checkpoint_file`
-// ("": none is looked at; each must lie on the chain, and one past its end tells of a cut tail or
-// of an older copy), the anchor `anchor_file` ("": none is looked at) in the same way and with what
-// it has of losses, recoveries the ledger had to make, and the records the log does not bear out.
-// Stops at the first thing wrong. Damage the database itself finds is a Report as well. Takes some
-// 10 µs an entry: call it on a thread of its own; writes may go on meanwhile.
+// Verifies the whole chain: gaps, hashes, links, numbers, and the signed head; the checkpoints of
+// `checkpoint_file` ("": not checked); the anchor `anchor_file` ("": not checked) with its recorded
+// losses; recoveries made by the ledger; and records without evidence in the log. Each checkpoint
+// must be on the chain: a checkpoint past its end shows a cut tail or an older copy. Stops at the
+// first defect. Damage found by the database itself is a Report as well. Takes some 10 µs an entry:
+// call on a separate thread; writes may continue meanwhile.
 Report verify(store::Store& store, const base::VerifyKey& key, const std::string& checkpoint_file,
               const std::string& anchor_file);
 
-// One JSON line an entry, without the newline: its canonical form, then `hash`, for readers of all
-// tenants `position`, and, where it has some, `sealed` as the last members (docs/AUDIT.md).
+// A JSON line for an entry, without the newline: its canonical form, then `hash`, for readers of
+// all tenants `position`, and `sealed`, if any, as the last members (docs/AUDIT.md).
 std::string exportLine(const model::AuditEntry& entry, const store::Scope& scope);
 
 }  // namespace cloister::audit

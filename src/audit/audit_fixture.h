@@ -90,7 +90,7 @@ class AuditVerify : public ::testing::Test {
     return path;
   }
 
-  // The exit status of tools/verify_audit.py; what it prints is in the file `said`.
+  // The exit status of tools/verify_audit.py; its output is in the file `said`.
   int runScript(const std::string& script, const std::string& arguments) {
     const std::string command =
         "/usr/bin/python3 " + script + " " + arguments + " >" + dir_.file("said") + " 2>&1";

@@ -45,7 +45,7 @@ class AuditNumbers : public AuditVerify {
     return entries;
   }
 
-  // Makes them the whole log: positions, links, hashes and the signed head anew.
+  // Replaces the whole log by the entries, with new positions, links, hashes and signed head.
   void write(Entries entries) {
     std::string rows = "DELETE FROM audit;";
     std::string prev(64, '0');
@@ -80,7 +80,7 @@ class AuditNumbers : public AuditVerify {
     return numbers;
   }
 
-  // Both verifiers find it, and name it in the same words.
+  // Both verifiers must find the mistake, and use the same words.
   void expectBoth(Entries entries, uint64_t position, const std::string& words) {
     write(std::move(entries));
     expectBad(reopenAndVerify(), position, words);
@@ -168,7 +168,7 @@ TEST_F(AuditNumbers, OldOnesAreNotTakenAfterTheSwitch) {
   EXPECT_EQ(runScript(kScript, exported()), 1);
   close();
   forged = entries;
-  forged.erase(forged.begin() + 6);  // without the entry that ends them
+  forged.erase(forged.begin() + 6);  // without the entry that ends the old numbers
   write(forged);
   expectBad(reopenAndVerify(), 7, "no entry ledger.renumbered stands before it");
   EXPECT_EQ(runScript(kScript, exported()), 1);

@@ -23,8 +23,8 @@ uint32_t bigEndian(std::string_view bytes, size_t at) {
   return value;
 }
 
-// Lengths of the log at which a commit ends (sqlite.org/walformat.html): a frame with a size of the
-// database ends a transaction. The first is that of a log without any.
+// Lengths of the WAL at which a commit ends (sqlite.org/walformat.html): a frame with a database
+// size ends a transaction. The first length is an empty log's.
 std::vector<size_t> commitsOf(std::string_view wal) {
   constexpr size_t kHeader = 32;
   constexpr size_t kFrameHeader = 24;
@@ -78,7 +78,7 @@ class AuditTail : public ::testing::Test {
     return verify(**store, key_->verifyKey(), published, dir.file("audit.anchor"));
   }
 
-  // Every cut of what is in the log now; how many lost something.
+  // Cuts the log at each commit, and returns how many cuts lost an entry.
   int cutAtEachCommit() {
     const std::string wal = base::readFile(dir_.file("ledger.db-wal"), size_t{1} << 30).value();
     const std::vector<size_t> ends = commitsOf(wal);
@@ -110,7 +110,7 @@ class AuditTail : public ::testing::Test {
 };
 
 TEST_F(AuditTail, ACutAtAnyCommitIsNamed) {
-  constexpr int kRuns = 12;  // that the log has room for
+  constexpr int kRuns = 12;  // the log has room for so many
   const char* counts = ::getenv("CLOISTER_LONG");
   const int rounds = counts != nullptr && std::string_view(counts) == "1" ? 17 : 1;
   for (int i = 0; i < rounds; ++i) {

@@ -101,13 +101,13 @@ TEST_F(AuditVerify, FindsAChainThatWasComputedAnew) {
                "',hash='" + entry.hash + "' WHERE seq=" + std::to_string(entry.seq) + ";";
   }
   sql(changes + "UPDATE audit_head SET hash='" + prev + "'");
-  // The file's line of the last entry tells first, and the signature does where there is no file.
+  // The checkpoint file detects the change first; without a file the signature does.
   expectBad(reopenAndVerify(), 40, "its signed checkpoint has another hash");
   checkpoints_.clear();
   expectBad(verifyNow(), 41, "found changed here");
 }
 
-// The ledger itself must not sign what it did not write, when it is opened and goes on.
+// The ledger must not sign foreign entries when opened and continued.
 TEST_F(AuditVerify, FindsAChainComputedAnewWithoutACheckpointFile) {
   checkpoints_.clear();
   open();
@@ -141,7 +141,7 @@ TEST_F(AuditVerify, FindsACutTailAfterTheLedgerWasOpenedAgain) {
   EXPECT_THAT(report.problem, HasSubstr("ends at entry 35"));
   EXPECT_THAT(report.problem, HasSubstr("signed head is entry 40"));
   close();
-  expectBad(reopenAndVerify(), 36, "found changed here");  // for good, and told once
+  expectBad(reopenAndVerify(), 36, "found changed here");  // permanent, and reported once
   EXPECT_EQ(store_->audit(store::Scope::allTenants(), 0, 1000)->size(), 36U);
 }
 
@@ -171,7 +171,8 @@ TEST_F(AuditVerify, FindsAnOlderCopyPutBack) {
 
 TEST_F(AuditVerify, FindsAnEmptyLedgerPutInItsPlace) {
   fs::remove(dir_.file("ledger.db"));
-  // What names it first is a checkpoint of the first entry, if one was made before as well.
+  // The first mention is a checkpoint of the first entry, if an earlier checkpoint was made as
+  // well.
   expectBad(reopenAndVerify(), 1, "checkpoint");
   checkpoints_.clear();
   expectBad(verifyNow(), 1, "found changed here");
@@ -222,7 +223,7 @@ TEST_F(AuditVerify, FindsAChangedRecord) {
   }
 }
 
-// What approved a run is part of its record.
+// A run's approval is part of its record.
 TEST_F(AuditVerify, FindsAChangedEscalation) {
   open();
   store::NewEscalation asked;
@@ -393,11 +394,11 @@ TEST_F(AuditVerify, TheScriptSaysTheSame) {
             1);
   const std::string cut = good.substr(0, good.find("\"seq\":30,") - 1);
   EXPECT_EQ(runScript(kScript, withText(cut)),
-            0);  // the chain alone cannot tell; what was signed can
+            0);  // the chain alone cannot show the cut; the signature can
   EXPECT_EQ(runScript(kScript, log + signed_by + key), 1);
 }
 
-// With a refusal in it, entry 41, whose text is a secret.
+// A log with a refusal, entry 41, whose text is a secret.
 class AuditSealed : public AuditVerify {
  protected:
   static constexpr const char* kSecret = "hunter2 in clear";

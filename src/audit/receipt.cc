@@ -9,7 +9,7 @@ namespace {
 
 namespace json = base::json;
 
-// What the acceptance was recorded with; "" where it was not.
+// A value recorded with the acceptance; "" if absent.
 std::string accepted(const store::Recorded& recorded, std::string_view name) {
   const json::value* found = recorded.accepted.event.details.if_contains(name);
   return found != nullptr && found->is_string() ? std::string(found->get_string()) : "";
@@ -55,7 +55,7 @@ json::array approvalsOf(const store::Recorded& recorded) {
   if (!recorded.approval) return out;
   const model::Escalation& escalation = *recorded.approval;
   for (const model::EscalationDecision& decision : escalation.decisions) {
-    if (decision.revoked) continue;  // it let nothing go on
+    if (decision.revoked) continue;  // a revoked decision permitted nothing
     out.push_back({{"escalation", escalation.id},
                    {"bound_to", escalation.digest},
                    {"by", toJsonObject(decision.by)},

@@ -12,8 +12,8 @@
 
 namespace cloister::audit {
 
-// kNotFound outside of `scope`; kConflict while it has not ended, and where the ledger's records
-// are not those that its audit log tells of. Reads the ledger.
+// kNotFound outside of `scope`; kConflict before the execution's end, and if the ledger's records
+// differ from its audit log. Reads the ledger.
 Result<base::json::object> receiptOf(store::Store& store, const store::Scope& scope,
                                      const std::string& execution_id, const base::SigningKey& key);
 

@@ -23,22 +23,21 @@ class Rights {
   // For each entry of the log, in order.
   void note(const model::AuditEntry& entry);
 
-  // The first that the log does not bear out, "" if there is none. What was made while the log was
-  // read is not looked at.
+  // The first right without evidence in the log, or "". Ignores rights made while the log was read.
   Result<std::string> problem(store::Store& store) const;
 
  private:
   struct Key {
-    uint64_t made = 0;     // the entry that tells of it; 0: none
-    uint64_t revoked = 0;  // likewise
-    std::string roles;     // as canonical JSON; "" if it does not tell
+    uint64_t made = 0;     // the entry that records the key; 0: none
+    uint64_t revoked = 0;  // the entry of the revocation; 0: none
+    std::string roles;     // as canonical JSON; "" if not recorded
   };
 
   [[nodiscard]] std::string problemOf(const store::KeyRecord& key) const;
 
-  std::set<std::string> ids_;                                         // of keys that there were
-  std::map<int64_t, std::string> digests_;                            // of versions that there were
-  std::map<std::string, Key> keys_;                                   // as the log has them
+  std::set<std::string> ids_;                                         // of existing keys
+  std::map<int64_t, std::string> digests_;                            // of existing versions
+  std::map<std::string, Key> keys_;                                   // as recorded in the log
   std::map<int64_t, std::pair<uint64_t, std::string>> applications_;  // version → entry, digest
 };
 

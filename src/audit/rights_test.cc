@@ -9,7 +9,7 @@
 namespace cloister::audit {
 namespace {
 
-// One key that is good, one that was revoked, and two versions of the policy.
+// A valid key, a revoked key, and two versions of the policy.
 class AuditRights : public AuditVerify {
  protected:
   void SetUp() override {

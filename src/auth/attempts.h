@@ -18,9 +18,9 @@ class Attempts {
  public:
   explicit Attempts(uint32_t per_minute) : per_minute_(per_minute) {}
 
-  // 0: the peer may try. Otherwise so many seconds until it may.
+  // 0: the peer may try. Otherwise the number of seconds to wait.
   [[nodiscard]] int waitSeconds(const base::Address& peer, base::Monotonic now);
-  // It offered a wrong one.
+  // Records a wrong credential.
   void failed(const base::Address& peer, base::Monotonic now);
   [[nodiscard]] size_t peers() const { return peers_.size(); }
 
@@ -36,7 +36,7 @@ class Attempts {
 
   uint32_t per_minute_;
   std::map<base::Address, Peer> peers_;
-  std::list<base::Address> order_;  // the one seen last is last
+  std::list<base::Address> order_;  // the most recently seen is last
 };
 
 }  // namespace cloister::auth

@@ -20,7 +20,7 @@ bool isOver(int64_t expires_at, int64_t now) {
   return expires_at != 0 && now >= expires_at;
 }
 
-// A Unix socket is of this machine.
+// A client on a Unix socket counts as loopback.
 bool mayComeFrom(const std::vector<base::Network>& networks, std::optional<base::Address> peer) {
   if (networks.empty()) return true;
   const base::Address address = peer.value_or(base::Address::loopback());
@@ -33,7 +33,7 @@ bool looksLikeToken(std::string_view credential) {
   return std::ranges::count(credential, '.') == 2;
 }
 
-// One that makeKey() could have made: 256 bits that nobody guesses.
+// Whether makeKey() could have made the credential: 256 random bits, impossible to guess.
 bool looksLikeKey(std::string_view credential) {
   return credential.starts_with(kPrefix) && credential.size() == kPrefix.size() + 2 * kSecretBytes;
 }
@@ -111,13 +111,13 @@ Result<model::Principal> Authenticator::authenticate(std::string_view secret,
 Result<const Authenticator::Entry*> Authenticator::find(const std::string& hash, int64_t now) {
   if (const auto cached = cache_.find(hash); cached != cache_.end()) {
     const Entry& entry = cached->second;
-    // A clock that was set back must not make an old answer last.
+    // After the clock was set back, an old answer must not last longer.
     const bool fresh = now < entry.until && now >= entry.until - kCachedMicros;
     if (fresh && !isOver(entry.expires_at, now)) return &entry;
     cache_.erase(cached);
   }
   const std::optional<store::KeyRecord> record = TRY(store_.keyByHash(hash));
-  // What is compared are digests of what was offered: their order in an index tells nothing.
+  // Lookup compares digests of the offered secret, so the index order reveals nothing.
   if (!record || !base::equalSecret(record->sha256, hash) || record->revoked_at != 0 ||
       isOver(record->expires_at, now) || record->principal.tenant.empty()) {
     return refused();

@@ -25,7 +25,7 @@ namespace cloister::auth {
 template <class T>
 using Task = boost::asio::awaitable<T>;
 
-// The name of the record of admin.key; no other key may have it.
+// The name of admin.key's record; no other key may have the name.
 inline constexpr std::string_view kAdminKeyName = "admin.key";
 
 struct NewKey {
@@ -35,51 +35,51 @@ struct NewKey {
 
 // A fresh key for `principal`; the caller stores the record.
 NewKey makeKey(model::Principal principal, std::string name, int64_t expires_at);
-// The record for a secret that exists already (admin.key).
+// The record for an existing secret (admin.key).
 store::KeyRecord recordFor(std::string_view secret, model::Principal principal, std::string name);
 
 // Tokens of an identity provider; see tokens.h.
 class TokenVerifier {
  public:
   virtual ~TokenVerifier() = default;
-  // kUnauthorized, in the one constant message, for whatever is wrong with the token; kDenied, told
-  // plainly, for a good token whose claims give nothing here.
+  // kUnauthorized with the constant message for any defect of the token; kDenied with the reason
+  // for a valid token without rights here.
   virtual Task<Result<Identity>> verify(std::string token) = 0;
 };
 
 struct AuthOptions {
-  uint32_t failures_per_minute = 120;  // of one peer; then it is told to wait
+  uint32_t failures_per_minute = 120;  // of a peer; afterwards the peer must wait
   TokenVerifier* tokens = nullptr;     // outlives the authenticator
   std::string resource = {};           // the URL of this service; "" without a provider
-  std::string issuer = {};             // where its tokens come from
+  std::string issuer = {};             // issuer of its tokens
   Certificates certificates = {};
 };
 
-// kUnauthorized with one constant message, whatever is wrong, so that a caller learns nothing about
-// keys that exist.
+// kUnauthorized with a constant message, whatever is wrong, so that a caller learns nothing about
+// existing keys.
 std::unexpected<Error> refused();
 
-// Not thread-safe: one owner thread.
+// Not thread-safe: a single owner thread.
 class Authenticator {
  public:
   explicit Authenticator(store::Store& store, AuthOptions options = {});
 
-  // The principal of a key or a token. A peer (none: over a Unix socket) that offered too many
-  // wrong ones gets kQuota for further wrong ones, and for what somebody could have guessed without
-  // its being looked at. A key or token of full strength is looked at all the same: whoever shares
-  // an address with a guesser (a proxy's, loopback) is not shut out by that.
+  // The principal of a key or a token. After too many wrong credentials, a peer (none: over a Unix
+  // socket) gets kQuota for further wrong ones, and for any credential weak enough to guess, which
+  // is then not checked. A key or token of full strength is always checked, so that users who share
+  // an address with a guesser (a proxy's, loopback) are not locked out.
   Task<Result<Identity>> identify(std::string_view credential, std::optional<base::Address> peer);
-  // The principal of a client's certificate, which TLS has verified; else refused().
+  // The principal of a client's certificate verified by TLS; else refused().
   [[nodiscard]] Result<Identity> identify(const ClientCertificate& certificate) const;
-  // The principal of a key that is known, not expired, not revoked and good for that peer; else
+  // The principal of a known key, neither expired nor revoked, and valid for the peer; else
   // refused(). Answers are cached for a second; revocation calls forget().
   Result<model::Principal> authenticate(std::string_view secret,
                                         std::optional<base::Address> peer = std::nullopt);
   void forget();
-  // Called by forget(): what was begun with credentials is to be looked at.
+  // `changed` is called by forget(), so that work begun with credentials is checked again.
   void onChange(std::function<void()> changed) { changed_ = std::move(changed); }
-  // Whether what was begun with `credential` may go on: it is neither revoked nor at its end, or
-  // was rotated to one that is not. Asks the ledger; if that cannot be read, no.
+  // Whether work begun with `credential` may continue: the credential is neither revoked nor
+  // expired, or was rotated to a valid one. Asks the ledger; false if the ledger cannot be read.
   [[nodiscard]] bool stands(const Credential& credential) const;
   [[nodiscard]] const AuthOptions& options() const { return options_; }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kKey = "tls.clients";
 constexpr std::string_view kForm = "NAME = tenant:T [app:A] [agent:A] [user:U] roles:R[,R]";
-constexpr size_t kShownDigits = 32;  // of a certificate's digest, to name it
+constexpr size_t kShownDigits = 32;  // digits of a certificate's digest that name the certificate
 
 std::unexpected<Error> wrong(const std::string& row, std::string_view why) {
   return fail(Code::kInvalid,
@@ -41,7 +41,7 @@ struct Row {
   std::vector<std::string> seen;
 };
 
-// One `member:value` of a row.
+// Reads a `member:value` of a row.
 Result<> readMember(const std::string& row, std::string_view word, Row& into) {
   const size_t colon = word.find(':');
   const std::string member(word.substr(0, colon));
@@ -72,7 +72,7 @@ Result<> readMember(const std::string& row, std::string_view word, Row& into) {
 Result<Certificates> Certificates::parse(const std::vector<std::string>& rows) {
   Certificates all;
   for (const std::string& row : rows) {
-    // A URI may have "=" in it; the sign between the two has spaces around.
+    // A URI may include "=", so the separator has spaces around.
     constexpr std::string_view kSign = " = ";
     const size_t at = row.find(kSign);
     if (at == std::string::npos) return wrong(row, "\" = \" is missing");

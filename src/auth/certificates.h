@@ -23,11 +23,12 @@ struct ClientCertificate {
 class Certificates {
  public:
   // Each row is `NAME = tenant:T [app:A] [agent:A] [user:U] roles:R[,R]`. kInvalid names the key,
-  // the row and what is wrong with it.
+  // the row and the mistake.
   static Result<Certificates> parse(const std::vector<std::string>& rows);
 
-  // Who shows `certificate` at `now` (wall microseconds): the row of the first of its names that
-  // has one. refused() if none has, or if it has expired since the connection was made.
+  // The principal for `certificate` at `now` (wall microseconds): from the row of the first of its
+  // names with a row. refused() if no name has a row, or if the certificate has expired since the
+  // connection was made.
   [[nodiscard]] Result<model::Principal> identify(const ClientCertificate& certificate,
                                                   int64_t now) const;
 

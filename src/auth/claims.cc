@@ -26,7 +26,7 @@ std::unexpected<Error> denied(const std::string& why) {
   return fail(Code::kDenied, "the token is valid, but " + why);
 }
 
-// A claim by its name, or, where there is none of that name, along its dots: realm_access.roles.
+// A claim by its full name, or else by the path along its dots: realm_access.roles.
 const json::value* find(const json::object& claims, std::string_view path) {
   if (const json::value* whole = claims.if_contains(path)) return whole;
   const size_t dot = path.find('.');
@@ -36,7 +36,7 @@ const json::value* find(const json::object& claims, std::string_view path) {
   return find(outer->get_object(), path.substr(dot + 1));
 }
 
-// NumericDate (RFC 7519 §2); nullopt if it is absent.
+// NumericDate (RFC 7519 §2); nullopt if absent.
 Result<std::optional<int64_t>> seconds(const json::object& claims, std::string_view name) {
   const json::value* value = claims.if_contains(name);
   if (value == nullptr) return std::nullopt;
@@ -46,7 +46,7 @@ Result<std::optional<int64_t>> seconds(const json::object& claims, std::string_v
   return static_cast<int64_t>(std::floor(number));
 }
 
-// The texts of a claim: of an array, or one, in which words may be separated by spaces (`scope`).
+// The texts of a claim: an array's, or the words of a text separated by spaces (`scope`).
 std::vector<std::string> valuesOf(const json::value* claim) {
   std::vector<std::string> out;
   if (claim == nullptr) return out;

@@ -14,7 +14,7 @@
 
 namespace cloister::auth {
 
-// One attribute rule: `claim = value` or `claim contains value`.
+// An attribute rule: `claim = value` or `claim contains value`.
 struct Requirement {
   std::string claim;
   bool contains = false;
@@ -42,10 +42,10 @@ struct TokenRules {
 // the token is worth nothing.
 Result<> checkClaims(const base::json::object& claims, const TokenRules& rules, int64_t now);
 
-// From when on checkClaims() refuses a token whose claims it takes now. kInvalid: they do not say.
+// The time from which checkClaims() will refuse the claims. kInvalid: the claims give no time.
 Result<int64_t> endOf(const base::json::object& claims, const TokenRules& rules);
 
-// Who bears a good token. kDenied, naming the claim, where that is nobody here.
+// The principal of a valid token. kDenied, naming the claim, if the token belongs to no user here.
 Result<model::Principal> principalOf(const base::json::object& claims, const TokenRules& rules);
 
 }  // namespace cloister::auth

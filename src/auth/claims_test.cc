@@ -72,7 +72,7 @@ TEST(Claims, AreBad) {
     EXPECT_FALSE(checkClaims(claims, rules(), kNow)) << base::toJson(claims);
 }
 
-// An end that nobody knows is not the end of time.
+// A missing expiry must not mean an infinite lifetime.
 TEST(Claims, SayWhenTheyEnd) {
   EXPECT_EQ(endOf(with({}), rules()).value(), kNow + 60 + rules().leeway);
   EXPECT_FALSE(checkClaims(with({}), rules(), *endOf(with({}), rules())));
@@ -139,7 +139,7 @@ TEST(Claims, MustMeetEveryRule) {
   EXPECT_FALSE(meets(with({{"team", team}, {"level", 3}})));
   EXPECT_FALSE(meets(with({{"email_verified", true}, {"team", "eng"}, {"level", 3}})));
   EXPECT_FALSE(meets(with({{"email_verified", true}, {"team", team}, {"level", 3.5}})));
-  // A claim of the dotted name comes first: it cannot be hidden by an object.
+  // The claim with the dotted name comes first: an object cannot hide the claim.
   EXPECT_FALSE(meets(
       with({{"email_verified", true}, {"team", team}, {"team.groups", "ops"}, {"level", 3}})));
 }

@@ -16,7 +16,7 @@ struct Credential {
 
 struct Identity {
   model::Principal principal;
-  int64_t ends_at = 0;  // as Credential has it
+  int64_t ends_at = 0;  // as in Credential
 
   [[nodiscard]] Credential credential() const { return {principal.key_id, ends_at}; }
 };

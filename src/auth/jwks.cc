@@ -116,7 +116,7 @@ Result<Owned<EVP_PKEY>> edKey(const json::object& jwk) {
   return key;
 }
 
-// Two numbers (RFC 7518 §3.4) as the DER that OpenSSL takes; "" if they are none.
+// Converts two numbers (RFC 7518 §3.4) to OpenSSL's DER; "" if malformed.
 std::string derSignature(std::string_view raw) {
   if (raw.size() != 2 * kCoordinate) return {};
   const Owned<ECDSA_SIG> signature(ECDSA_SIG_new());

@@ -13,7 +13,7 @@
 
 namespace cloister::auth {
 
-// One key, for one algorithm: a token cannot have it used for another. Immutable; any threads.
+// A key for a single algorithm: a token cannot use the key with another. Immutable; any threads.
 class PublicKey {
  public:
   // RSA of 2048 to 8192 bits, P-256, Ed25519; else kInvalid.
@@ -38,9 +38,9 @@ using KeySet = std::map<std::string, PublicKey, std::less<>>;  // by kid
 
 inline constexpr size_t kMaxKeys = 100;
 
-// The keys of a set that have a name and are of use; the others (symmetric, for encryption, weak)
-// are passed over. A name that is given twice names no key: which one is meant would be a guess.
-// kInvalid for what is no set.
+// The usable keys of a set by name. Skips other keys (symmetric, for encryption, weak). A name
+// given twice names no key, since choosing either would be a guess. kInvalid for any other
+// document.
 Result<KeySet> parseKeySet(std::string_view text);
 
 }  // namespace cloister::auth

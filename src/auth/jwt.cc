@@ -17,8 +17,8 @@ constexpr size_t kMaxSignature = 1024;  // of RSA with 8192 bits
 
 constexpr std::array<std::string_view, 3> kAlgorithms = {"RS256", "ES256", "EdDSA"};
 
-// What a header may have. A key in the token (jwk, x5c), a place to get one (jku, x5u) or an
-// extension that must be understood (crit, b64, zip) refuses it.
+// Permitted members of a header. A key in the token (jwk, x5c), a location of a key (jku, x5u) or a
+// critical extension (crit, b64, zip) makes the token refused.
 constexpr std::array<std::string_view, 5> kHeader = {"alg", "kid", "typ", "x5t", "x5t#S256"};
 
 std::unexpected<Error> bad(std::string_view why) {
@@ -87,7 +87,7 @@ Result<std::string> fromBase64Url(std::string_view text) {
   std::string again = base::toBase64(bytes);
   while (again.ends_with('='))
     again.pop_back();
-  // Bits that are left over at the end could be anything: one token would have many texts.
+  // Unused bits at the end could have any value: a token would have many texts.
   if (again != unpadded) return bad("not base64url");
   return bytes;
 }

@@ -25,14 +25,14 @@ struct Jwt {
   Algorithm algorithm{};
   std::string kid;
   base::json::object claims;
-  std::string signed_text;  // header and payload as they were sent
+  std::string signed_text;  // header and payload as sent
   std::string signature;
 };
 
 // kInvalid for anything but a signed token of a kind we know. The message is for our log.
 Result<Jwt> parseJwt(std::string_view token);
 
-// RFC 4648 §5 without padding; strict, one text for each value.
+// RFC 4648 §5 without padding; strict: a single text for each value.
 Result<std::string> fromBase64Url(std::string_view text);
 
 }  // namespace cloister::auth

@@ -82,7 +82,7 @@ class TestKey {
     return {reinterpret_cast<const char*>(raw), sizeof raw};
   }
 
-  // A token by this key; `header` has what to say besides, or otherwise.
+  // A token signed by this key; `header` adds or replaces header members.
   [[nodiscard]] std::string token(const base::json::object& claims,
                                   const base::json::object& header = {}) const {
     base::json::object whole{{"alg", name()}, {"kid", kid_}, {"typ", "JWT"}};

@@ -26,7 +26,7 @@ constexpr int64_t kMicros = 1'000'000;
 constexpr std::chrono::seconds kFirstRetry{1};
 constexpr size_t kNameDigits = 16;
 
-// A name that a provider would give: no path, no URL, no query.
+// A name as a provider would choose: no path, no URL, no query.
 bool isOrdinaryName(std::string_view kid) {
   return std::ranges::all_of(kid, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
@@ -34,7 +34,7 @@ bool isOrdinaryName(std::string_view kid) {
   });
 }
 
-// Where the key set is (OpenID Connect Discovery 1.0 §4.3).
+// The URL of the key set (OpenID Connect Discovery 1.0 §4.3).
 Result<net::Url> keysOf(std::string_view document, const std::string& issuer) {
   const base::json::value value = TRY(base::parseJson(document, {.max_bytes = size_t{256} << 10}));
   const auto text = [&](std::string_view name) -> std::string {
@@ -61,7 +61,7 @@ Task<Result<std::string>> fetchKeys(net::Url discovery, std::string issuer,
   co_return co_await net::fetch(keys, *tls, limits);
 }
 
-// Among those who wait for as long as it is there.
+// Registers a waiter for the lifetime of this object.
 class Waiting {
  public:
   Waiting(std::list<asio::steady_timer*>& all, asio::steady_timer& timer)
@@ -97,7 +97,7 @@ Task<Result<Identity>> OidcTokens::verify(std::string token) {
   const auto jwt = parseJwt(token);
   if (!jwt) co_return refused();
   if (std::ranges::count(rules_.algorithms, jwt->algorithm) == 0) co_return refused();
-  // Before the signature, so that what could not be good costs no request and no arithmetic.
+  // Check claims before the signature: a hopeless token then costs no request and no arithmetic.
   if (!checkClaims(jwt->claims, rules_, base::wallMicros() / kMicros)) co_return refused();
   const auto keys = co_await keysFor(*jwt);
   if (!keys) co_return std::unexpected(keys.error());
@@ -132,7 +132,7 @@ Task<Result<std::shared_ptr<const KeySet>>> OidcTokens::keysFor(const Jwt& jwt) 
   co_return state->keys;
 }
 
-// One question at a time, for all who wait; and nobody waits for longer than an answer may take.
+// Sends a single request for all waiters. No waiter waits longer than an answer may take.
 Task<void> OidcTokens::refresh() {
   const auto state = state_;
   if (!state->asking) {
@@ -147,7 +147,8 @@ Task<void> OidcTokens::refresh() {
 }
 
 Task<void> OidcTokens::ask(std::shared_ptr<State> state) {
-  co_await asio::post(state->executor, asio::use_awaitable);  // whoever asked waits by then
+  co_await asio::post(state->executor, asio::use_awaitable);  // so that the asking coroutine waits
+                                                              // by then
   const auto text = co_await state->fetch();
   auto keys = text ? parseKeySet(*text) : std::unexpected(text.error());
   if (keys) {

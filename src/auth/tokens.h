@@ -25,7 +25,7 @@
 
 namespace cloister::auth {
 
-// When to ask the provider.
+// Times of requests to the provider.
 struct KeyTimes {
   std::chrono::seconds fresh{3600};
   std::chrono::seconds stale{86'400};
@@ -33,7 +33,7 @@ struct KeyTimes {
   Millis timeout{5'000};
 };
 
-// One owner thread; it outlives what it has started (until its executor is gone).
+// A single owner thread. Must outlive all started operations (until its executor is gone).
 class OidcTokens final : public TokenVerifier {
  public:
   // Gets the provider's key set, as text.
@@ -45,7 +45,7 @@ class OidcTokens final : public TokenVerifier {
 
  private:
   struct State;
-  // Those to look for the token's key in.
+  // The key set in which to look for the token's key.
   Task<Result<std::shared_ptr<const KeySet>>> keysFor(const Jwt& jwt);
   Task<void> refresh();
   static Task<void> ask(std::shared_ptr<State> state);
@@ -56,9 +56,9 @@ class OidcTokens final : public TokenVerifier {
   std::shared_ptr<State> state_;
 };
 
-// One whose keys come from the configured provider. Reads the authorities it trusts, so before the
-// process gives up its view of the file system. kInvalid names the key that is wrong; nullptr if
-// there is no provider.
+// A verifier with the configured provider's keys. Reads trusted authorities from disk, so call
+// before the process gives up its view of the file system. kInvalid names the wrong key; nullptr
+// without a provider.
 Result<std::unique_ptr<OidcTokens>> openTokens(boost::asio::any_io_executor executor,
                                                const model::Config::Auth::Oidc& config);
 

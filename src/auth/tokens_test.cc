@@ -79,7 +79,7 @@ TEST_F(TokensTest, AreVerifiedByKeysThatAreAskedForOnce) {
   EXPECT_EQ(asked_, 1);
 }
 
-// As checkClaims() has it: the clocks may differ.
+// With the leeway of checkClaims(): the clocks may differ.
 TEST_F(TokensTest, EndWithTheirExpiryAndTheLeeway) {
   open();
   json::object made = claims();

@@ -23,8 +23,7 @@ void setWallOffset(Micros offset) {
   wall_offset = offset.count();
 }
 
-// The two clocks are not read at the same moment: of a few attempts, the one with the least
-// between.
+// The two clocks cannot be read at the same moment: of a few attempts, use the shortest.
 int64_t wallAt(Monotonic when) {
   constexpr int kAttempts = 4;
   int64_t wall = 0;
@@ -53,7 +52,7 @@ std::string formatTime(int64_t wall_micros) {
 
 namespace {
 
-// Takes `digits` digits off the front of `text`; -1 where they are not there.
+// Takes `digits` digits off the front of `text`; -1 if absent.
 int number(std::string_view& text, size_t digits) {
   int value = 0;
   if (text.size() < digits) return -1;
@@ -71,7 +70,7 @@ bool take(std::string_view& text, std::string_view any_of) {
   return true;
 }
 
-// Of a second, in microseconds; digits after the sixth do not count. -1: no digits.
+// A fraction of a second, in microseconds; digits after the sixth do not count. -1: no digits.
 int fraction(std::string_view& text) {
   if (!take(text, ".")) return 0;
   int micros = 0;

@@ -30,7 +30,7 @@ constexpr Signature kSignatures[] = {
     {"PAR1"sv, "application/vnd.apache.parquet"},
 };
 
-// Names are only believed where the content is text, and only for types that cannot run scripts.
+// Names matter only for text, and only for types that cannot run scripts.
 constexpr Signature kTextNames[] = {
     {".json", "application/json"},
     {".csv", "text/csv; charset=utf-8"},
@@ -44,7 +44,7 @@ bool endsWith(std::string_view path, std::string_view suffix) {
   });
 }
 
-// Text as far as `head` shows it; a character cut at its end does not count.
+// Whether `head` is text, ignoring a character cut at its end.
 bool isText(std::string_view head) {
   const auto binary = [](char c) {
     const auto byte = static_cast<uint8_t>(c);

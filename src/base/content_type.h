@@ -7,8 +7,8 @@
 
 namespace cloister::base {
 
-// The type a browser may be told, from the first bytes and the name; never one that runs scripts:
-// HTML, SVG and XML come out as text/plain.
+// A type safe for browsers, from the first bytes and the name; never a type that runs scripts:
+// HTML, SVG and XML become text/plain.
 std::string sniffContentType(std::string_view path, std::string_view head);
 
 }  // namespace cloister::base

@@ -37,14 +37,14 @@ void require(bool ok) {
   if (!ok) std::abort();
 }
 
-// Before anything else of it (sodium_init(3)).
+// libsodium needs initialization before any other call (sodium_init(3)).
 void requireSodium() {
   static const bool ready = ::sodium_init() >= 0;
   require(ready);
 }
 
-// Looked up once: OpenSSL 3 does it anew for each digest otherwise, which takes longer than a short
-// one.
+// Fetched once: otherwise OpenSSL 3 searches for each digest, which takes longer than a short
+// digest.
 const EVP_MD* sha256() {
   static const EVP_MD* const digest = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   require(digest != nullptr);
@@ -116,7 +116,7 @@ std::string toBase64(std::string_view bytes) {
 
 namespace {
 
-// The value of one base64 character; 64 for '=', 255 for anything else.
+// The value of a base64 character; 64 for '=', 255 for any other character.
 uint8_t base64Value(char c) {
   if (c >= 'A' && c <= 'Z') return static_cast<uint8_t>(c - 'A');
   if (c >= 'a' && c <= 'z') return static_cast<uint8_t>(c - 'a' + 26);
@@ -178,7 +178,7 @@ std::string VerifyKey::id() const {
   return sha256Hex(textOf(bytes_)).substr(0, 16);
 }
 
-// The seed, and the public key behind it (crypto_sign(3)): its first half and its second.
+// The seed followed by the public key (crypto_sign(3)).
 struct SigningKey::State {
   State() = default;
   State(const State&) = delete;

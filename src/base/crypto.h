@@ -24,7 +24,7 @@ class Sha256 {
   ~Sha256();
 
   void update(std::string_view bytes);
-  // 64 hex digits of what was fed so far; feeding may go on afterwards.
+  // 64 hex digits for the bytes so far; more bytes may follow.
   [[nodiscard]] std::string hex() const;
 
  private:
@@ -34,8 +34,8 @@ class Sha256 {
 
 // 64 lower-case hex digits.
 std::string sha256Hex(std::string_view bytes);
-// 32 of them. Broken: only to compare with what dpkg knows, never against somebody who chooses the
-// bytes. "" where the system forbids MD5 (FIPS 140).
+// 32 hex digits. MD5 is broken: only compare with dpkg's sums, never where an attacker chooses the
+// bytes. "" if the system forbids MD5 (FIPS 140).
 std::string md5Hex(std::string_view bytes);
 
 std::string toHex(std::string_view bytes);
@@ -51,7 +51,7 @@ class VerifyKey {
   static Result<VerifyKey> fromBase64(std::string_view text);  // 32 bytes
   [[nodiscard]] bool verify(std::string_view message, std::string_view signature) const;
   [[nodiscard]] std::string base64() const;
-  // The first 16 hex digits of the key's SHA-256, to name it.
+  // The first 16 hex digits of the key's SHA-256, as its name.
   [[nodiscard]] std::string id() const;
 
  private:
@@ -59,12 +59,12 @@ class VerifyKey {
   std::array<uint8_t, 32> bytes_{};
 };
 
-// A private key, wiped on destruction. Any threads may sign with it at once.
+// A private key, wiped on destruction. Any threads may sign at the same time.
 class SigningKey {
  public:
   static SigningKey generate();
   static Result<SigningKey> fromBase64(std::string_view text);  // the 32-byte seed
-  // Reads the seed from `path`, or makes a new one there with mode 0600.
+  // Reads the seed from `path`, or makes a new seed there with mode 0600.
   static Result<SigningKey> loadOrCreate(const std::string& path);
   SigningKey(SigningKey&&) noexcept;
   SigningKey& operator=(SigningKey&&) noexcept;

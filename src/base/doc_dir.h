@@ -6,8 +6,8 @@
 
 namespace cloister::base {
 
-// The directory that docs/CONFIGURATION.md, for instance, is in: doc/cloister beside shareDir(),
-// which is PREFIX/share/doc/cloister. It may not exist.
+// The directory of docs/CONFIGURATION.md and others: doc/cloister beside shareDir(), which is
+// PREFIX/share/doc/cloister. May not exist.
 std::string docDir();
 
 }  // namespace cloister::base

@@ -53,7 +53,7 @@ Result<> syncDirectoryOf(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path().string();
   const std::string directory = parent.empty() ? "." : parent;
   const Fd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd || syncFile(fd.get()) == 0) return {};  // one may be writable and not readable
+  if (!fd || syncFile(fd.get()) == 0) return {};  // a directory may be writable but not readable
   return failErrno("syncing the directory " + directory);
 }
 

@@ -21,16 +21,16 @@ Result<std::string> readOpenFile(int fd, const std::string& path, size_t max_byt
 // Writes atomically: a temporary file beside `path`, fsync, rename. `mode` is exact (no umask).
 Result<> writeFileAtomic(const std::string& path, std::string_view data, mode_t mode);
 
-// From now on this process waits for no disk: what it writes is thrown away with the service.
-// Called before there are threads.
+// From now on this process syncs no file: all its data is discarded with the service. Call before
+// there are threads.
 void skipSyncs();
 [[nodiscard]] bool syncsSkipped();
 
-// fsync(2) and fdatasync(2), unless they are skipped.
+// fsync(2) and fdatasync(2), unless skipped.
 int syncFile(int fd);
 int syncData(int fd);
 
-// mkdir -p; the last component gets `mode` when it is made.
+// mkdir -p; a newly made last component gets `mode`.
 Result<> makeDirs(const std::string& path, mode_t mode = 0755);
 
 // The names in a directory, sorted, without . and ..

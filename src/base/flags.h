@@ -18,8 +18,8 @@ namespace cloister::base {
 
 struct Flag {
   std::string_view name;   // "timeout", for --timeout
-  std::string_view value;  // "SECONDS", what its value is called; "" for a switch
-  std::string_view help;   // "" hides it from --help
+  std::string_view value;  // "SECONDS", the name of its value; "" for a switch
+  std::string_view help;   // "": hidden from --help
   char letter = 0;         // 'c' for -c
   bool many = false;       // may be given more than once
 };

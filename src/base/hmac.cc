@@ -14,7 +14,7 @@ namespace cloister::base {
 std::string hmacSha256Hex(std::string_view key, std::string_view message) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
-  // It fails only for want of memory; then nothing may go out with a wrong signature.
+  // HMAC fails only for lack of memory; then nothing may be sent with a wrong signature.
   if (::HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
              reinterpret_cast<const unsigned char*>(message.data()), message.size(), digest.data(),
              &size) == nullptr) {

@@ -11,7 +11,7 @@ namespace cloister::base {
 // random bits (getrandom). Sorts by time of creation. Thread-safe.
 std::string newId(std::string_view prefix);
 
-// True for text that newId(prefix) could have made.
+// Whether newId(prefix) could have made the text.
 bool isId(std::string_view prefix, std::string_view text);
 
 // `bytes` random bytes as lower-case hex (getrandom).

@@ -8,9 +8,9 @@
 namespace cloister::base {
 namespace {
 
-// Boost.JSON keeps the last of two equal keys without a word; a request that says two things is
-// refused instead. One pass over the text, strings compared as written (an escaped spelling of an
-// equal key is caught by the member count below).
+// Boost.JSON silently keeps the last of two equal keys; we refuse such a request instead. A pass
+// over the text compares strings as written (the member count below detects an escaped spelling of
+// an equal key).
 size_t memberCount(const json::value& value) {
   size_t n = 0;
   if (const json::object* object = value.if_object()) {
@@ -24,7 +24,7 @@ size_t memberCount(const json::value& value) {
   return n;
 }
 
-// The number of members written in a valid text: each has exactly one colon outside strings.
+// The number of members in a valid text: each has exactly a single colon outside strings.
 size_t writtenMembers(std::string_view text) {
   size_t n = 0;
   bool in_string = false;

@@ -30,12 +30,12 @@ std::string toJson(const json::value& value);
 // True if `bytes` is well-formed UTF-8 (RFC 3629).
 bool isUtf8(std::string_view bytes);
 
-// `bytes` without a character that a cut left incomplete at its end, as UTF-8 would have it.
+// `bytes` without an incomplete UTF-8 character at its end.
 std::string_view withoutCutCharacter(std::string_view bytes);
 
-// Reads the members of one object, each at most once, then `finish` refuses what is left: a typed,
+// Reads the members of an object, each at most once; `finish` then refuses unread members: a typed,
 // strict view of a request. Each error carries the member's path in `field`. Not copyable; the
-// object must outlive it.
+// object must outlive the reader.
 class ObjectReader {
  public:
   ObjectReader(const json::object& object, std::string path);
@@ -48,7 +48,7 @@ class ObjectReader {
   Result<const json::array*> array(std::string_view name);    // nullptr when absent or null
   Result<const json::object*> object(std::string_view name);  // nullptr when absent or null
   const json::value* any(std::string_view name);              // nullptr when absent or null
-  // "unknown field" for the first member that nobody asked for.
+  // "unknown field" for the first unread member.
   [[nodiscard]] Result<> finish() const;
 
   [[nodiscard]] std::string pathOf(std::string_view name) const;

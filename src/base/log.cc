@@ -27,7 +27,7 @@ constexpr std::string_view kNames[] = {"debug", "info", "warn", "error"};
 
 std::atomic<int64_t> dropped = 0;
 
-// A pipe that is ready takes PIPE_BUF bytes at once (pipe(7)).
+// A writable pipe accepts PIPE_BUF bytes at once (pipe(7)).
 bool isRoom() {
   pollfd out{STDERR_FILENO, POLLOUT, 0};
   return ::poll(&out, 1, 0) != 0;
@@ -68,8 +68,8 @@ void log(Level level, std::string_view event, std::span<const LogField> fields) 
     line["lines_dropped"] = std::to_string(before);
   }
   const std::string text = json::serialize(line) + "\n";
-  // One write a line: pipes and files keep lines of several processes apart. A log that cannot be
-  // written is nothing this process can act on.
+  // Writes each line in a single call: pipes and files keep lines of several processes apart. This
+  // process cannot act on a failed write.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
 }
 

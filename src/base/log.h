@@ -26,10 +26,10 @@ struct LogField {
 void initLog(std::string_view process);
 
 // Thread-safe. `event` is a short constant phrase; details go into fields. Never waits for a reader
-// of stderr: a line that there is no room for is dropped, and the next one says how many were.
+// of stderr: without room a line is dropped, and the next line gives the number of dropped lines.
 void log(Level level, std::string_view event, std::initializer_list<LogField> fields = {});
 void log(Level level, std::string_view event, std::span<const LogField> fields);
-// Whether lines of this level are written: to spare what makes them.
+// Whether lines of this level are written, so that callers can skip expensive fields.
 [[nodiscard]] bool isLogged(Level level);
 
 }  // namespace cloister::base

@@ -35,8 +35,8 @@ class Address {
 
 class Network {
  public:
-  // "10.1.0.0/16", "2001:db8::/32", or one address. kInvalid for anything else, and for bits
-  // beyond the prefix: who writes 10.1.2.3/16 may mean something smaller.
+  // "10.1.0.0/16", "2001:db8::/32", or a single address. kInvalid for any other text, and for bits
+  // beyond the prefix: the author of 10.1.2.3/16 may mean a smaller network.
   static Result<Network> parse(std::string_view text);
   [[nodiscard]] bool contains(const Address& address) const;
   [[nodiscard]] bool contains(const Network& other) const;

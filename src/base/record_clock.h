@@ -12,7 +12,7 @@ namespace cloister::base {
 
 class RecordClock {
  public:
-  // Of a record that begins now, or that has times up to `latest` from before a restart.
+  // For a record that begins now, or has times up to `latest` from before a restart.
   explicit RecordClock(int64_t latest = 0)
       : wall_(std::max(wallMicros(), latest)), since_(monotonicNow()) {}
 

@@ -44,7 +44,7 @@ Error errnoError(std::string_view doing, int error_number) {
   const Code code = error_number == ENOSPC || error_number == EDQUOT ? Code::kNoSpace
                     : error_number == ENOENT                         ? Code::kNotFound
                                                                      : Code::kInternal;
-  const char* text = strerrordesc_np(error_number);  // nullptr for a number that is none
+  const char* text = strerrordesc_np(error_number);  // nullptr for an unknown number
   const std::string cause =
       text != nullptr ? std::string(text) : "error " + std::to_string(error_number);
   return Error{code, std::string(doing) + ": " + cause, {}};

@@ -14,18 +14,18 @@
 
 namespace cloister::base {
 
-// What a caller can act on; the HTTP layer maps each to one status.
+// Errors on which a caller can act; the HTTP layer maps each to a status.
 enum class Code {
   kInvalid,       // the request is wrong; `field` says where
   kUnauthorized,  // no or unknown credential
   kDenied,        // known, and may not
   kNotFound,      // does not exist, or is not yours
-  kConflict,      // clashes with what exists
+  kConflict,      // clashes with an existing object
   kTooLarge,      // over a size limit
   kQuota,         // over a rate or capacity limit; retry later
   kUnavailable,   // a part of ours is not ready; retry later
   kNoSpace,       // the disk is full
-  kUnsupported,   // this machine or build cannot do it
+  kUnsupported,   // not possible on this machine or in this build
   kInternal,      // ours to fix
 };
 
@@ -37,7 +37,7 @@ struct Error {
   std::string field;
   int retry_after_seconds = 0;  // with kQuota and kUnavailable: when to come back; 0: unknown
 
-  // "outer: message", for adding what was being done.
+  // "outer: message": adds the operation to the message.
   [[nodiscard]] Error within(std::string_view outer) &&;
 };
 

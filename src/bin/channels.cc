@@ -26,7 +26,7 @@ Result<Channels> openChannels(const model::Config& config) {
   if (escalation.roles.empty()) {
     return fail(Code::kInvalid, "escalation.roles: must name a role", "escalation.roles");
   }
-  // Where the anchor lies on a disk of its own, the published heads do, too.
+  // With the anchor on a separate disk, the published heads go there, too.
   model::Config::Audit::Publish publish = config.audit.publish;
   if (publish.file.empty() && !config.audit.anchor_file.empty()) {
     publish.file = config.audit.anchor_file + ".published";

@@ -21,10 +21,10 @@ struct Channels {
   std::vector<notify::CheckpointPlace> checkpoints;
   Millis checkpoint_interval;
 };
-// Those that are configured. What they need is read now, while we still may.
+// Opens the configured channels. Reads their files now, while still permitted.
 Result<Channels> openChannels(const model::Config& config);
 
-// What tells them, and the escalations themselves; all that it is given outlives it.
+// The notifiers and the escalation service. All arguments must outlive the object.
 struct Telling {
   Telling(const boost::asio::any_io_executor& executor, store::Store& store,
           orchestrator::RunService& runs, boost::asio::thread_pool& background,
@@ -33,7 +33,7 @@ struct Telling {
   notify::CheckpointPublisher publisher;
   orchestrator::Notifier notifier;
   orchestrator::EscalationService service;
-  std::vector<std::string> shown;  // where people are told
+  std::vector<std::string> shown;  // descriptions of the notification channels
 };
 
 }  // namespace cloister

@@ -99,7 +99,7 @@ void printImage(const images::Found& found, bool as_json) {
   writeTo(STDOUT_FILENO, cli::outline(object));
 }
 
-// SIGINT and SIGTERM as a descriptor, so that an interrupted import removes what it has made.
+// SIGINT and SIGTERM as a descriptor, so that an interrupted import removes its files.
 Result<Fd> interrupts() {
   sigset_t signals;
   sigemptyset(&signals);

@@ -82,7 +82,7 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   return options;
 }
 
-// What a program of one file and no arguments is started as.
+// The command for a program of a single file without arguments.
 std::vector<std::string> commandOf(const model::Language& language) {
   std::vector<std::string> argv;
   for (const std::string& argument : language.run) {
@@ -91,7 +91,7 @@ std::vector<std::string> commandOf(const model::Language& language) {
   return argv;
 }
 
-// Those whose programs may be started ahead.
+// Commands of languages whose programs may be started ahead.
 std::vector<runtime::LanguageCommand> languageCommands(const model::LanguageSet& languages) {
   std::vector<runtime::LanguageCommand> commands;
   for (const model::Language& language : languages.all()) {
@@ -105,7 +105,7 @@ std::vector<runtime::LanguageCommand> languageCommands(const model::LanguageSet&
   return commands;
 }
 
-// The interpreters that can be zygotes: `python` is made one by zygote/python.py.
+// Interpreters that can run as zygotes: zygote/python.py turns `python` into a zygote.
 std::vector<runtime::ZygoteConfig> zygoteConfigs(const model::LanguageSet& languages) {
   std::vector<runtime::ZygoteConfig> configs;
   for (const model::Language& language : languages.all()) {
@@ -231,7 +231,7 @@ node::ServerConfig serverConfig(const Options& options, model::NodeOffer offer) 
   return config;
 }
 
-// The directory of the socket, which only the control plane may look into.
+// Makes the directory of the socket, accessible only to the control plane.
 Result<> makeRunDirectory(const Options& options, const node::ServerConfig& config) {
   const std::string path = options.state + "/run";
   const gid_t group = config.control_gid == UINT32_MAX ? ::getegid() : config.control_gid;
@@ -241,14 +241,13 @@ Result<> makeRunDirectory(const Options& options, const node::ServerConfig& conf
   return {};
 }
 
-// An io_context that can drop what still waits on it, while the things that this refers to are
-// there.
+// An io_context that can drop pending handlers while the objects used by the handlers still exist.
 struct IoContext : asio::io_context {
   using asio::execution_context::shutdown;
   using asio::io_context::io_context;
 };
 
-// Ends `io` when nobody holds the other end of the pipe any more.
+// Ends `io` when no process has the other end of the pipe open any more.
 class Lifeline {
  public:
   Lifeline(asio::io_context& io, int fd) : pipe_(io) {
@@ -272,7 +271,7 @@ void sayReady(int fd) {
 }
 
 Result<> serve(const Options& options) {
-  // A sandbox takes some 15 of them with cgroup v1, and a shell gives 1024.
+  // A sandbox takes some 15 descriptors with cgroup v1, and a shell's limit is 1024.
   constexpr size_t kDescriptors = 65'536;
   linux::raiseDescriptors(kDescriptors);
   const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
@@ -303,7 +302,7 @@ Result<> serve(const Options& options) {
                    result = std::move(ended);
                    io.stop();
                  });
-  // Queued behind the coroutine's first step, in which it begins to listen.
+  // Queued after the coroutine's first step, which begins to listen.
   asio::post(io, [&] {
     if (result) sayReady(options.ready_fd);
   });

@@ -111,7 +111,7 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
 
 // --- the state directory
 
-// Who serves: the configured user when started as root, otherwise whoever started us.
+// The service's user: the configured user when started as root, otherwise the starting user.
 Result<linux::User> serviceUser(const model::Config& config) {
   if (::geteuid() != 0) return linux::User{::geteuid(), ::getegid()};
   const linux::User user =
@@ -120,7 +120,8 @@ Result<linux::User> serviceUser(const model::Config& config) {
   return user;
 }
 
-// Of a path whose parent only we can write, so that nothing can be put in its place meanwhile.
+// Changes the owner of a path whose parent only we can write, so that the path cannot be replaced
+// meanwhile.
 Result<> give(const std::string& path, linux::User to, mode_t mode) {
   if (::lchown(path.c_str(), to.uid, to.gid) != 0) return failErrno("giving away " + path);
   if (::chmod(path.c_str(), mode) != 0) return failErrno("setting the mode of " + path);
@@ -154,7 +155,8 @@ Result<> ensureAdminKey(const std::string& path) {
   return base::writeFileAtomic(path, auth::makeKey({}, "", 0).secret + "\n", 0600);
 }
 
-// Where the master key of artifacts is; the last place is ours, the others are whoever's runs us.
+// The file of the artifacts' master key. The last place is ours, earlier places belong to the
+// operator.
 std::string masterKeyFile(const Options& options) {
   if (!options.config.artifacts.master_key_file.empty()) {
     return options.config.artifacts.master_key_file;
@@ -190,7 +192,7 @@ Result<> prepareState(const Options& options) {
   return makeDir(state + "/cache", self, 0755);
 }
 
-// --- what is read while we still may
+// --- files read while still permitted
 
 struct Data {
   std::string admin_secret;
@@ -247,7 +249,7 @@ Result<Data> readData(const Options& options) {
   };
 }
 
-// Gives up everything that serving does not need. No thread may have been started.
+// Drops all privileges not needed for serving. No thread may have been started.
 Result<> confine(const Options& options, const linux::SeccompProgram& seccomp) {
   const linux::User user = TRY(serviceUser(options.config));
   TRY(linux::setResourceLimit({RLIMIT_CORE, 0}));
@@ -269,7 +271,7 @@ std::string anchorFile(const Options& options) {
   return configured.empty() ? options.state + "/ledger/audit.anchor" : configured;
 }
 
-// What the ledger is encrypted with. Its keys are others than those of artifacts, which go with a
+// The encryption of the ledger. Its keys differ from the artifacts' keys, which are deleted with a
 // tenant's artifacts; the master key is the same.
 Result<std::shared_ptr<artifacts::TenantCipher>> openCipher(const Options& options,
                                                             const Data& data) {
@@ -303,8 +305,8 @@ Result<> await(const std::function<void(store::Done<void>)>& write) {
   return promise->get_future().get();
 }
 
-// Makes the key in admin.key valid, and those that were in it before invalid: to rotate it, remove
-// the file and start again.
+// Makes the key in admin.key valid, and its previous keys invalid: to rotate the key, remove the
+// file and start again.
 Result<> enrolAdminKey(store::Store& store, const std::string& secret) {
   model::Principal admin;
   admin.tenant = "default";
@@ -341,7 +343,7 @@ Result<> enrolAdminKey(store::Store& store, const std::string& secret) {
 
 // --- serving
 
-// One that can drop what still waits on it, while the things that this refers to are there.
+// An io_context that can drop pending handlers while the objects used by the handlers still exist.
 struct IoContext : asio::io_context {
   using asio::execution_context::shutdown;
   using asio::io_context::io_context;
@@ -362,7 +364,7 @@ std::vector<Fd> takeListeners() {
   return listeners;
 }
 
-// The addresses that are listened on, the first first.
+// The addresses listened on, in the order of the listeners.
 Result<std::vector<std::string>> openListeners(api::HttpServer& server, const Options& options) {
   std::vector<std::string> addresses;
   for (Fd& listener : takeListeners())
@@ -440,7 +442,7 @@ std::vector<api::Route> allRoutes(api::RestParts& parts, api::mcp::Server& mcp) 
   return routes;
 }
 
-// Who holds the node's process is told when it hangs, to end it.
+// Reports a hanging node to the supervisor, which ends the node's process.
 runtime::Silence silenceOf(const Options& options) {
   const auto hung = [fd = options.hung_fd](pid_t node) {
     if (fd >= 0 && node > 0) ::dprintf(fd, "%d\n", node);
@@ -448,13 +450,13 @@ runtime::Silence silenceOf(const Options& options) {
   return {std::chrono::seconds(options.config.node.silence_seconds), hung};
 }
 
-// Everything, from `start` to the end that is asked for.
+// Runs from `start` to the requested end.
 void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunService& service,
                   orchestrator::Sessions& sessions, api::mcp::Server& mcp, const Options& options,
                   const std::function<void()>& start) {
   bool stopping = false;
   const StopWatch watch(io, options.lifeline, [&](std::string_view why) {
-    if (stopping) return io.stop();  // asked twice: at once
+    if (stopping) return io.stop();  // second request: stop at once
     stopping = true;
     base::log(Level::kInfo, "stopping", {{"why", why}});
     async::spawn(io.get_executor(), stopInOrder(io, server, service, sessions, mcp));
@@ -466,7 +468,7 @@ void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunServi
   io.run();
 }
 
-// What of the API is configuration and data.
+// Sets the API's configuration and data.
 void setUp(const Options& options, const Data& data, api::RestParts& parts) {
   parts.checkpoint_file = checkpointFile(options);
   parts.anchor_file = anchorFile(options);
@@ -489,7 +491,7 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
   parts.tools = &data.tools;
 }
 
-// The API, until it is told to stop.
+// Serves the API until told to stop.
 Result<> answerAll(IoContext& io, api::HttpServer& server, api::RestParts& parts, const Data& data,
                    const Options& options, const std::string& address) {
   const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
@@ -497,7 +499,7 @@ Result<> answerAll(IoContext& io, api::HttpServer& server, api::RestParts& parts
                      requestsPerTenant(options.config));
   router.onLook([&mcp] { mcp->lookAtCredentials(); });
   parts.authenticator.onChange([&] {
-    // Connections first: a WebSocket to a program that ends is closed with the code 1000.
+    // Connections first: a WebSocket of an ended program closes with code 1000.
     server.lookAtCredentials();
     parts.service.lookAtCredentials();
   });

@@ -13,11 +13,11 @@
 namespace cloister {
 
 struct Deciding {
-  policy::Current current;  // the document in force, whoever decides
+  policy::Current current;  // the document in force, whatever engine decides
   std::unique_ptr<orchestrator::PolicyEngine> engine;
 };
 
-// What the engine needs is read now, while we still may. kInvalid names the key.
+// Reads the engine's files now, while still permitted. kInvalid names the key.
 Result<std::unique_ptr<Deciding>> openDeciding(const boost::asio::any_io_executor& executor,
                                                const model::Config& config);
 

@@ -16,7 +16,7 @@
 namespace cloister {
 namespace {
 
-// As root they become a user of their own, who may read nothing of ours.
+// As root the helpers become a separate user without access to our files.
 constexpr uint32_t kScannerId = model::kFallbackId + 1;
 
 Result<> checkProgram(const std::string& path) {
@@ -55,7 +55,7 @@ std::unique_ptr<orchestrator::Scanner> makeScanner(const boost::asio::any_io_exe
                                                    const std::vector<Fd>& helpers,
                                                    const model::Config& config) {
   if (helpers.empty()) return nullptr;
-  // What a killed command takes to be gone, on a machine that is busy.
+  // Adds time for a killed command to end on a busy machine.
   const Millis patience = std::chrono::seconds(config.artifacts.scan.timeout_seconds + 30);
   const auto run = [&helpers, patience](
                        size_t slot,
@@ -63,7 +63,7 @@ std::unique_ptr<orchestrator::Scanner> makeScanner(const boost::asio::any_io_exe
     const int socket = helpers[slot].get();
     for (bool all = false; !all;) {
       const auto piece = more();
-      // A content that cannot be read ends early; the caller knows.
+      // An unreadable content ends early; the caller knows.
       all = !piece || piece->empty();
       TRY(linux::sendToHelper(socket, all ? std::string_view() : std::string_view(*piece)));
     }

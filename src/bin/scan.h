@@ -14,10 +14,11 @@
 
 namespace cloister {
 
-// The helpers that run its command. They are copies of this process, so before it has read a key.
+// Starts the helpers that run its command. The helpers are copies of this process, so start before
+// reading any key.
 Result<std::vector<Fd>> startScanHelpers(const model::Config& config);
 
-// nullptr where nothing is scanned; `helpers` outlive it.
+// nullptr without a scanner; `helpers` must outlive the scanner.
 std::unique_ptr<orchestrator::Scanner> makeScanner(const boost::asio::any_io_executor& executor,
                                                    const std::vector<Fd>& helpers,
                                                    const model::Config& config);

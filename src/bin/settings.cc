@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kDayMicros = int64_t{24} * 3600 * 1'000'000;
 
-// What this service is called by its clients (RFC 9728 §2, `resource`).
+// This service's URL for clients (RFC 9728 §2, `resource`).
 std::string resourceUrl(const model::Config& config) {
   const std::string& configured = config.auth.oidc.resource;
   const std::string scheme = config.tls.certificate.empty() ? "http://" : "https://";
@@ -61,11 +61,11 @@ orchestrator::QuotaConfig quotaConfig(const model::Config& config) {
 
 Result<api::HttpLimits> httpLimits(const model::Config& all) {
   const model::Config::Http& config = all.http;
-  // Ledger, blobs, node, log; and an upload that is kept has its file open.
+  // Ledger, blobs, node and log; each resumable upload also has an open file.
   constexpr size_t kFew = 32;
   const size_t own = 64 + all.artifacts.resume.max;
   api::HttpLimits limits;
-  constexpr size_t kEach = 2;  // of a connection: its socket, and the blob that it reads or writes
+  constexpr size_t kEach = 2;  // per connection: a socket, and a blob being read or written
   const size_t descriptors = linux::raiseDescriptors(kEach * config.max_connections + own);
   const size_t spare = std::max(kFew, (descriptors - std::min(descriptors, own)) / kEach);
   limits.connections = std::min<size_t>(config.max_connections, spare);
@@ -78,7 +78,7 @@ Result<api::HttpLimits> httpLimits(const model::Config& all) {
   return limits;
 }
 
-// Whatever is said, some connections are left for others.
+// Some connections stay free for other tenants, whatever the configuration says.
 uint32_t requestsPerTenant(const model::Config& config) {
   const uint32_t all = config.http.max_connections;
   return std::min(config.http.requests_per_tenant, all - all / 4);

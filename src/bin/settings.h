@@ -38,14 +38,14 @@ orchestrator::SessionConfig sessionConfig(const model::Config& config);
 model::SessionBounds sessionBounds(const model::Config& config);
 model::RequestBounds requestBounds(const model::Config& config);
 api::mcp::Settings mcpSettings(const model::Config::Mcp& config);
-// The file that `key` of the configuration names, `configured`, or the installation's, `otherwise`.
+// The file named by `key` of the configuration, `configured`, or the installation's, `otherwise`.
 Result<std::string> readSetting(std::string_view key, const std::string& configured,
                                 const std::string& otherwise);
-// Whether `secret`, of the file `path`, is none that could be guessed: 16 characters that are seen.
+// Whether `secret` of the file `path` is hard to guess: at least 16 visible characters.
 Result<> checkAdminKey(const std::string& secret, const std::string& path);
-// Whether we, who are `user` by now, may come to the state directory.
+// Whether we, now running as `user`, have access to the state directory.
 Result<> checkReach(const std::string& state, const std::string& user);
-// The registry that it names, or the installation's.
+// The registry named by the configuration, or the installation's.
 Result<model::ToolSet> readTools(const model::Config& config);
 
 }  // namespace cloister

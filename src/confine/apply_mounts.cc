@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The most that one file of the host's /etc may bring along.
+// Size limit of a file copied from the host's /etc.
 constexpr size_t kMaxCopied = size_t{4} << 20;
 
 const char* at(const MountStep& step) {
@@ -28,13 +28,13 @@ Result<> makeNew(const MountStep& step) {
   const Fd mount =
       TRY(linux::newFilesystem(step.source, step.source, step.options, step.attributes));
   TRY(linux::attachMount(mount.get(), at(step)));
-  // The working directory is what the mount covers, not the mount, until it is entered anew.
+  // The working directory still refers to the directory under the mount, so enter the mount.
   if (step.target.empty() && ::fchdir(mount.get()) != 0) return failErrno("entering the new root");
   return {};
 }
 
 Result<> bindHost(const MountStep& step) {
-  // A place with locked mounts below it, as in a container, can only be had with them.
+  // In a container, a tree with locked mounts below can only be cloned recursively.
   bool recursive = step.op == MountStep::Op::kTree;
   auto mount = linux::cloneMount(step.source, recursive);
   if (!mount && !recursive) {
@@ -74,12 +74,12 @@ Result<> makeFile(const MountStep& step) {
 
 Result<> copyOne(const std::string& from, const std::string& to, const struct stat& status) {
   auto content = base::readFile(from, kMaxCopied);
-  if (!content) return {};  // what cannot be read here cannot be needed inside
+  if (!content) return {};  // an unreadable file cannot be needed inside
   TRY(writeFile(to, *content, status.st_mode & 0555));
   return setTime(to, status.st_mtim);
 }
 
-// Most of /etc/alternatives, and of no use where nobody reads them.
+// Manual pages are most of /etc/alternatives, and no sandbox reads manual pages.
 bool isManualPage(const std::string& name) {
   return name.ends_with(".gz");
 }

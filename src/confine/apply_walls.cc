@@ -28,8 +28,8 @@ namespace {
 using base::globMatches;
 using model::Walls;
 
-constexpr size_t kMaxSeen = 20'000;  // files looked at for one pattern
-constexpr size_t kMaxKept = 800;     // programs that a level may list and the image may have
+constexpr size_t kMaxSeen = 20'000;  // limit of files examined for a pattern
+constexpr size_t kMaxKept = 800;     // limit of programs kept by a level in an image
 constexpr int kMaxLinks = 40;        // as the kernel follows; path_resolution(7)
 
 struct Closer {
@@ -41,8 +41,8 @@ bool isDots(std::string_view name) {
   return name == "." || name == "..";
 }
 
-// The entries of the directory at `fd`; none where it may not be read, which holds for whoever is
-// to be kept from it too.
+// The entries of the directory at `fd`. An unreadable directory gives no entries: the programs to
+// be kept from its files cannot list the directory either.
 std::vector<std::string> entriesOf(int fd) {
   std::vector<std::string> names;
   Fd readable(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -77,7 +77,7 @@ struct Identity {
   }
 };
 
-// A root of which things are hidden.
+// A root directory in which paths are hidden.
 class WalledRoot {
  public:
   static Result<WalledRoot> at(const std::string& path) {
@@ -97,7 +97,7 @@ class WalledRoot {
     return linux::findInRoot(root_.get(), path, flags, follow);
   }
 
-  // But for what is `shown`, paths of which none is beneath another.
+  // Hides `path` except for the paths in `shown`. No path in `shown` is beneath another.
   [[nodiscard]] Result<> hide(const std::string& path,
                               const std::vector<std::string>& shown) const {
     std::vector<std::string> within;
@@ -119,8 +119,8 @@ class WalledRoot {
   }
 
  private:
-  // Over the directory at `path` one that nobody can list, with `shown` of the old one in it. What
-  // was hidden in those is hidden still.
+  // Mounts a directory that nobody can list over the directory at `path`, with the entries of
+  // `shown` bound into it. Mounts that hide paths within those entries are kept.
   [[nodiscard]] Result<> cover(int target, const std::string& path,
                                const std::vector<std::string>& shown) const {
     std::vector<std::pair<std::string, Fd>> kept;
@@ -137,12 +137,13 @@ class WalledRoot {
       const Fd spot = TRY(makeSpot(fresh.get(), name, S_ISDIR(Identity::of(mount.get()).mode)));
       TRY(linux::attachMountAt(mount.get(), spot.get()));
     }
-    // Its owner may be who runs in the sandbox, where there is one user for all.
+    // The sandbox's user owns the directory where the sandbox has a single user id, so remove the
+    // owner's read and write permission too.
     if (::fchmodat(fresh.get(), ".", 0111, 0) != 0) return failErrno("chmod");
     return linux::addAttributes(fresh.get(), linux::kReadOnly);
   }
 
-  // An empty file or directory, and all directories that lead to it.
+  // Creates an empty file or directory, with all parent directories.
   static Result<Fd> makeSpot(int root, const std::string& name, bool directory) {
     Fd at(::openat(root, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
     for (size_t begin = 0; at && begin < name.size();) {
@@ -175,8 +176,8 @@ bool mayLeadTo(const std::string& pattern, const std::string& directory) {
   return fixed.starts_with(beneath) || beneath.starts_with(fixed);
 }
 
-// Hides the path if the pattern matches it; of DIRECTORY/* that is the directory as well, so that
-// its names are hidden too → whether it did.
+// Hides the path if the pattern matches. DIRECTORY/* also hides DIRECTORY, so that its file names
+// are hidden too → whether the path was hidden.
 Result<bool> hideIfMatching(const WalledRoot& root, const std::string& pattern,
                             const std::string& path, const std::vector<std::string>& shown) {
   const std::string whole = pattern.ends_with("/*") ? pattern.substr(0, pattern.size() - 2) : "";
@@ -185,7 +186,7 @@ Result<bool> hideIfMatching(const WalledRoot& root, const std::string& pattern,
   return true;
 }
 
-// Hides everything beneath the directory that the pattern names which matches it.
+// Hides every matching path beneath the pattern's fixed directory.
 Result<> hideMatching(const WalledRoot& root, const std::string& pattern,
                       const std::vector<std::string>& shown) {
   const size_t deep = pattern.rfind('/', pattern.find('*'));
@@ -222,7 +223,7 @@ Result<> hidePath(const WalledRoot& root, const std::string& pattern,
   return hideMatching(root, pattern, shown);
 }
 
-// Of what the pattern hides; without what is beneath another of them.
+// The paths shown within the pattern, without paths beneath other shown paths.
 std::vector<std::string> shownWithin(const Walls& walls, const std::string& pattern) {
   std::vector<std::string> paths;
   for (const Walls::Shown& each : walls.shown) {
@@ -252,7 +253,7 @@ class Programs {
   }
 
   Result<> hide(const std::vector<std::string>& patterns) {
-    std::vector<Identity> twins;  // of which there may be other names
+    std::vector<Identity> twins;  // programs with further hard links
     for (const Place& place : places_) {
       for (const std::string& name : entriesOf(place.dir.get())) {
         if (!matchesAny(patterns, name)) continue;
@@ -277,7 +278,8 @@ class Programs {
   }
 
  private:
-  // What a name of a new directory is: a link, or a place for a file of the old one.
+  // An entry of the new directory: a symbolic link, or a mount point for a file of the old
+  // directory.
   struct Kept {
     std::string link;
     Fd file;
@@ -329,7 +331,7 @@ class Programs {
     return {};
   }
 
-  // What is behind a link in directory `from` is kept too, where it would be covered.
+  // Keeps the target of a link in directory `from` as well, if the target's directory is covered.
   Result<> follow(const std::string& from, const std::string& link) {
     std::string path = link.starts_with('/') ? link : from + "/" + link;
     for (int hops = 0; hops < kMaxLinks; ++hops) {
@@ -350,7 +352,7 @@ class Programs {
     return {};
   }
 
-  // A new directory with what is kept, read-only, over the old one.
+  // Mounts a new read-only directory with the kept entries over the old directory.
   static Result<> cover(const Place& place) {
     const Fd fresh = TRY(linux::newFilesystem(
         "tmpfs", "tmpfs",

@@ -13,12 +13,12 @@
 
 namespace cloister::runtime {
 
-// In the file system at `root`, whose mounts are this process's own. The spawner's root, from which
-// what covers is taken, is the working directory. kUnsupported: a path for which there would be too
-// much to look at. What is not there is no error.
+// Applies the confinement rules to the file system at `root`, whose mounts are this process's own.
+// Requires the spawner's root as working directory: the covering files are taken from there.
+// Missing paths are no error. kUnsupported: a pattern would need too many files to be examined.
 Result<> applyWalls(const model::Walls& walls, const std::string& root);
 
-// They travel to the spawner as a sealed file.
+// The rules travel to the spawner as a sealed file.
 Result<Fd> sealWalls(const std::string& encoded);
 Result<model::Walls> readWalls(int fd);
 

@@ -29,7 +29,7 @@ namespace {
 
 Result<> buildRoot(const std::vector<MountStep>& steps) {
   TRY(linux::makePrivate());
-  // The root is put together on top of /proc: it exists everywhere, and no step needs it.
+  // Build the root on top of /proc: the directory exists everywhere, and no step needs /proc.
   if (::chdir("/proc") != 0) return failErrno("entering /proc");
   for (const MountStep& step : steps) {
     auto applied = applyStep(step);
@@ -38,8 +38,8 @@ Result<> buildRoot(const std::vector<MountStep>& steps) {
   return {};
 }
 
-// Whether sandboxes can make their own roots of it: users may mount overlayfs since Linux 5.11, and
-// not everywhere.
+// Whether sandboxes can mount roots of their own: Linux lets users mount overlayfs since 5.11, and
+// some distributions forbid it.
 Result<> tryOwnRoot(const std::vector<MountStep>& steps) {
   if (steps.front().source != "overlay") return {};
   int ends[2];
@@ -60,14 +60,14 @@ Result<> tryOwnRoot(const std::vector<MountStep>& steps) {
   return fail(Code::kUnsupported, "a sandbox's own root: " + std::string(said));
 }
 
-// What of the node a process has even so, when it is executed by a copy of it.
+// Resets the state of the node's process, which a process executed from the node inherits.
 void resetProcess() {
   ::setsid();
   ::umask(022);
   linux::askForSlice({});
   for (int signal = 1; signal < NSIG; ++signal)
     ::signal(signal, SIG_DFL);
-  ::signal(SIGCHLD, SIG_IGN);  // nobody waits: the node watches by pidfd
+  ::signal(SIGCHLD, SIG_IGN);  // no wait(2) needed: the node watches by pidfd
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -5,8 +5,9 @@
 
 namespace cloister::runtime {
 
-// Builds the root, says on the control socket that it stands, and serves requests until the node
-// has closed that; in the processes that it makes it becomes what was asked for. Never returns.
+// Builds the root, reports on the control socket when the root is ready, and serves requests until
+// the node closes the socket. Each process made for a request becomes the requested program. Never
+// returns.
 [[noreturn]] void becomeSpawner();
 
 }  // namespace cloister::runtime

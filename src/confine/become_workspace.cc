@@ -15,13 +15,13 @@
 namespace cloister::runtime {
 namespace {
 
-// Of the birth's descriptors.
+// Indices of the birth's descriptors.
 constexpr size_t kMountAnswer = 0;
 constexpr size_t kSharedSandbox = 1;
 
-// No program of the sandbox can put anything in the place of its root or of /workspace there: both
-// are mounts, and it has no capability. That of /workspace is the uppermost, without what an
-// agent's walls have put over places within it; who has the mount puts those up again.
+// The sandbox's programs cannot replace the root or /workspace: both are mounts, and the programs
+// have no capability. Cloning /workspace gives the uppermost mount without the mounts that an
+// agent's confinement rules put over paths within; the receiver applies those rules again.
 Result<Fd> takeMount(const Birth& birth) {
   TRY(linux::hideMemory());
   TRY(linux::joinNamespaces(birth.fds[kSharedSandbox].get(), CLONE_NEWUSER | CLONE_NEWNS));

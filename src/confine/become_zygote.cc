@@ -19,10 +19,10 @@
 namespace cloister::runtime {
 namespace {
 
-// Room for its own files: the module that makes it a zygote, and what compiled code it keeps.
+// Space for the zygote's own files: its module, and cached compiled code.
 constexpr uint64_t kScratchBytes = uint64_t{16} << 20;
 constexpr uint64_t kScratchInodes = 256;
-// While descriptors are arranged, they are kept from here on.
+// First number of descriptors set aside while the final numbers are assigned.
 constexpr int kZygoteAside = 64;
 
 Result<> placeFiles(const ZygotePlan& plan) {
@@ -40,8 +40,8 @@ Result<> placeFiles(const ZygotePlan& plan) {
   return {};
 }
 
-// What it says on stdout and stderr goes into a pipe that nobody reads: its streams must be of the
-// kind that a program in a sandbox has.
+// stdout and stderr go into a pipe that nobody reads: a zygote's streams must have the same type as
+// the streams of a program in a sandbox.
 Result<> arrangeZygoteFds(const Confinement& confinement, const Birth& birth) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return failErrno("pipe2");
@@ -80,7 +80,7 @@ Result<> becomeInterpreter(const Confinement& confinement, const Birth& birth) {
 }  // namespace
 
 void becomeZygote(const Confinement& confinement, Birth& birth) {
-  // Kept for a word about what fails, whatever happens to the others.
+  // Keep the control socket for reporting failures, whatever happens to the other descriptors.
   const int control = ::fcntl(birth.fds[0].get(), F_DUPFD_CLOEXEC, kZygoteAside / 2);
   const auto became = becomeInterpreter(confinement, birth);
   for (const int fd : {control, kZygoteControl}) {

@@ -7,9 +7,9 @@
 
 namespace cloister::runtime {
 
-// Becomes an interpreter in the sandboxes' root, with a /proc and a /workspace of its own, as the
-// root of a user namespace that has the sandboxes' users and nothing of the host. What fails on the
-// way is told on its control socket, and the process exits.
+// Becomes an interpreter in the sandboxes' root, with its own /proc and /workspace, as root of a
+// user namespace with the sandboxes' users and no host user. On failure, reports the error on the
+// control socket and exits.
 [[noreturn]] void becomeZygote(const Confinement& confinement, Birth& birth);
 
 }  // namespace cloister::runtime

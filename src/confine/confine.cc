@@ -26,7 +26,7 @@ namespace {
 constexpr int kProgramFd = wire::kRunnerFd + 1;
 constexpr std::string_view kHostname = "cloister";
 
-// First of all, so that everything this process costs is charged to the sandbox.
+// Joining comes first, so that all costs of this process are charged to the sandbox.
 Result<> joinCgroups(const std::vector<Fd>& tasks) {
   for (const Fd& file : tasks) {
     if (::write(file.get(), "0", 1) != 1) return failErrno("joining a cgroup");
@@ -34,14 +34,14 @@ Result<> joinCgroups(const std::vector<Fd>& tasks) {
   return {};
 }
 
-// Of inotify(7), for each sandbox. The kernel counts what it has for the owner of its user
-// namespace as well, whose are few: 128 instances, if nobody said otherwise. That is the sandbox's
-// own user, but for the copies of a zygote the zygote's, and an ordinary user's sandboxes are all
-// that user's.
+// Limits of inotify(7) for each sandbox. The kernel also counts instances for the owner of the user
+// namespace, and allows few: 128 by default. The owner is the sandbox's own user; for copies of a
+// zygote the owner is the zygote's user. A rootless node's sandboxes all share the owner.
 constexpr std::pair<const char*, std::string_view> kWatchLimits[] = {
     {"proc/sys/user/max_inotify_instances", "16"}, {"proc/sys/user/max_inotify_watches", "8192"}};
 
-// In /proc of whoever makes it: what it shows there is the user namespace of who looks.
+// Writes to the /proc mounted by this process: /proc/sys/user shows the user namespace of the
+// reader.
 Result<> limitWatches() {
   for (const auto& [file, most] : kWatchLimits) {
     const Fd limit(::open(file, O_WRONLY | O_CLOEXEC));
@@ -75,7 +75,7 @@ Result<> connectRunner(const Fd& socket) {
   return linux::moveFd(socket.get(), wire::kRunnerFd);
 }
 
-// Out of the way of the numbers that are about to be given.
+// Moves the descriptors away from the numbers about to be assigned.
 Result<std::vector<Fd>> setAside(const std::vector<Fd>& fds) {
   constexpr int kAside = 64;
   std::vector<Fd> aside;
@@ -98,8 +98,8 @@ Result<> arrangeStandard(const Fd& output) {
   return {};
 }
 
-// 0, 1, 2 are the sandbox's own /dev/null, 3 the runner's socket, 4 the runner until it is run,
-// then what is kept; the spawner keeps the first of these numbers free of anything else.
+// 0, 1 and 2 are the sandbox's own /dev/null, 3 the runner's socket, 4 the runner until execution,
+// then the kept descriptors. The spawner keeps the first of these numbers unused.
 Result<> arrangeFds(const Confinement& confinement, const ConfineFds& fds) {
   TRY(arrangeStandard(fds.output));
   TRY(linux::moveFd(confinement.runner.get(), kProgramFd));
@@ -115,8 +115,8 @@ Result<> limitResources(const SandboxSpec& spec) {
   if (spec.nice != 0 && ::setpriority(PRIO_PROCESS, 0, spec.nice) != 0) {
     return failErrno("setpriority");
   }
-  // The runner lives as long as a session, and is not to end at the processor time of one program:
-  // each program makes the soft limit its hard one.
+  // The runner lives as long as a session and must not end at the processor time of a single
+  // program: each program turns the soft limit into its hard limit.
   for (const linux::ResourceLimit& limit : std::span(spec.limits).first(spec.limit_count))
     TRY(limit.resource == RLIMIT_CPU ? linux::setSoftLimit(limit) : linux::setResourceLimit(limit));
   return {};

@@ -26,25 +26,26 @@ inline constexpr uint32_t kSandboxUid = 1000;
 
 // The same for all sandboxes of a spawner.
 struct Confinement {
-  std::vector<MountStep> root;  // by which each makes its own (ownRootSteps)
+  std::vector<MountStep> root;  // steps by which each sandbox builds its own root (ownRootSteps)
   std::vector<linux::LandlockRule> landlock;
   int landlock_abi = 0;
   std::vector<sock_filter> filter;
   Fd runner;  // sealed program
 };
 
-// How a guest's machine begins: it boots; it boots, and its memory and state are to be kept; it is
-// what was kept (template.h); or it goes on from the memory image of a session (memory_image.h).
+// How a guest's machine begins. kBoots: boots. kKept: boots, and its memory and state are kept
+// afterwards. kResumes: resumes from kept memory and state (template.h). kImage: resumes from the
+// memory image of a session (memory_image.h).
 enum class Beginning : uint8_t { kBoots, kKept, kResumes, kImage };
-// The descriptors that its VMM opens by number for that: memory, orders, and state; or the image's
-// files.
+// Number of descriptors that the VMM opens by number for a beginning: memory, orders and state, or
+// the image's files.
 constexpr uint32_t filesOf(Beginning begins) {
   constexpr uint32_t kFiles[] = {0, 3, 3, 3};
   return kFiles[static_cast<size_t>(begins)];
 }
 
-// What differs between sandboxes; travels from node to spawner as bytes, between two halves of the
-// same program.
+// The differences between sandboxes. Travels as bytes from node to spawner, two processes of the
+// same build.
 struct SandboxSpec {
   static constexpr size_t kMaxLimits = 16;
 
@@ -53,28 +54,28 @@ struct SandboxSpec {
   uint64_t scratch_inodes = 0;
   uint64_t shown_memory = 0;  // shareSteps(), as the next; 0 where a guest has a machine of its own
   uint32_t shown_cpus = 0;
-  uint32_t first_cpu = 0;  // from which on: sandboxes are spread over the processors
+  uint32_t first_cpu = 0;  // first processor to use: sandboxes are spread over the processors
   std::array<linux::ResourceLimit, kMaxLimits> limits{};
   uint32_t limit_count = 0;
-  bool walled = false;       // one descriptor after the runner's: model::Walls, encoded
-  bool on_disk = false;      // one after that: the mount of its disk (disks.h)
+  bool walled = false;       // has one descriptor after the runner's: encoded model::Walls
+  bool on_disk = false;      // has one descriptor after the rules: the mount of its disk (disks.h)
   bool shares = false;       // likewise: the mount of another sandbox's /workspace, to be its own
-  uint32_t join_count = 0;   // descriptors after it: cgroups to join (v1)
-  bool into_cgroup = false;  // one descriptor after it: the cgroup to start in (v2)
+  uint32_t join_count = 0;   // number of descriptors after the mounts: cgroups to join (v1)
+  bool into_cgroup = false;  // has one descriptor after the mounts: the cgroup to start in (v2)
   bool deny_setgroups = false;
-  bool runs_own = true;  // model::Walls, as the next
+  bool runs_own = true;  // as in model::Walls, as the next
   model::Walls::Writes writes = model::Walls::Writes::kAll;
   int32_t nice = 0;
-  bool nests = false;  // sandboxes are to be made within it (Guest::Nesting::kPrepared)
-  // Of a guest that holds these by itself.
+  bool nests = false;  // sandboxes will be made inside (Guest::Nesting::kPrepared)
+  // For a guest, which enforces these limits itself.
   uint64_t guest_memory_bytes = 0;
   uint32_t guest_pids = 0;
   uint32_t guest_cpus = 0;
-  bool guest_devices = false;     // a mount for its /dev and a system call filter come with it
-  bool guest_program = false;     // it comes with it, instead of being found by name
-  bool guest_sockets = false;     // it may make sockets in /tmp
-  bool guest_opens_disk = false;  // it opens its disk, which comes as a descriptor, by name
-  bool guest_shows = false;       // it shows its machine the sandbox's root
+  bool guest_devices = false;     // a /dev mount and a system call filter come with the request
+  bool guest_program = false;     // the VMM's program comes as a descriptor, not by name
+  bool guest_sockets = false;     // the VMM may make sockets in /tmp
+  bool guest_opens_disk = false;  // the VMM opens by name its disk, which comes as a descriptor
+  bool guest_shows = false;       // the VMM shows its machine the sandbox's root
   Beginning guest_begins = Beginning::kBoots;
 
   friend bool operator==(const SandboxSpec&, const SandboxSpec&) = default;
@@ -85,29 +86,29 @@ uint64_t sandboxNamespaces();
 // Their names as in /proc/PID/ns.
 std::vector<std::string> namespaceNames();
 
-// Its file systems that are writable. `disk`, `workspace`: where spec.on_disk and spec.shares say
-// so, else -1.
+// The sandbox's writable file systems. `disk`, `workspace`: mounts given where spec.on_disk and
+// spec.shares are set, else -1.
 std::vector<MountStep> scratchStepsOf(const SandboxSpec& spec, int disk, int workspace);
 
-// What Landlock lets a sandbox do.
+// The Landlock rules of a sandbox.
 std::vector<linux::LandlockRule> landlockRules();
 
 struct ConfineFds {
   Fd runner_socket;
   Fd walls;  // or none
-  Fd disk;   // likewise, as the next
+  Fd disk;   // or none, as the next
   Fd workspace;
   std::vector<Fd> cgroups;  // to join
-  Fd mapped;                // one byte comes when the id maps are written
-  // Where another program than the runner is to come:
-  std::vector<Fd> kept;  // stays open in it, numbered from kKeptFd on
+  Fd mapped;                // receives one byte after the id maps are written
+  // For a program other than the runner:
+  std::vector<Fd> kept;  // stay open in the program, numbered from kKeptFd on
   Fd output;             // its stdout and stderr, or none
 };
 inline constexpr int kKeptFd = wire::kRunnerFd + 2;
 
-// Puts up the walls that come as a descriptor (apply_walls.h).
+// Applies the confinement rules received as a descriptor (apply_walls.h).
 using WallsStep = Result<> (*)(int walls);
-// Of who makes no sandbox that has some.
+// For callers whose sandboxes have no confinement rules.
 inline Result<> refuseWalls(int /*walls*/) {
   return fail(Code::kInternal, "putting up walls: not here");
 }
@@ -116,9 +117,9 @@ inline Result<> refuseWalls(int /*walls*/) {
 // socket as wire::kRunnerFd, the runner's program one above, and nothing else open but 0, 1 and 2.
 Result<> confineSelf(const Confinement& confinement, const SandboxSpec& spec, const ConfineFds& fds,
                      WallsStep put_up = refuseWalls);
-// What comes after: becomes the runner. `arguments`: runner/runner.h.
+// The step after confinement: becomes the runner. `arguments`: runner/runner.h.
 [[noreturn]] void becomeRunner(std::vector<std::string> arguments);
-// Those of a sandbox in which nothing runs yet.
+// The arguments for a sandbox in which nothing runs yet.
 std::vector<std::string> runnerArguments(const SandboxSpec& spec);
 // Instead: tells the node on the runner's socket, as kStartFailed before any kHello, and exits.
 [[noreturn]] void refuseToStart(const Error& error);

@@ -11,12 +11,14 @@
 
 namespace cloister::runtime {
 
-// Whether the program `name` is many, told apart by the name that they are called by (busybox).
+// Whether the program `name` contains many programs and selects by the name it is called by
+// (busybox).
 bool isManyInOne(std::string_view name);
 
-// Of the directories of programs in `image_root` ("" = the host): each link to a program of another
-// name, through every link, in order and each once. Links lead no further than the image. What is
-// many in one is what it is called, and not among them. At most model::kMaxProgramLinks.
+// The links in the program directories of `image_root` ("" = the host) to a program of another
+// name, resolved fully, sorted and unique. Links are resolved within the image. Links to a
+// multi-call program (isManyInOne) are left out, since such a program is its link's name. At most
+// model::kMaxProgramLinks.
 std::vector<model::ProgramLink> programLinks(const std::string& image_root,
                                              std::span<const std::string> more = {});
 

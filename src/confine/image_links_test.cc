@@ -27,11 +27,11 @@ TEST(ImageLinks, AreThoseToProgramsOfAnotherName) {
   link("/usr/bin/mawk", "etc/alternatives/awk");
   link("../../../../../usr/bin/python3.11", "usr/local/bin/python3");
   link("/usr/bin/mawk", "usr/sbin/mawk");  // the same name
-  link("busybox", "usr/bin/sh");           // is what it is called
+  link("busybox", "usr/bin/sh");           // a multi-call program goes by its link's name
   link("nothing", "usr/bin/dangling");
   link("/etc", "usr/bin/directory");
   link("loop", "usr/bin/loop");
-  link("/proc/self/exe", "usr/bin/outside");  // there is none in the image
+  link("/proc/self/exe", "usr/bin/outside");  // not in the image
   EXPECT_THAT(programLinks(root.string()),
               testing::ElementsAre(model::ProgramLink{"awk", "mawk"},
                                    model::ProgramLink{"python3", "python3.11"}));

@@ -31,16 +31,17 @@ using linux::kReadOnly;
 constexpr char kLower[] = "run/masked/lower";  // the layers, each in a directory
 constexpr char kSkeleton[] = "run/masked/lower/skeleton";
 constexpr char kEmptyLayer[] = "run/masked/layer";
-constexpr char kCpus[] = "run/masked/cpus";  // /N: of /proc, where there are N processors
+constexpr char kCpus[] = "run/masked/cpus";  // /N: files of /proc for N processors
 constexpr char kOverlay[] = "overlay";
 
-// Of the host's /etc, what is made on each machine and says nothing of whose it is: linkers,
-// locales and certificates need it. Copied, so that no mount names the host's file system.
+// Files of the host's /etc generated on each machine, without information about the machine's
+// owner: linkers, locales and certificates need these files. Copied, so that no mount names the
+// host's file system.
 constexpr const char* kEtcMade[] = {"ld.so.cache", "localtime", "os-release", "ssl/certs",
                                     "timezone"};
-// Directories of links into the rest of the image, of which the links are taken.
+// Directories of links into the rest of the image. Only the links are copied.
 constexpr const char* kEtcLinks[] = {"alternatives", "fonts/conf.d"};
-// Where it is not known what packages have there: what linkers and languages need besides.
+// Files that linkers and languages need besides, for hosts whose package contents are unknown.
 constexpr const char* kEtcNeeded[] = {
     "fonts", "host.conf",  "ld.so.conf",      "ld.so.conf.d", "locale.alias",
     "magic", "magic.mime", "mime.types",      "perl",         "protocols",
@@ -51,7 +52,7 @@ constexpr std::string_view kEtcOwn[] = {"group",  "gshadow", "hostname",
                                         "hosts",  "mtab",    "nsswitch.conf",
                                         "passwd", "shadow",  "resolv.conf"};
 
-// The values of /proc/sys that programs ask for; the rest describes the host.
+// The entries of /proc/sys that programs read. All other entries describe the host.
 constexpr const char* kProcSysKept[] = {
     "crypto/fips_enabled", "fs/file-max",         "fs/nr_open",
     "fs/pipe-max-size",    "kernel/cap_last_cap", "kernel/ngroups_max",
@@ -93,8 +94,8 @@ bool isOverlay(const MountStep& step) {
   return step.op == Op::kNew && step.source == kOverlay;
 }
 
-// overlayfs needs two lower layers when there is no upper one; the second is an empty file system.
-// `place`: of the tree that the layers are in.
+// overlayfs needs two lower layers when there is no upper layer; the second is an empty file
+// system. `place`: path of the tree with the layers.
 MountStep overlay(const std::string& target, const std::string& lower, std::string_view why,
                   const std::string& place = {}) {
   return {.op = Op::kNew,
@@ -136,7 +137,7 @@ void addTopLevel(std::vector<MountStep>& steps, const RootSource& source) {
   }
 }
 
-// Whether it is a directory at its place, with no link on the way below `root`.
+// Whether the path is a directory, without any symbolic link on the way below `root`.
 bool isOwnDirectory(const std::string& root, std::string_view path) {
   for (size_t end = 0; end != std::string_view::npos;) {
     end = path.find('/', end + 1);
@@ -148,16 +149,16 @@ bool isOwnDirectory(const std::string& root, std::string_view path) {
   return true;
 }
 
-// An empty directory over the host's configuration among its programs. A link there leads to what
-// is not in the sandbox.
+// Covers the host's configuration among its programs by an empty directory. A link is not covered,
+// since its target is not in the sandbox.
 void hideConfiguration(std::vector<MountStep>& steps, const RootSource& source) {
   if (!isOwnDirectory(source.image_root, kLocalConfiguration)) return;
   steps.push_back(place(Op::kMask, kEmptyLayer, std::string(kLocalConfiguration),
                         "configuration of the host, which may hold secrets"));
 }
 
-// What is in a directory, in order, whatever its names are; nothing where a link leads to one: an
-// image's would lead into the host.
+// The names in a directory, sorted. Gives none if a link leads to the directory: a link in an image
+// would lead into the host.
 std::vector<std::string> namesIn(const std::string& path) {
   std::vector<std::string> names;
   const Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
@@ -172,7 +173,7 @@ std::vector<std::string> namesIn(const std::string& path) {
   return names;
 }
 
-// Each directory of `place` ("" or "/var") in an image that is taken whole, and each link in it.
+// Adds each directory and link of `place` ("" or "/var") in an image used as a whole.
 void addAll(std::vector<MountStep>& steps, const RootSource& source, const std::string& place,
             std::span<const std::string_view> except) {
   for (const std::string& name : namesIn(source.image_root + place)) {
@@ -190,7 +191,7 @@ void addAll(std::vector<MountStep>& steps, const RootSource& source, const std::
   }
 }
 
-// Of an imported image: all that it has but for what every sandbox has of its own.
+// Adds an imported image as a whole, except the directories that each sandbox has of its own.
 void addWhole(std::vector<MountStep>& steps, const RootSource& source) {
   static constexpr std::string_view kOurs[] = {"dev", "etc", "proc",      "run",
                                                "sys", "tmp", "workspace", "var"};
@@ -199,7 +200,7 @@ void addWhole(std::vector<MountStep>& steps, const RootSource& source) {
   addAll(steps, source, "/var", kOursInVar);
 }
 
-// Of its configuration, all but what would be of another machine.
+// Adds all configuration of the image except files that describe another machine.
 void addEtcWhole(std::vector<MountStep>& steps, const std::string& image_root) {
   for (const std::string& name : namesIn(image_root + "/etc")) {
     if (std::ranges::find(kEtcOwn, name) != std::end(kEtcOwn)) continue;
@@ -230,7 +231,7 @@ void addSynthesised(std::vector<MountStep>& steps) {
   steps.push_back(symlink("etc/mtab", "../proc/self/mounts", "what df and mount read"));
 }
 
-// Makes a directory, and those above it, once.
+// Makes each directory once, parents first.
 class Directories {
  public:
   explicit Directories(std::vector<MountStep>& steps) : steps_(steps) {}
@@ -246,7 +247,7 @@ class Directories {
   std::set<std::string> made_;
 };
 
-// Manual pages are most of /etc/alternatives, and of no use where nobody reads them.
+// Leaves out manual pages: most of /etc/alternatives, and no sandbox reads manual pages.
 void addEtcLinks(std::vector<MountStep>& steps, Directories& directories,
                  const std::string& image_root) {
   constexpr std::string_view kWhy = "leads to what the image has";
@@ -376,8 +377,8 @@ void addMaskSources(std::vector<MountStep>& steps) {
   }
 }
 
-// The first `count` processors of /proc/cpuinfo, whose paragraphs they are; all if there are no
-// more.
+// The paragraphs of the first `count` processors of /proc/cpuinfo, or the whole file if there are
+// fewer.
 std::string firstProcessors(const std::string& cpuinfo, uint32_t count) {
   size_t end = 0;
   for (uint32_t i = 0; i < count && end != std::string::npos; ++i)
@@ -385,7 +386,7 @@ std::string firstProcessors(const std::string& cpuinfo, uint32_t count) {
   return end == std::string::npos ? cpuinfo : cpuinfo.substr(0, end + 2);
 }
 
-// As of a machine that has just begun: how busy the host is, is not for a sandbox.
+// /proc/stat of a freshly booted machine: a sandbox must not see how busy the host is.
 std::string statOf(uint32_t cpus) {
   constexpr std::string_view kTimes = " 1 0 1 100 0 0 0 0 0 0\n";
   std::string text = "cpu " + std::string(kTimes);
@@ -478,7 +479,7 @@ std::vector<MountStep> ownRootSteps(const std::vector<MountStep>& root,
     const std::string& layers = step.options.front().second;
     steps.push_back(overlay(step.target, layers.substr(0, layers.find(':')), kWhy, "/"));
   }
-  // The layers are without what the root has mounted on them.
+  // The layers lack the mounts above them in the root, so repeat the masks.
   if (!steps.empty()) std::ranges::copy_if(root, std::back_inserter(steps), isMask);
   if (steps.empty()) return proc;
   steps.insert(steps.begin(), overlay("", kSkeleton, "a root of its own", "/"));
@@ -503,7 +504,7 @@ std::vector<MountStep> shareSteps(uint64_t memory, uint32_t cpus) {
   constexpr std::string_view kWhy = "the sandbox's share, not the machine";
   std::vector<MountStep> steps;
   if (memory > 0) {
-    // Of its own, and covered by what is writable.
+    // A small file system of its own, which the scratch steps cover.
     steps.push_back({.op = Op::kNew,
                      .target = "workspace",
                      .source = "tmpfs",
@@ -523,7 +524,8 @@ std::vector<MountStep> shareSteps(uint64_t memory, uint32_t cpus) {
 
 namespace {
 
-// What is writable, once its file system is at /workspace; `from`: where in that.
+// Adds the writable directories, once their file system is at /workspace. `from`: path within that
+// file system.
 void addScratch(std::vector<MountStep>& steps, const std::string& from, std::string_view why) {
   steps.push_back(directory(from + "/tmp", why, 01777));
   steps.push_back(directory(from + "/shm", why, 01777));

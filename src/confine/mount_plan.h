@@ -17,30 +17,32 @@
 
 namespace cloister::runtime {
 
-// A file of /etc as its package ships it (sandbox/host/shipped_etc.h).
+// A file of /etc as shipped by its package (sandbox/host/shipped_etc.h).
 struct ShippedFile {
   std::string path;  // such as "etc/fonts/fonts.conf"
   std::string content;
-  int64_t modified = 0;  // seconds since 1970: compiled Python is checked against it
+  int64_t modified = 0;  // seconds since 1970, since Python checks compiled code against its
+                         // source's time
 
-  static constexpr size_t kMaxBytes = size_t{1} << 20;  // of one
+  static constexpr size_t kMaxBytes = size_t{1} << 20;  // for a single file
 };
 
 struct MountStep {
   enum class Op : uint8_t {
     kNew,        // a new file system of type `source`
     kBind,       // the mount at host path `source`, with `attributes` on top
-    kTree,       // the same with all that is mounted below it
-    kPlace,      // the directory or file `source` of this very tree, again
+    kTree,       // like kBind, including all mounts below
+    kPlace,      // binds the directory or file `source` of the same tree
     kMask,       // like kPlace; nothing to do where the target does not exist
     kDirectory,  // mkdir with `mode`
     kFile,       // a file with `content` and `mode`
     kSymlink,    // to `source`
-    kCopy,       // host path `source`, whole, as data; nothing to do where it does not exist
-    kDevice,     // character device `major`:`minor`; where it may not be made, the host's bound
+    kCopy,       // copies host path `source` as a whole, as data; skipped if missing
+    kDevice,     // character device `major`:`minor`; binds the host's device where mknod is not
+                 // allowed
     kSeal,       // mount_setattr: adds `attributes` to the mount
-    kAttach,     // the mount that was made elsewhere and is open at `mount`
-    kPivot,      // what was put together becomes the root, and the one before goes
+    kAttach,     // attaches the mount made elsewhere and open at `mount`
+    kPivot,      // makes the new tree the root, and detaches the old root
   };
   Op op = Op::kDirectory;
   std::string target{};  // relative to the new root; "" is the root itself
@@ -56,71 +58,72 @@ struct MountStep {
   int mount = -1;
 };
 
-// What a root is made of.
+// The sources of a root.
 struct RootSource {
   struct File {
     std::string name;
     std::string content;
   };
-  std::string image_root;  // "" = the host's own, never `whole`
-  bool layered = true;     // through overlayfs, which hides where it lies; else binds
-  bool whole = false;      // all of it, as an imported image is; else programs and what they need
-  std::vector<File> ahead{};  // in /kAhead, for interpreters that are started ahead of their code
-  // Of an image that is not `whole`, what its packages have in /etc; where it has none that are
-  // known, what programs are known to need.
+  std::string image_root;     // "" = the host's own, never `whole`
+  bool layered = true;        // uses overlayfs, which hides the location of the files; else binds
+  bool whole = false;         // an imported image as a whole; else programs and their dependencies
+  std::vector<File> ahead{};  // files in /kAhead, for interpreters started before their code is
+                              // known
+  // For an image that is not `whole`: files that its packages have in /etc. Without known packages,
+  // files that programs are known to need.
   std::optional<std::vector<ShippedFile>> etc{};
 };
 inline constexpr char kAhead[] = "run/ahead";
-// Of an image that is not `whole`: among its programs, and no sandbox's.
+// For an image that is not `whole`: configuration among its programs, hidden from sandboxes.
 inline constexpr std::string_view kLocalConfiguration = "usr/local/etc";
-// MountStep::why of the files of RootSource::etc: those that are printed as their number alone.
+// MountStep::why of the files of RootSource::etc, which are printed only as a count.
 inline constexpr std::string_view kShipped = "as its package ships it";
 
-// The root, up to and including its becoming read-only and the only one.
+// Steps that build the root, until the root is read-only and replaces the old root.
 std::vector<MountStep> rootSteps(const RootSource& source);
 
-// /proc, and what is covered in it.
+// Steps for /proc and the covers within.
 std::vector<MountStep> procSteps(const std::vector<MountStep>& masks);
 
-// In place of a layered `root` one of the sandbox's own: the same layers, through overlayfs once
-// more, whose files are no other sandbox's, so that a watch (inotify(7)) or a lock (flock(2)) on
-// one tells of none. The devices remain common. Then `proc`. Of a root that is not layered nothing
-// can be made, and all share it.
+// Steps that replace a layered `root` by the sandbox's own, followed by `proc`. The new root mounts
+// the same layers through overlayfs once more, so that its files are no other sandbox's: a watch
+// (inotify(7)) or a lock (flock(2)) reveals no other sandbox. Devices remain common. A root without
+// layers cannot be copied so, and all sandboxes share it.
 std::vector<MountStep> ownRootSteps(const std::vector<MountStep>& root,
                                     const std::vector<MountStep>& proc);
 
-// What /proc says of the machine, as far as it is a sandbox's share: `memory` bytes (0: as it is),
-// and that many processors (0, or more than kMostShownCpus: as it is). Before the scratch steps.
+// Steps that let /proc show the sandbox's share of the machine: `memory` bytes and `cpus`
+// processors. Zero, or more than kMostShownCpus processors, leaves the host's values. Apply before
+// the scratch steps.
 inline constexpr uint32_t kMostShownCpus = 16;
 std::vector<MountStep> shareSteps(uint64_t memory, uint32_t cpus);
-// The content of a /proc/meminfo (proc_meminfo(5)) of a machine with that much memory, all of it
-// free.
+// The content of /proc/meminfo (proc_meminfo(5)) for a machine with `bytes` of memory, all free.
 std::string meminfoOf(uint64_t bytes);
 
-// The one bounded tmpfs behind /workspace, /tmp and /dev/shm.
-// `attributes`: besides nosuid and nodev.
+// Steps for the bounded tmpfs shared by /workspace, /tmp and /dev/shm. `attributes`: besides nosuid
+// and nodev.
 std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes, uint64_t attributes = 0);
-// The same where they are on a disk of its own (disks.h), whose mount is open at `mount`.
+// The same for a sandbox with its own disk (disks.h), whose mount is open at `mount`.
 std::vector<MountStep> diskSteps(int mount);
 // After either: the workspace of another sandbox, whose mount is open at `mount`, in place of its
 // own.
 MountStep sharedStep(int mount);
 
-// In the spawner's root, where masks come from: an empty file and an empty directory that nobody
-// may open.
+// Sources of masks in the spawner's root: an empty file and an empty directory, both without
+// permissions.
 inline constexpr char kMaskFile[] = "run/masked/file";
 inline constexpr char kMaskDirectory[] = "run/masked/directory";
-// A copy of what of /proc/sys programs ask for.
+// Copies of the entries of /proc/sys that programs read.
 inline constexpr char kProcSys[] = "run/masked/sys";
 
-// One kMask step for everything in the host's /proc that is global, readable by all, and not on
-// the list of what programs need: silence denies.
+// One kMask step for each entry of the host's /proc that is global, readable by all, and not listed
+// as needed by programs: unlisted entries are denied.
 std::vector<MountStep> findProcMasks();
 
-// Carries out one step; relative paths are below the working directory, the new root.
+// Carries out a step. Relative paths are below the working directory, the new root.
 Result<> applyStep(const MountStep& step);
 
-// One line of --dry-run.
+// A line of --dry-run.
 base::json::object toJsonObject(const MountStep& step);
 
 }  // namespace cloister::runtime

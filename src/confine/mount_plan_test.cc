@@ -94,7 +94,7 @@ TEST(MountPlan, ASandboxHasItsOwnOfEachLayer) {
   EXPECT_EQ(overlays(own), expected);
   EXPECT_EQ(own.back().op, MountStep::Op::kPivot) << "nothing of the common root is left";
   EXPECT_EQ(own[own.size() - 2].target, "proc/sys");
-  // Each layer is one that the root has mounted, and they differ.
+  // Each layer is mounted by the root, and the layers differ.
   std::set<std::string> lower;
   for (const MountStep& step : own) {
     if (step.source != "overlay") continue;
@@ -123,7 +123,7 @@ TEST(MountPlan, ConfigurationOfTheHostIsHidden) {
   EXPECT_EQ(std::ranges::count_if(own, is_mask), 1) << "the layers are without it";
   EXPECT_GT(std::ranges::find_if(own, is_mask),
             std::ranges::find(own, std::string("usr"), &MountStep::target));
-  // What a link leads to is not in a sandbox, and must not be covered in its place.
+  // The link's target is outside the sandbox, and must not be covered in the link's place.
   fs::remove(root / "usr/local/etc");
   fs::create_symlink("/etc", root / "usr/local/etc");
   EXPECT_FALSE(hides(false));

@@ -60,7 +60,7 @@ std::vector<std::string> readTexts(wire::Reader& r);
 std::vector<MountStep> readSteps(wire::Reader& r);
 Confinement readConfinement(wire::Reader& r);
 
-// The whole of a file, from its beginning, whatever was read of it before.
+// Reads a whole file from its beginning, whatever the current offset.
 Result<std::string> readPlan(int fd);
 
 }  // namespace cloister::runtime

@@ -12,7 +12,7 @@
 namespace cloister::runtime {
 namespace {
 
-// The entries of /proc that every sandbox keeps, besides its own processes.
+// The entries of /proc that each sandbox keeps, besides its own processes.
 constexpr std::string_view kProcKept[] = {"cpuinfo",     "filesystems", "loadavg", "meminfo",
                                           "mounts",      "net",         "self",    "stat",
                                           "thread-self", "uptime",      "version"};

@@ -30,7 +30,7 @@ size_t fdsOf(const SpawnRequest& request) {
          (request.spec.into_cgroup ? 1 : 0);
 }
 
-// It makes no namespaces, but enters those of another.
+// Whether the process enters the namespaces of an existing sandbox instead of making its own.
 bool joins(const SpawnRequest& request) {
   return request.what == SpawnRequest::What::kGvisorSave ||
          request.what == SpawnRequest::What::kWorkspace;
@@ -48,11 +48,11 @@ Result<> writeMaps(const SpawnRequest& request, pid_t pid) {
                             deny_setgroups);
 }
 
-// The network namespaces of what is made here. To make one takes as long as all the rest together,
-// so the next one's is made while nobody asks.
+// Network namespaces of new processes. Making a network namespace takes as long as all other steps
+// together, so the next is made while no request waits.
 class Networks {
  public:
-  // While no request comes.
+  // Makes the next network while no request waits.
   void makeSpare(int control) {
     if (spare_ || !lulls(control) || !home()) return;
     const auto entered = linux::enterNewNetwork();
@@ -61,14 +61,14 @@ class Networks {
     comeHome();
   }
 
-  // Enters one that nobody has had.
+  // Enters an unused network namespace.
   Result<> enterNext() {
     TRY(home());
     const Fd spare = std::move(spare_);
     return spare ? linux::enterNetwork(spare.get()) : linux::enterNewNetwork();
   }
 
-  // Two sandboxes in one network would be worse than none.
+  // Exits on failure: two sandboxes in the same network would be worse than none.
   void comeHome() {
     if (home_ && !linux::enterNetwork(home_.get())) ::_exit(1);
   }
@@ -88,11 +88,11 @@ class Networks {
   Fd spare_;
 };
 
-// How a process comes to be that is to make something of `birth`: in its child, pid 0 is returned.
+// Makes a process that becomes something for `birth`. Returns pid 0 in the child.
 using Clone = std::function<Result<linux::Cloned>(uint64_t namespaces, Birth& birth)>;
 
-// Its user namespace is its own user's: what it takes of what the kernel has for each user, it
-// takes from nobody else.
+// Makes the user namespace as the sandbox's own user, so that the kernel's limits per user count
+// for this sandbox alone.
 Result<linux::Cloned> makeOwned(const Clone& how, uint64_t namespaces, Birth& birth) {
   const bool zygote = birth.request.what == SpawnRequest::What::kZygote;
   const uint32_t owner = zygote ? birth.request.root.outside : birth.request.spec.ids.outside;
@@ -106,7 +106,7 @@ Result<linux::Cloned> makeOwned(const Clone& how, uint64_t namespaces, Birth& bi
 
 Result<linux::Cloned> makeInNetwork(const Clone& how, Networks& networks, Birth& birth) {
   if (joins(birth.request)) return how(0, birth);
-  // A zygote makes networks itself, and so must own the one it is in.
+  // A zygote makes networks itself, and so must own its network namespace.
   if (birth.request.what == SpawnRequest::What::kZygote) {
     return makeOwned(how, sandboxNamespaces(), birth);
   }
@@ -117,7 +117,7 @@ Result<linux::Cloned> makeInNetwork(const Clone& how, Networks& networks, Birth&
   return child;
 }
 
-// Of a request that has come: the process made of it, and the end by which it hears of its id maps.
+// The process made for a request, and the pipe's end that announces its id maps.
 struct Made {
   linux::Cloned process;
   Fd mapped;
@@ -148,12 +148,13 @@ std::optional<Birth> receive(int control) {
   SpawnRequest request;
   auto message =
       linux::receiveMessage(control, {reinterpret_cast<char*>(&request), sizeof request});
-  if (!message || message->size != sizeof request) ::_exit(0);  // the node is gone
+  if (!message || message->size != sizeof request) ::_exit(0);  // the node has ended
   if (message->fds.size() != fdsOf(request)) return std::nullopt;
   return Birth{request, std::move(message->fds), {}};
 }
 
-// Returns in what it makes. `settle` is called for each once it has all it needs.
+// Returns in each new process. `settle` is called once the process has all its descriptors and
+// maps.
 Birth serve(int control, const Clone& how, const std::function<void()>& settle) {
   Networks networks;
   for (;;) {
@@ -171,14 +172,14 @@ Birth serve(int control, const Clone& how, const std::function<void()>& settle) 
   }
 }
 
-// Waits without a word to the memory that is not yet its own.
+// Waits without writing to the memory, which still belongs to the parent.
 void waitForTurn(const Fd& mapped) {
   pollfd told{mapped.get(), POLLIN, 0};
   while (::poll(&told, 1, -1) < 0) {
   }
 }
 
-// The same descriptors once more, for one who has a table of its own but the same memory.
+// A copy of the descriptor numbers, for a process with its own descriptor table but shared memory.
 Birth aliasOf(const Birth& birth) {
   Birth alias{birth.request, {}, Fd(birth.mapped.get())};
   for (const Fd& fd : birth.fds)

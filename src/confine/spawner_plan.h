@@ -17,16 +17,16 @@ namespace cloister::runtime {
 struct SpawnerPlan {
   std::vector<MountStep> root;
   Confinement confinement;
-  bool rootless = false;  // make a user namespace first, and live in it
+  bool rootless = false;  // make a user namespace first, and stay within
   Fd program;             // cloister-spawner
 };
 
-// The descriptors of a spawner. 0 to 4 are what confine() fills, and /dev/null here.
+// The descriptors of a spawner. confine() later fills 0 to 4, which are /dev/null until then.
 inline constexpr int kSpawnerControl = 5;
 inline constexpr int kSpawnerRunner = 6;  // the runner's program
 inline constexpr int kSpawnerPlan = 7;
 
-// But for the programs, and for `rootless`, which is over by then.
+// Encodes all but the programs and `rootless`, which is already done by then.
 std::string encodeSpawnerPlan(const SpawnerPlan& plan);
 Result<SpawnerPlan> decodeSpawnerPlan(std::string_view bytes);
 

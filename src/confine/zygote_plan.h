@@ -39,7 +39,7 @@ struct ZygoteOrders {
   Confinement confinement;
 };
 Result<ZygoteOrders> decodeZygotePlan(std::string_view bytes);
-// The same, from a descriptor that is left as it is.
+// Reads the plan from a descriptor, whose offset stays as before.
 Result<ZygoteOrders> readZygotePlan(int fd);
 
 }  // namespace cloister::runtime

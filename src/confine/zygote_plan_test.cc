@@ -31,7 +31,7 @@ TEST(ZygotePlan, ComesBackAsItWas) {
   EXPECT_EQ(read->plan.env, plan().env);
   ASSERT_EQ(read->plan.files.size(), 2U);
   EXPECT_EQ(read->plan.files[1].content, plan().files[1].content);
-  // Encoding it anew finds whatever else was lost.
+  // Encoding again detects any other lost field.
   EXPECT_EQ(encodeZygotePlan(read->plan, read->confinement, read->confinement.root), encoded());
 }
 

@@ -8,7 +8,7 @@ namespace cloister::guest {
 
 struct Ground {
   const char* root;    // where pid 1 sees the sandboxes' root file system
-  const char* runner;  // the runner's program, as pid 1 sees it; the next likewise
+  const char* runner;  // path of the runner's program for pid 1; the next likewise
   const char* filter;  // the node's system call filter
   bool machine;        // control groups, devices and file systems are ours to make
 };

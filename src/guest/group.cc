@@ -58,7 +58,7 @@ void makeDirectory(const char* path) {
   if (mkdir(path, 0755) != 0) giveUp(path);
 }
 
-// The number behind `key` in a file of lines "key number", or the file's only one; 0 if it is not.
+// The number after `key` in a file of lines "key number", or the file's only number; 0 if absent.
 uint64_t numberIn(const Fd& file, const char* key) {
   char text[1024];
   const ssize_t n = file ? pread(file.get(), text, sizeof text - 1, 0) : 0;
@@ -92,7 +92,7 @@ void Group::make(unsigned number) {
     own = kFirstOwn;
     whole_pids_events_ = lookIfThere(kFirst, "pids.events.local");
   }
-  // Now that what is in it has been made, which it would be charged for.
+  // Set limits after making the files inside, which would otherwise be charged to the group.
   putNumber(path_, "memory.max", parameter(wire::guest::kMemory));
   putNumber(path_, "pids.max", parameter(wire::guest::kPids));
   memory_peak_ = look(path_, "memory.peak");
@@ -113,8 +113,8 @@ void Group::remove() {
     usleep(kPause);
 }
 
-// What was refused is told where it was asked for, and since Linux 6.11 where the limit is, whose
-// pids.events tells of those beneath as well.
+// pids.events counts refusals in the group of the fork; since Linux 6.11 in the group of the limit,
+// including its descendants.
 Counts Group::counts() const {
   return {.memory_peak = numberIn(memory_peak_, ""),
           .killed = numberIn(memory_events_, "oom_kill"),

@@ -11,7 +11,7 @@
 
 namespace cloister::guest {
 
-// What a group has counted of its own processes, and what they and all beneath have used.
+// Counts of a group's own processes, and the use of the group with all descendants.
 struct Counts {
   uint64_t memory_peak = 0;  // bytes
   uint64_t killed = 0;       // processes, for lack of memory
@@ -20,15 +20,18 @@ struct Counts {
 
 class Group {
  public:
-  // By the process's parameters. `number` 0: the first; else that of one within.
+  // Makes a group with the limits of the process's parameters. `number` 0: the first sandbox's;
+  // else an inner sandbox's.
   void make(unsigned number);
-  // Puts the calling process into it, and into a namespace that shows no more.
+  // Puts the calling process into the group, and into a namespace that shows no other groups.
   void enter() const;
-  // Once it has no processes; it has none a moment after the last has ended.
+  // Removes the group, which must have no processes. The group is empty a moment after its last
+  // process has ended.
   void remove();
 
   [[nodiscard]] explicit operator bool() const { return static_cast<bool>(own_); }
-  // poll(2) says POLLPRI when the kernel has killed for lack of memory since counts() was asked.
+  // A descriptor with POLLPRI (poll(2)) when the kernel has killed for lack of memory since
+  // counts().
   [[nodiscard]] int memoryEvents() const { return memory_events_.get(); }
   [[nodiscard]] Counts counts() const;
 
@@ -38,7 +41,7 @@ class Group {
   Fd memory_events_;
   Fd memory_peak_;
   Fd pids_events_;
-  Fd whole_pids_events_;  // of the first: what its limit refused, on newer kernels
+  Fd whole_pids_events_;  // of the first group: refusals by its limit, on newer kernels
 };
 
 }  // namespace cloister::guest

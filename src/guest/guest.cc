@@ -36,9 +36,9 @@ Pair makePair(int type) {
 }  // namespace
 
 void run() {
-  // Only some versions of a VMM with an init of its own leave it the first number.
+  // A VMM with an init of its own may not give us the first number, depending on its version.
   if (getpid() != 1 && getenv(wire::guest::kShown) == nullptr) _exit(64);
-  signal(SIGCHLD, SIG_IGN);  // nobody waits for what ends
+  signal(SIGCHLD, SIG_IGN);  // children need no wait(2)
   prepareMachine();
   Fd port = openPort();
   Pair stream = makePair(SOCK_STREAM);

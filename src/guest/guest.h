@@ -15,7 +15,7 @@
 
 namespace cloister::guest {
 
-// Never return: a pid 1 that ends is the end of the rest.
+// Never return: the end of pid 1 ends all other processes.
 [[noreturn]] void run();
 [[noreturn]] void runInContainer();
 

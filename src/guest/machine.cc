@@ -28,12 +28,12 @@ namespace cloister::guest {
 namespace {
 
 constexpr size_t kMaxModules = 64;
-// Between looks for a device, and how many looks: half a minute, for a machine that is emulated.
+// Pause between looks for a device, and number of looks: half a minute, for an emulated machine.
 constexpr useconds_t kPause = 2'000;
 constexpr int kLooks = 15'000;
 constexpr int kLinger = 2;  // seconds
-// Of a machine that waits to be woken, in microseconds. What it asks of a host while it is being
-// kept is never answered.
+// For a machine that waits for a wake-up, in microseconds. A request to the host during the saving
+// is never answered.
 constexpr useconds_t kPauseAgain = 5'000;
 constexpr suseconds_t kPatienceAgain = 50'000;
 
@@ -91,7 +91,7 @@ void loadModules() {
   closedir(listing);
 }
 
-// Drivers find their devices in their own time. The path of the first whose name begins like this.
+// The path of the first device whose name begins so. Drivers find their devices in their own time.
 const char* waitFor(const char* begin) {
   static char path[NAME_MAX + 8];
   for (int look = 0; look < kLooks; ++look) {
@@ -141,7 +141,7 @@ void powerOff(const char* why) {
     say(why);
     say("\n");
   }
-  reboot(RB_AUTOBOOT);  // which is the end: the machine's maker does not start it again
+  reboot(RB_AUTOBOOT);  // ends the machine: the VMM does not start the machine again
   _exit(1);
 }
 
@@ -180,20 +180,20 @@ void prepareMachine() {
   mountNew("proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
   loadModules();
   mountNew("cgroup2", "cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
-  // Of what the first root is, nothing may be writable.
+  // No part of the first root may be writable.
   mountNew("tmpfs", "run", MS_NOSUID | MS_NODEV, "mode=755");
   makeMasks();
   if (mkdir(kScratchPlace, 0755) != 0) giveUp(kScratchPlace);
-  // Programs reserve more than they use, and the machine is hardly larger than what they may use.
+  // Programs reserve more memory than they use, and the machine is hardly larger than their limit.
   writeText("/proc/sys/vm/overcommit_memory", "1");
-  // Nobody gets another name for a file that is not theirs, which may then be opened to them.
+  // No program may hard-link a foreign file, which might later be opened to the program.
   writeText("/proc/sys/fs/protected_hardlinks", "1");
   mountRoot();
 }
 
 namespace {
 
-// Its name is there a moment before it can be opened.
+// The device's name appears a moment before the device can be opened.
 Fd openVirtioPort() {
   const char* path = waitFor(wire::guest::kPort);
   for (int look = 0; look < kLooks; ++look) {
@@ -210,7 +210,7 @@ bool mayComeYet(int error) {
   return error == ENODEV || error == ENETUNREACH || error == ENETDOWN;
 }
 
-// None, with errno set, where nobody takes it. `patience`: in microseconds; 0: the kernel's.
+// No descriptor, with errno, if no peer accepts. `patience`: in microseconds; 0: the kernel's.
 Fd connectVsock(suseconds_t patience) {
   sockaddr_vm host{};
   host.svm_family = AF_VSOCK;
@@ -219,7 +219,7 @@ Fd connectVsock(suseconds_t patience) {
   if (host.svm_port == 0 || host.svm_port == VMADDR_PORT_ANY) powerOff(wire::guest::kVsock);
   Fd port(socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!port) giveUp("making a vsock socket");
-  // What was written last is on its way when close(2) returns.
+  // SO_LINGER: close(2) waits until the last bytes are sent.
   const linger wait{1, kLinger};
   const timeval until{0, patience};
   if (setsockopt(port.get(), SOL_SOCKET, SO_LINGER, &wait, sizeof wait) != 0 ||

@@ -29,14 +29,14 @@ struct Request {
 Request the_request;
 char* the_environment[kMostParameters + 1];
 Sandbox the_sandbox;
-pid_t the_holders[wire::guest::kMostWithin];  // each holds a sandbox; 0: there may be one more
+pid_t the_holders[wire::guest::kMostWithin];  // each holds a sandbox; 0: a free slot
 bool something_ended = true;
 
 void onChild(int /*signal*/) {
   something_ended = true;
 }
 
-// What is written to it is written with this process's rights, so nothing else will do.
+// Only a stream socket is safe: this process writes to the descriptor with its own rights.
 bool isStream(int fd) {
   int domain = 0;
   int type = 0;
@@ -46,7 +46,7 @@ bool isStream(int fd) {
          getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size_too) == 0 && type == SOCK_STREAM;
 }
 
-// Of several descriptors, for which there may be room, all are let go.
+// Closes all descriptors if there are several, for which the message may have room.
 void takeStream(const cmsghdr* header, Request& request) {
   if (header == nullptr || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) {
     return;
@@ -60,7 +60,7 @@ void takeStream(const cmsghdr* header, Request& request) {
   }
 }
 
-// False when nobody can ask any more. What is malformed has no stream.
+// False after the end of requests. A malformed request has no stream.
 bool receive(int socket, Request& request) {
   request.stream.reset();
   iovec bytes{request.parameters, sizeof request.parameters};
@@ -92,7 +92,7 @@ void takeParameters(Request& request) {
     at = stop + 1;
   }
   environ = the_environment;
-  // All of them now: there is no sandbox yet.
+  // Reads all parameters now, while a failure ends no sandbox.
   for (const char* each :
        {wire::guest::kMemory, wire::guest::kCpus, wire::guest::kPids, wire::guest::kScratch,
         wire::guest::kInodes, wire::guest::kNoExec, wire::guest::kWrites, wire::guest::kShares}) {
@@ -100,7 +100,7 @@ void takeParameters(Request& request) {
   }
 }
 
-// One sandbox within, from its start to its end.
+// Holds an inner sandbox from its start to its end.
 [[noreturn]] void hold(const Ground& ground, int socket, unsigned number, pid_t first) {
   close(socket);
   signal(SIGCHLD, SIG_DFL);
@@ -112,14 +112,15 @@ void takeParameters(Request& request) {
   the_sandbox.start(ground,
                     {.number = number, .runner = Fd(ends[1]), .nester = Fd(), .first = first});
   endWith(the_sandbox.runner());
-  signal(SIGPIPE, SIG_IGN);  // who asked may hear no more, and the sandbox is to end all the same
+  signal(SIGPIPE, SIG_IGN);  // the requester may no longer read, and the sandbox must end properly
+                             // all the same
   relay(the_sandbox, ours.get(), the_request.stream.get());
   the_request.stream.reset();
   the_sandbox.end();
   _exit(0);
 }
 
-// Of those who hold sandboxes; others that this process inherits are no concern of theirs.
+// The entry of a process that holds a sandbox. This process also inherits other children.
 pid_t* holder(pid_t pid) {
   for (pid_t& each : the_holders) {
     if (each == pid) return &each;
@@ -127,7 +128,7 @@ pid_t* holder(pid_t pid) {
   return nullptr;
 }
 
-// What has ended is let go. With `runner`, this process ends.
+// Reaps ended children. After the end of `runner`, this process ends.
 void reap(pid_t runner) {
   while (something_ended) {
     something_ended = false;
@@ -163,9 +164,9 @@ void serveNester(const Ground& ground, int socket, pid_t runner) {
       hold(ground, socket, number == 0 ? 1 : number, runner);
     }
     if (pid > 0) *place = pid;
-    the_request.stream.reset();  // who got none sees its end
+    the_request.stream.reset();  // a requester without a sandbox sees the end of its stream
   }
-  // The runner has gone: what this process started goes when it does, or with the machine.
+  // The runner has ended. Its end, or the machine's, also ends the processes started here.
   while (waitpid(runner, nullptr, 0) < 0 && errno == EINTR) {
   }
   _exit(0);

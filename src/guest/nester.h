@@ -10,8 +10,8 @@
 
 namespace cloister::guest {
 
-// Serves the socket whose other end the first sandbox's runner has, until that is closed, or until
-// that has ended, where it is a child of this process. `runner`: that one's process.
+// Serves the socket whose other end the first sandbox's runner has, until the runner closes the
+// socket, or until `runner`, the runner's process, has ended, if a child of this process.
 [[noreturn]] void serveNester(const Ground& ground, int socket, pid_t runner);
 
 }  // namespace cloister::guest

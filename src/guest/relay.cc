@@ -55,7 +55,7 @@ bool readAll(int from, char* bytes, size_t size) {
   return true;
 }
 
-// It ends with `parent`, who waits for it else.
+// Ends with `parent`, which otherwise would wait for this process.
 [[noreturn]] void carryIn(const Sandbox& sandbox, int node, int runner, pid_t parent) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
   for (;;) {
@@ -86,17 +86,17 @@ bool readFrame(int from, wire::FrameHeader& header) {
   return readAll(from, the_frame + wire::kHeaderBytes, header.length);
 }
 
-// What has come of the runner's next frame, in the_frame.
+// The received part of the runner's next frame, in the_frame.
 struct Coming {
   size_t have = 0;
-  wire::FrameHeader header;  // once there is all of it
+  wire::FrameHeader header;  // valid once complete
 
   [[nodiscard]] bool headed() const { return have >= wire::kHeaderBytes; }
   [[nodiscard]] size_t size() const { return wire::kHeaderBytes + (headed() ? header.length : 0); }
 };
 
-// Takes what has come: a runner that stops half way through a frame must not keep its sandbox from
-// being looked at. False when there will be no more frames.
+// Reads available bytes without waiting: a runner that stops in the middle of a frame must not keep
+// its sandbox from being checked. False when no more frames will come.
 bool take(Coming& coming, int runner) {
   const bool headed = coming.headed();
   const ssize_t n = read(runner, the_frame + coming.have, coming.size() - coming.have);
@@ -108,7 +108,7 @@ bool take(Coming& coming, int runner) {
          coming.header.length <= wire::kRunnerMaxPayload;
 }
 
-// Passes a whole frame of the runner's on as it is: the node judges it.
+// Forwards a whole frame of the runner unchanged: the node judges the frame.
 bool pass(const Coming& whole, const Sandbox& sandbox, int node) {
   if (whole.header.type == static_cast<uint16_t>(wire::FromRunner::kExited) &&
       !sayCounts(sandbox.counts(), node)) {
@@ -155,8 +155,8 @@ void carryOut(Sandbox& sandbox, int runner, int node) {
   }
 }
 
-// Of bytes that nobody else has had, all of which count, and of the processor's, as the kernel
-// mixes them in. What it has drawn ahead for anybody is void then.
+// Seeds the kernel's random numbers with bytes unique to this machine, credited in full, and with
+// the processor's, which the kernel mixes in. Numbers drawn in advance become void.
 void seedRandom(const char* bytes, size_t size) {
   alignas(rand_pool_info) char buffer[sizeof(rand_pool_info) + wire::guest::kWakeEntropy];
   auto* const pool = reinterpret_cast<rand_pool_info*>(buffer);
@@ -220,7 +220,7 @@ void relay(Sandbox& sandbox, int runner, int node) {
   if (other == 0) carryIn(sandbox, node, runner, self);
   carryOut(sandbox, runner, node);
   static_cast<void>(sayCounts(sandbox.counts(), node));
-  // The node's stream is nobody else's then, and closing it waits for what was written.
+  // Afterwards no other process has the node's stream, so that closing waits for the written data.
   kill(other, SIGKILL);
   static_cast<void>(waitpid(other, nullptr, 0));
 }

@@ -7,15 +7,15 @@
 
 namespace cloister::guest {
 
-// Passes on the runner's first word, and then waits until the node wakes this machine, which may be
-// one of many that began alike (wire/guest.h). The machine ends where anything else comes. A port
-// that can be opened again is, as often as it takes: no connection outlives the keeping of a
-// machine, and `node` is the one on which it was woken.
+// Forwards the runner's first frame, and then waits until the node wakes this machine, one of many
+// resumed from the same state (wire/guest.h). Any other frame ends the machine. Opens the port
+// again as often as needed, if possible: no connection survives the saving of a machine. Afterwards
+// `node` is the connection of the wake-up.
 void sleepUntilWoken(int runner, Fd& node);
 
-// Carries both ways between `runner`, the other end of the stream that the sandbox's runner has,
-// and `node`; its counts too, before each of the runner's kExited. Returns when the runner has
-// ended; those are then the last that is said. When the node hangs up, the runner is ended.
+// Forwards both ways between `runner`, the other end of the sandbox's runner's stream, and `node`.
+// Sends counts before each kExited of the runner. Returns when the runner has ended, after final
+// counts. When the node closes the connection, the runner is ended.
 void relay(Sandbox& sandbox, int runner, int node);
 
 }  // namespace cloister::guest

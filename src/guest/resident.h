@@ -8,8 +8,8 @@
 
 namespace cloister::guest {
 
-// Bytes, of all processes that are in the namespace of `first`; what they share counts for each. 0
-// where it has ended.
+// Resident bytes of all processes in the namespace of `first`; shared pages count for each process.
+// 0 if `first` has ended.
 uint64_t residentBytes(pid_t first);
 
 }  // namespace cloister::guest

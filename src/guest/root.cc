@@ -80,7 +80,7 @@ void makeDevices() {
 }
 
 struct Place {
-  const char* name;  // in what is shared
+  const char* name;  // in the shared file system
   const char* target;
   mode_t mode;
   uid_t owner;
@@ -89,7 +89,7 @@ constexpr Place kPlaces[] = {{"workspace", "/workspace", 0755, kUser},
                              {"tmp", "/tmp", 01777, 0},
                              {"shm", "/dev/shm", 01777, 0}};
 
-// Where programs may change nothing, they are another user than the owner of all three.
+// With kWritesNone, programs run as another user than the owner of all three.
 Place placed(const Place& place) {
   if (parameter(wire::guest::kWrites) != kWritesNone) return place;
   return {place.name, place.target, 0755, kUser};
@@ -99,7 +99,7 @@ unsigned long scratchFlags() {
   return kSafe | (parameter(wire::guest::kNoExec) != 0 ? MS_NOEXEC : 0);
 }
 
-// One bounded file system behind all that is writable.
+// Makes a bounded file system for all writable directories.
 void makeScratch() {
   const unsigned long flags = scratchFlags();
   char options[128];
@@ -134,8 +134,8 @@ Fd namespaceOf(const char* process) {
   return found;
 }
 
-// The workspace of the first sandbox, which is in that one's mount namespace alone, over this one's
-// own. No program there can put anything else in its place: it is a mount in a root that is one.
+// Mounts the first sandbox's workspace, which only its mount namespace has, over this sandbox's.
+// Programs there cannot replace the workspace: the directory is a mount in a root that is a mount.
 void takeWorkspace(pid_t first) {
   constexpr unsigned kClone = 1;          // OPEN_TREE_CLONE (open_tree(2))
   constexpr unsigned kTheDescriptor = 4;  // MOVE_MOUNT_F_EMPTY_PATH (move_mount(2))
@@ -164,8 +164,8 @@ bool isKept(const char* entry) {
   return false;
 }
 
-// What of the machine's /proc is not for programs is covered, as it is of a host's: an empty file
-// or directory that nobody may open.
+// Covers entries of the machine's /proc that are not for programs, as on a host: by an empty file
+// or directory without permissions.
 void coverProc() {
   char proc[128];
   below(proc, "/proc");
@@ -189,8 +189,8 @@ void show(const char* root, unsigned cpus, uint64_t memory) {
   if (!runner::showShare(root, cpus, memory)) giveUp("showing the sandbox's share");
 }
 
-// pivot_root(2) does not take the initial RAM file system; what is beneath the new root afterwards
-// is out of reach for one who may not mount.
+// pivot_root(2) cannot replace the initial RAM file system. File systems beneath the new root are
+// out of reach without the right to mount.
 void enterImage(bool within) {
   mountAt("/proc", "proc", kSafe | MS_NOEXEC, nullptr);
   coverProc();
@@ -203,7 +203,7 @@ void enterImage(bool within) {
   }
 }
 
-// gVisor has no file system that is mounted in several places, so each gets the bound.
+// gVisor cannot mount the same file system in several places, so each tmpfs gets the bound.
 void coverScratch() {
   for (const Place& each : kPlaces) {
     if (shares() && &each == kPlaces) continue;
@@ -233,7 +233,7 @@ void enterRoot(const Ground& ground, bool within, pid_t first) {
   // runsc was told the memory of the first (become_gvisor.cc).
   show("", processorsOf(), within ? parameter(wire::guest::kMemory) : 0);
   if (!within) return;
-  // gVisor has one devpts, however often it is mounted, with everybody's terminals: there are none.
+  // gVisor has a single devpts for all mounts, with the terminals of all users: mount none.
   mountOver("/dev/pts", "tmpfs", kSafe | MS_NOEXEC | MS_RDONLY, "mode=755");
   coverScratch();
 }

@@ -11,17 +11,17 @@
 
 namespace cloister::guest {
 
-// Who runs in a sandbox.
+// The user of a sandbox's programs.
 inline constexpr unsigned kSandboxUser = 1000;
-// Of wire::guest::kWrites.
+// Values of wire::guest::kWrites.
 inline constexpr uint64_t kWritesAll = 0;
 inline constexpr uint64_t kWritesNone = 2;
 
-// Makes what is the sandbox's own (/proc, /dev, what is writable, in the bounds of its parameters)
-// and goes there. `within`: for one within another, of which nothing is to be seen but, where its
-// parameters say so (wire::guest::kShares), the workspace; of a container the first one's is there
-// already. `first`: the first process of that other, where `within`. Ends this process where any of
-// it fails.
+// Makes the sandbox's own file systems (/proc, /dev, writable directories, bounded by its
+// parameters) and enters the root. `within`: for an inner sandbox, which sees nothing of the outer
+// sandbox except the workspace, if its parameters say so (wire::guest::kShares). In a container the
+// first sandbox's file systems already exist. `first`: with `within`, the outer sandbox's first
+// process. Ends this process on failure.
 void enterRoot(const Ground& ground, bool within, pid_t first);
 
 }  // namespace cloister::guest

@@ -32,7 +32,7 @@ namespace cloister::guest {
 namespace {
 
 constexpr int kProgramFd = wire::kNesterFd + 1;
-constexpr int kAside = 16;  // while descriptors are arranged, they are kept from here on
+constexpr int kAside = 16;  // first number of descriptors set aside during arrangement
 
 void bringLoopbackUp() {
   const Fd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
@@ -42,7 +42,7 @@ void bringLoopbackUp() {
   if (!any || ioctl(any.get(), SIOCSIFFLAGS, &request) != 0) giveUp("bringing up lo");
 }
 
-// RESOURCE:VALUE,... None is more than this process has itself.
+// RESOURCE:VALUE,... Values above this process's own limits are reduced.
 void limitResources() {
   const char* at = getenv(wire::guest::kLimits);
   while (at != nullptr && *at != '\0') {
@@ -55,13 +55,13 @@ void limitResources() {
     if (value > limit.rlim_max) value = limit.rlim_max;
     const bool is_so = limit.rlim_max == value && limit.rlim_cur == value;
     limit = {value, value};
-    // gVisor refuses to set some, to what they are as well.
+    // gVisor refuses to set some limits, even to their current values.
     if (!is_so && setrlimit(resource, &limit) != 0) giveUp("setrlimit");
     at = *end == ',' ? end + 1 : nullptr;
   }
 }
 
-// Of those that a machine has, each within has others.
+// The first sandbox has the machine's processors; each inner sandbox gets different ones.
 void limitProcessors(const Ground& ground, unsigned number) {
   if (ground.machine && number == 0) return;
   const auto count = static_cast<unsigned>(parameter(wire::guest::kCpus));
@@ -75,7 +75,7 @@ void becomeNobody(bool splits) {
     if (splits && each == CAP_SETUID) continue;
     if (prctl(PR_CAPBSET_DROP, each, 0, 0, 0) != 0) giveUp("dropping capabilities");
   }
-  // Those that an execution could inherit (capabilities(7)) are not the user's to lose.
+  // Inheritable capabilities (capabilities(7)) do not disappear with the change of user.
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct sets[2]{};
   if (syscall(SYS_capget, &header, sets) != 0) giveUp("capget");
@@ -86,7 +86,7 @@ void becomeNobody(bool splits) {
       setresgid(kSandboxUser, kSandboxUser, kSandboxUser) != 0) {
     giveUp("becoming nobody");
   }
-  if (splits) return;  // of root it has no more than this, and the runner gives that up
+  if (splits) return;  // only the user id of root is left, which the runner gives up
   if (setresuid(kSandboxUser, kSandboxUser, kSandboxUser) != 0) giveUp("becoming nobody");
 }
 
@@ -96,8 +96,8 @@ int aside(const Fd& fd) {
   return kept;
 }
 
-// 0, 1 and 2 are /dev/null, then the runner's stream, its socket for sandboxes within or nothing,
-// and its program until that is executed.
+// 0, 1 and 2 are /dev/null, then the runner's stream, its socket for inner sandboxes or nothing,
+// and its program until execution.
 void arrangeFds(const Sandbox::How& how, const Fd& program) {
   const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) giveUp("opening /dev/null");
@@ -154,7 +154,7 @@ void arrangeFds(const Sandbox::How& how, const Fd& program) {
   giveUp("executing the runner");
 }
 
-// What a container's runtime has made for the first is its own already.
+// For a container's first sandbox, the container's runtime has already made the namespaces.
 unsigned long namespacesFor(const Ground& ground, unsigned number) {
   unsigned long all = CLONE_NEWPID | CLONE_NEWNS;
   if (ground.machine || number != 0) all |= CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
@@ -188,7 +188,7 @@ void Sandbox::look() {
   kill(runner_, SIGKILL);
 }
 
-// The end of the first process of a pid namespace is that of all in it.
+// The end of a pid namespace's first process ends all its processes.
 void Sandbox::end() {
   kill(runner_, SIGKILL);
   while (waitpid(runner_, nullptr, 0) < 0 && errno == EINTR) {

@@ -14,24 +14,24 @@ namespace cloister::guest {
 class Sandbox {
  public:
   struct How {
-    unsigned number = 0;  // 0: the first, else one within it
+    unsigned number = 0;  // 0: the first sandbox, else an inner sandbox
     Fd runner;            // the runner's end of its stream
     Fd nester;            // of the first: its end of the socket for sandboxes within
-    pid_t first = -1;     // of one within: the first one's first process
+    pid_t first = -1;     // for an inner sandbox: the first sandbox's first process
   };
-  // Gives up where any of it fails.
+  // Starts the sandbox; gives up on any failure.
   void start(const Ground& ground, How how);
-  // Ends all that is in it, and waits for that. Of one that has a waiting parent.
+  // Ends all processes inside and waits. Call in the parent process.
   void end();
 
   // Its first process.
   [[nodiscard]] pid_t runner() const { return runner_; }
-  // Where nothing else holds its memory to the limit: looks, and ends it when it is over. To be
-  // called every so often.
+  // Without a cgroup to enforce the memory limit: look() measures, and ends the sandbox above the
+  // limit. Call regularly.
   [[nodiscard]] bool isLookedAt() const { return !group_; }
   void look();
   [[nodiscard]] Counts counts() const { return group_ ? group_.counts() : seen_; }
-  // poll(2) says POLLPRI when counts() has changed; -1 where it is looked at.
+  // A descriptor with POLLPRI (poll(2)) when counts() has changed; -1 if isLookedAt().
   [[nodiscard]] int events() const { return group_.memoryEvents(); }
 
  private:

@@ -5,14 +5,14 @@
 
 namespace cloister::guest {
 
-// What covers things, in the initial RAM file system: an empty file and an empty directory that
-// nobody may open (confine/mount_plan.h).
+// Covers in the initial RAM file system: an empty file and an empty directory without permissions
+// (confine/mount_plan.h).
 inline constexpr char kMaskFile[] = "/run/masked/file";
 inline constexpr char kMaskDirectory[] = "/run/masked/directory";
 void makeMasks();
 
-// Runs it on the root, in whose mounts they stay; ends the machine where it fails. Nothing to do
-// where there are no walls.
+// Runs the program that applies an agent's confinement rules to the root's mounts; ends the machine
+// on failure. Does nothing without rules.
 void putUpWalls();
 
 }  // namespace cloister::guest

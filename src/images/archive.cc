@@ -48,7 +48,7 @@ Result<std::string_view> FileSource::next() {
 }
 
 Reader::Reader(Source& source, bool tar) : archive_(archive_read_new()), source_(source) {
-  // An archive without a single byte is one without entries.
+  // Accepts an empty file as an archive without entries.
   archive_read_support_format_empty(archive_);
   if (tar) {
     archive_read_support_format_tar(archive_);
@@ -122,7 +122,8 @@ Result<std::optional<Entry>> TarReader::nextEntry() {
   archive_entry* entry = nullptr;
   const int got = archive_read_next_header(reader_.get(), &entry);
   if (got == ARCHIVE_EOF) return std::nullopt;
-  // A warning is of what the reader could not make sense of, as a name: nothing is guessed here.
+  // A warning means that the reader understood something only in part, such as a name: refuse, do
+  // not guess.
   if (got != ARCHIVE_OK) return std::unexpected(reader_.error());
   const char* path = archive_entry_pathname(entry);
   if (path == nullptr) return fail(Code::kInvalid, "an entry whose name cannot be read");

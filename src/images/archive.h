@@ -21,7 +21,7 @@ struct archive;
 
 namespace cloister::images {
 
-// A stream of bytes; "" at its end. What it returns is good until the next call.
+// A stream of bytes; "" at its end. The returned bytes are valid until the next call.
 class Source {
  public:
   virtual ~Source() = default;
@@ -64,8 +64,8 @@ class Reader {
   std::optional<Error> failed_;
 };
 
-// What another source is behind gzip or Zstandard, or is itself; hashed, and at most `budget`
-// bytes, from which it is taken.
+// The decompressed bytes of another source (gzip, Zstandard or plain), hashed, and limited by
+// `budget`, which is reduced.
 class PlainSource : public Source {
  public:
   PlainSource(Source& source, uint64_t& budget) : reader_(source, false), budget_(budget) {}
@@ -91,7 +91,7 @@ struct Entry {
   std::string target;  // of a link
 };
 
-// The entries of a tar that is not compressed.
+// The entries of an uncompressed tar.
 class TarReader : public Content {
  public:
   explicit TarReader(Source& source) : reader_(source, true) {}

@@ -28,7 +28,7 @@ namespace cloister::images {
 
 namespace json = base::json;
 
-// A tar of ustar headers, which may say anything.
+// A tar of ustar headers with arbitrary values.
 class TarMaker {
  public:
   TarMaker& add(char type, const std::string& path, const std::string& content = {},
@@ -48,7 +48,7 @@ class TarMaker {
   TarMaker& hardLink(const std::string& path, const std::string& target) {
     return add('1', path, {}, 0644, target);
   }
-  // A header alone that announces `size` bytes.
+  // Adds only a header that announces `size` bytes.
   TarMaker& announce(const std::string& path, uint64_t size) {
     header('0', path, size, 0644, {});
     return *this;
@@ -107,7 +107,7 @@ inline std::string compressed(const std::string& bytes, bool zstd) {
   return out;
 }
 
-// A directory that goes with this.
+// A directory removed with this object.
 class Scratch {
  public:
   Scratch() { ::mkdtemp(path_); }
@@ -129,7 +129,7 @@ inline void writeFile(const std::string& path, const std::string& bytes) {
   EXPECT_TRUE(base::writeFileAtomic(path, bytes, 0644));
 }
 
-// What is in a tree: path → "d", "l TARGET" or "f CONTENT".
+// The entries of a tree: path → "d", "l TARGET" or "f CONTENT".
 inline std::map<std::string, std::string> contentsOf(const std::string& root) {
   namespace fs = std::filesystem;
   std::map<std::string, std::string> out;
@@ -144,7 +144,7 @@ inline std::map<std::string, std::string> contentsOf(const std::string& root) {
   return out;
 }
 
-// An OCI layout of these layers (tars), whose members may be changed before it is written.
+// An OCI layout of these layers (tars). Change members before writing.
 struct LayoutMaker {
   std::map<std::string, std::string> files = {{"oci-layout", R"({"imageLayoutVersion":"1.0.0"})"}};
   json::object config = {{"architecture", platform(true)},
@@ -166,7 +166,7 @@ struct LayoutMaker {
     return {{"mediaType", type}, {"digest", digestOf(bytes)}, {"size", bytes.size()}};
   }
 
-  // Each with how it is compressed: "", "gzip" or "zstd".
+  // Each layer with its compression: "", "gzip" or "zstd".
   explicit LayoutMaker(const std::vector<std::pair<std::string, std::string>>& layers) {
     json::array blobs;
     json::array diffs;

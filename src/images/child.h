@@ -10,14 +10,14 @@
 
 namespace cloister::images {
 
-// What a child says in all.
+// Limit of a child's whole output.
 inline constexpr size_t kMaxSaid = size_t{1} << 20;
 
-// Runs `body` in a child, which ends with what it returns as its exit status and may write to the
-// descriptor that it gets; it dies with the calling thread. `heard` is given what it writes as it
-// comes, and "" every tenth of a second. Returns its exit status; an error when it was killed, said
-// too much, or `cancel`, a descriptor or -1, became readable: it is gone in any case. The caller
-// has one thread.
+// Runs `body` in a child, which exits with the result of `body` and may write to the descriptor
+// given to `body`. The child dies with the calling thread. `heard` receives the output piece by
+// piece, and "" every tenth of a second. Returns the exit status. Fails when the child was killed
+// or wrote too much, or when `cancel`, a descriptor or -1, became readable; the child is gone in
+// any case. The caller has a single thread.
 Result<int> runChild(const std::function<int(int)>& body, int cancel,
                      const std::function<void(std::string_view)>& heard);
 

@@ -21,7 +21,7 @@ constexpr uint64_t kCpuSeconds = 4 * 3600;
 constexpr uint64_t kDescriptors = 256;
 constexpr uint32_t kReadAnything = uint32_t{1} << CAP_DAC_READ_SEARCH;
 constexpr int kNamespaces = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
-// What a program of the distribution is made of.
+// The directories that a program of the distribution needs.
 constexpr const char* kSystem[] = {"/usr", "/bin", "/lib", "/lib64", "/etc"};
 
 using linux::LandlockAccess;
@@ -32,8 +32,8 @@ Result<> setLimits() {
   return linux::setResourceLimit({RLIMIT_NOFILE, kDescriptors});
 }
 
-// True if this process is now alone in namespaces. Where it may not be, Landlock and the filter
-// hold it all the same.
+// True if this process is now alone in namespaces. Without permission for namespaces, Landlock and
+// the filter still apply.
 bool leaveNamespaces() {
   const uid_t uid = ::geteuid();
   const gid_t gid = ::getegid();
@@ -56,7 +56,7 @@ Result<> confineUnpacking(const std::string& work, int directory, const std::str
   std::vector<linux::LandlockRule> rules = {{work, LandlockAccess::kScratch}};
   if (!input.empty()) rules.push_back({input, LandlockAccess::kReadExecute});
   TRY(linux::restrictWithLandlock(linux::landlockAbi(), rules));
-  // Where it is not allowed, as in a container, the rest holds.
+  // If chroot is forbidden, as in a container, the other measures apply.
   if (alone) std::ignore = linux::changeRoot(directory);
   TRY(linux::dropCapabilities(kReadAnything));
   return linux::installSeccomp(filter);

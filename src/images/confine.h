@@ -15,15 +15,15 @@ namespace cloister::images {
 // the process itself opens nothing.
 Result<std::vector<sock_filter>> unpackingFilter();
 
-// For good, of this process, which has one thread: no new privileges, limits, Landlock (writes
-// only below `work`, reads only there and below `input`, "" for an input that is open already),
-// namespaces without a network and `work` as the root where this account may have them, no
-// capability but the reading of what others own, and the filter. `directory` is `work`, open.
+// Confines this single-threaded process for good: no new privileges, limits, Landlock (writes only
+// below `work`, reads only there and below `input`, "" for an input already open), namespaces
+// without a network and `work` as the root if permitted to this account, no capability except to
+// read other users' files, and the filter. `directory` is `work`, open.
 Result<> confineUnpacking(const std::string& work, int directory, const std::string& input,
                           const std::vector<sock_filter>& filter);
 
-// The same for a program of the distribution that is executed next: it reads the system's
-// directories too and makes no network connection where namespaces are to be had.
+// The same for a program of the distribution executed next: also reads the system's directories,
+// and has no network if namespaces are permitted.
 Result<> confineProgram(const std::string& work);
 
 }  // namespace cloister::images

@@ -20,11 +20,11 @@
 namespace cloister::images {
 namespace {
 
-// What is in them is the sandbox's own; what an image has there would never be seen.
+// Sandboxes mount their own file systems there, so an image's content would never be visible.
 constexpr const char* kMountPoints[] = {"dev", "proc", "run", "tmp", "workspace"};
 constexpr mode_t kPlainDirectory = 0755;
 constexpr size_t kMaxAttributes = size_t{64} << 10;
-// The machine's own label, which no file is without where it is in use.
+// The machine's own label, present on all files if SELinux is in use.
 constexpr std::string_view kLabel = "security.selinux";
 constexpr timespec kDirectoryTime{0, 0};
 
@@ -38,7 +38,7 @@ Result<> ensureDirectory(int root, const char* name) {
   return failErrno(std::string("making ") + name);
 }
 
-// Of a file or directory at `path`, which is not followed.
+// Removes the extended attributes of the file or directory at `path`, without following a link.
 Result<> dropAttributes(const std::string& path, std::string_view name) {
   std::string names(kMaxAttributes, '\0');
   const ssize_t n = ::llistxattr(path.c_str(), names.data(), names.size());
@@ -124,7 +124,8 @@ class Finisher {
 
   const Bounds bounds_;
   TreeSize size_;
-  std::map<ino_t, nlink_t> links_;  // of files with several names, those not found yet
+  std::map<ino_t, nlink_t> links_;  // files with several names, and the number of names not yet
+                                    // found
 };
 
 }  // namespace
@@ -137,7 +138,7 @@ Result<TreeSize> finishTree(int root, const Bounds& bounds) {
   TRY(ensureDirectory(root, "etc"));
   if (::fchmod(root, kPlainDirectory) != 0) return failErrno("setting the mode of the tree");
   TRY(dropAttributes("/proc/self/fd/" + std::to_string(root) + "/.", "the tree"));
-  // What is made for a tree comes over its bounds.
+  // Entries made for a tree come on top of its bounds.
   const uint64_t extra = std::size(kMountPoints) + 1;
   Finisher finisher({bounds.bytes, bounds.files + extra});
   TRY(finisher.directory(root, 0));

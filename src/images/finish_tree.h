@@ -15,11 +15,11 @@ struct TreeSize {
   uint64_t bytes = 0;  // of the files
 };
 
-// Of the tree in the open directory: the places that sandboxes mount over become empty directories
-// (proc, dev, tmp, workspace, run), etc is there; devices, FIFOs and sockets go; what is left
-// belongs to this process's user and group, has no set-user-ID and the like, no extended
-// attributes, and is written by nobody else; directories have one time, so that equal trees are
-// equal. kTooLarge over a bound, kInvalid for a file that is linked from outside.
+// Finishes the tree in the open directory. The mount points of sandboxes become empty directories
+// (proc, dev, tmp, workspace, run), and etc exists. Devices, FIFOs and sockets are removed. All
+// other entries belong to this process's user and group, have no set-user-ID or similar bits and no
+// extended attributes, and are writable by no other user. All directories have the same time, so
+// that equal trees are equal. kTooLarge over a bound, kInvalid for a file with a link from outside.
 Result<TreeSize> finishTree(int root, const Bounds& bounds);
 
 }  // namespace cloister::images

@@ -33,8 +33,7 @@ constexpr size_t kMaxNotes = 100;
 constexpr size_t kMaxNote = 500;
 constexpr size_t kMaxProgress = 100;
 
-// --- what the child says: one JSON object a line
-// --------------------------------------------------
+// --- the child's output: a JSON object a line
 
 void say(int output, const json::object& object) {
   const std::string line = base::toJson(object) + "\n";
@@ -61,7 +60,7 @@ json::object toObject(const Unpacked& unpacked) {
 
 struct Work {
   Fd input;
-  std::string path;  // of the input if it is a directory, which is read below; else ""
+  std::string path;  // path of an input directory; else ""
 };
 
 int unpackConfined(Work input, const Unfinished& work, const Bounds& bounds,
@@ -79,8 +78,7 @@ int unpackConfined(Work input, const Unfinished& work, const Bounds& bounds,
   return 1;
 }
 
-// --- and how its parent takes it
-// ------------------------------------------------------------------
+// --- the parent's handling of the output
 
 class Ear {
  public:
@@ -176,7 +174,7 @@ class Import {
   }
 
  private:
-  // What would fail at the end fails before the work.
+  // Detects a conflict before the work.
   [[nodiscard]] Result<> checkName() const {
     const auto found = store_.find(options_.name);
     if (!found && found.error().code == Code::kInvalid) return std::unexpected(found.error());

@@ -22,20 +22,20 @@ struct ImportOptions {
   std::string path;  // of an archive or a directory
   bool replace = false;
   Bounds bounds = {};
-  int cancel = -1;  // a descriptor: when it becomes readable, the import ends
+  int cancel = -1;  // a descriptor: the import ends when readable
   std::function<void(const std::string&)> progress = [](const std::string&) {
   };  // ten times a second
 };
 
 struct Imported {
   Found found;
-  std::vector<std::string> notes;  // what was left out, in words
+  std::vector<std::string> notes;  // descriptions of the omitted parts
 };
 
-// Takes as long as it takes; unless it succeeds nothing is left. The caller has one thread.
+// Has no time limit. Leaves nothing behind unless it succeeds. The caller has a single thread.
 Result<Imported> importImage(Store& store, const ImportOptions& options);
 
-// The digest of an image's tree as it is now.
+// The digest of an image's current tree.
 Result<std::string> computeDigest(const Found& found);
 
 }  // namespace cloister::images

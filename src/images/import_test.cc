@@ -37,7 +37,7 @@ class Importing : public ::testing::Test {
     EXPECT_THAT(imported.error().message, HasSubstr(why));
     EXPECT_THAT(left(), IsEmpty());
   }
-  // What is in the store besides its names.
+  // The entries of the store except its names.
   [[nodiscard]] std::vector<std::string> left() const {
     auto names = base::listDir(store_.directory()).value();
     std::erase(names, "names");
@@ -205,7 +205,7 @@ TEST_F(Importing, RefusesBadDocuments) {
   LayoutMaker big = twoLayers().finish();
   big.files["index.json"] = std::string((4 << 20) + 1, ' ');
   refused(big.tar(), "larger than 4194304 bytes");
-  // A link in an archive leads nowhere but into it.
+  // A link in an archive is resolved within the archive.
   LayoutMaker linked = twoLayers().finish();
   linked.files.erase("index.json");
   TarMaker tar;
@@ -327,7 +327,7 @@ TEST_F(Importing, SweepsWhatOthersLeft) {
   EXPECT_THAT(left(), ElementsAre(".tmp-alive"));
 }
 
-// What the confined process can do still.
+// Operations still possible in the confined process.
 TEST(Confinement, ReadsItsInputAndWritesItsDirectory) {
   const Scratch scratch;
   const Scratch outside;

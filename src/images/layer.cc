@@ -19,7 +19,7 @@ constexpr std::string_view kWhiteout = ".wh.";
 constexpr std::string_view kOpaque = ".wh..wh..opq";
 constexpr std::string_view kInternal = ".wh..wh.";
 
-// True if the entry was a whiteout, or one of the marks that aufs leaves beside them.
+// True if the entry was a whiteout, or a mark that aufs leaves beside whiteouts.
 Result<bool> applyWhiteout(const Entry& entry, Tree& tree) {
   std::string_view path = entry.path;
   while (path.ends_with('/'))
@@ -59,7 +59,7 @@ Result<> applyEntry(const Entry& entry, TarReader& reader, Tree& tree, LayerResu
   return {};
 }
 
-// A file that is copied.
+// A file being copied.
 class FileContent : public Content {
  public:
   explicit FileContent(Fd file) : source_(std::move(file)) {}
@@ -96,7 +96,7 @@ class Copier {
     if (::fstatat(from, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return failErrno(path);
     if (S_ISDIR(status.st_mode)) {
       TRY(tree_.directory(path, status.st_mode));
-      if (status.st_dev != device_) return {};  // what is mounted there is not of the tree
+      if (status.st_dev != device_) return {};  // mounted file systems are not part of the tree
       const Fd inner(::openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       return inner ? directory(inner.get(), path, depth + 1) : failErrno("opening " + shown(path));
     }

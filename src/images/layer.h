@@ -12,11 +12,11 @@ struct LayerResult {
   uint64_t left_out = 0;  // devices, FIFOs and sockets
 };
 
-// Every entry of `tar`, a tar that is not compressed, and what follows its end too, so that all of
-// it is read. With `whiteouts` names that begin with .wh. remove what earlier layers brought.
+// Applies all entries of the uncompressed `tar`, and reads on to the end of the stream. With
+// `whiteouts`, names that begin with .wh. remove entries of earlier layers.
 Result<LayerResult> applyLayer(Source& tar, Tree& tree, bool whiteouts);
 
-// What is in the open directory, of its own file system only.
+// Copies the content of the open directory, of its own file system only.
 Result<LayerResult> copyTree(int directory, Tree& tree);
 
 }  // namespace cloister::images

@@ -82,7 +82,7 @@ TEST_F(Layers, WriteThroughLinksInsideOnly) {
   good(TarMaker().directory("usr/bin").link("bin", "/usr/bin").link("up", "../../../../outside"));
   good(TarMaker().file("bin/sh", "new").directory("outside"));
   EXPECT_THAT(contents(), Contains(Pair("usr/bin/sh", "f new")));
-  // `up` leads to what is outside/ of the image.
+  // `up` leads to outside/ in the image, not on the host.
   good(TarMaker().file("up/secret", "mine"));
   EXPECT_THAT(contents(), Contains(Pair("outside/secret", "f mine")));
   EXPECT_EQ(base::readFile(scratch_.path("outside/secret")).value(), "secret");
@@ -127,7 +127,7 @@ TEST_F(Layers, ReplaceWhatTheyName) {
   good(TarMaker().file("a", "now a file").directory("f").directory("l").link("d", "f"));
   EXPECT_THAT(contents(), UnorderedElementsAre(Pair("a", "f now a file"), Pair("f", "d"),
                                                Pair("l", "d"), Pair("d", "l f")));
-  // Twice in one layer: the last counts. A hard link keeps what it was made of.
+  // Twice in the same layer: the last counts. A hard link keeps its original file.
   good(TarMaker().file("x", "1").hardLink("y", "x").file("x", "2").hardLink("x", "x"));
   EXPECT_THAT(contents(), Contains(Pair("x", "f 2")));
   EXPECT_THAT(contents(), Contains(Pair("y", "f 1")));
@@ -170,7 +170,7 @@ TEST_F(Layers, BoundNames) {
   for (int i = 0; i < 30; ++i)
     name += std::string(200, 'n') + "/";
   refused(TarMaker().directory(name), "4095 bytes");
-  // Each link begins where the last one ended.
+  // Each link begins at the end of the previous link.
   TarMaker deep;
   for (int i = 0; i < 20; ++i) {
     const std::string before = i == 0 ? "" : "l" + std::to_string(i - 1) + "/";

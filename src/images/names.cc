@@ -19,7 +19,7 @@ Result<std::vector<std::string>> namesIn(int directory) {
   if (!own) return failErrno("opening a directory");
   DIR* listing = ::fdopendir(own.get());
   if (listing == nullptr) return failErrno("listing a directory");
-  std::ignore = own.release();  // closedir() closes it
+  std::ignore = own.release();  // closedir() closes the descriptor
   std::vector<std::string> names;
   errno = 0;
   while (const dirent* entry = ::readdir(listing)) {

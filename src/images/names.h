@@ -9,7 +9,8 @@
 
 namespace cloister::images {
 
-// Sorted, without . and ..; the descriptor may be O_PATH and stays as it is.
+// The names in a directory, sorted, without . and ..; the descriptor may be O_PATH, and stays
+// unchanged.
 Result<std::vector<std::string>> namesIn(int directory);
 
 }  // namespace cloister::images

@@ -18,7 +18,7 @@ using base::ObjectReader;
 constexpr base::JsonLimits kLimits{.max_bytes = kMaxJson, .max_depth = 24, .max_values = 100'000};
 constexpr size_t kMaxManifests = 1024;
 constexpr size_t kMaxText = 1024;
-constexpr size_t kMaxPlatforms = 20;  // that a message names
+constexpr size_t kMaxPlatforms = 20;  // platforms named in a message
 constexpr int64_t kMaxSize = int64_t{1} << 50;
 constexpr std::string_view kIndexTypes[] = {
     "application/vnd.oci.image.index.v1+json",
@@ -60,7 +60,7 @@ Result<const json::array*> arrayOf(ObjectReader& reader, const char* name, size_
               reader.pathOf(name) + ": more than " + std::to_string(most) + " elements");
 }
 
-// "os/architecture" of an object that has both; "" if it has neither.
+// "os/architecture" of an object with both; "" if both are absent.
 Result<std::string> platformOf(ObjectReader& reader) {
   const std::string os = TRY(boundedText(reader, "os"));
   const std::string architecture = TRY(boundedText(reader, "architecture"));
@@ -207,7 +207,7 @@ Result<Descriptor> choosePlatform(const std::vector<Descriptor>& from, std::stri
   for (const Descriptor& each : from) {
     if (each.platform == platform || each.platform.empty()) fitting.push_back(each);
   }
-  // The same image under several names is one.
+  // The same image under several names counts once.
   std::set<std::string> digests;
   std::string listed;
   for (const Descriptor& each : fitting)

@@ -18,42 +18,42 @@ struct Descriptor {
   std::string media_type;
   std::string digest;  // sha256:…
   uint64_t size = 0;
-  std::string platform;  // "linux/amd64"; "" if it does not say
+  std::string platform;  // "linux/amd64"; "" if not given
   std::string name;      // annotation org.opencontainers.image.ref.name; ""
 
   [[nodiscard]] bool isIndex() const;
 };
 
-// An image index, of one layer of indirection: index.json or a blob.
+// Parses an image index: index.json or a blob.
 Result<std::vector<Descriptor>> parseIndex(std::string_view text);
 
 struct Manifest {
   Descriptor config;
   std::vector<Descriptor> layers;
 };
-// Layers of a media type that is not a tar are refused.
+// Refuses layers of a media type other than tar.
 Result<Manifest> parseManifest(std::string_view text);
 
 struct ImageConfig {
   std::string platform;
   model::ImageEnv env;
   std::vector<std::string> diff_ids;  // of the layers' tars, without compression
-  std::vector<std::string> notes;     // what was left out of it
+  std::vector<std::string> notes;     // omitted parts
 };
 Result<ImageConfig> parseImageConfig(std::string_view text);
 
-// manifest.json of `docker save`, of exactly one image: paths in the archive.
+// manifest.json of `docker save` for exactly 1 image: paths in the archive.
 struct DockerManifest {
   std::string config;
   std::vector<std::string> layers;
 };
 Result<DockerManifest> parseDockerManifest(std::string_view text);
 
-// "linux/amd64" and so on: what this program was built for.
+// "linux/amd64" and so on: the platform of this build.
 std::string_view machinePlatform();
 
-// The one of an index that is for `platform`, or the only one if it does not say. The error names
-// those that there are.
+// The index entry for `platform`, or the only entry if without a platform. The error names the
+// available platforms.
 Result<Descriptor> choosePlatform(const std::vector<Descriptor>& from, std::string_view platform);
 
 }  // namespace cloister::images

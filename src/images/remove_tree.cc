@@ -16,7 +16,7 @@
 namespace cloister::images {
 namespace {
 
-// So many directories within each other are held open; what is deeper is moved up first.
+// Limit of nested directories held open; deeper directories are moved up first.
 constexpr int kMaxOpen = 100;
 
 class Remover {
@@ -35,7 +35,7 @@ class Remover {
   Result<> remove(int parent, const std::string& name, int depth) {
     if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return {};
     if (errno != EISDIR) return failErrno("removing a file of an image");
-    // A directory of ours that we may not read is made readable first.
+    // Makes our own directory readable first.
     std::ignore = ::fchmodat(parent, name.c_str(), 0700, AT_SYMLINK_NOFOLLOW);
     if (depth >= kMaxOpen) return moveUp(parent, name);
     const Fd directory(
@@ -46,7 +46,7 @@ class Remover {
     return failErrno("removing a directory of an image");
   }
 
-  // The tree may have any names, so one that is taken is stepped over.
+  // The tree may have any names, so taken names are skipped.
   Result<> moveUp(int parent, const std::string& name) {
     do {
       const std::string deep = ".deep-" + std::to_string(moved_++);

@@ -8,8 +8,8 @@
 
 namespace cloister::images {
 
-// Removes `name` in the open directory, with all that is below it; links are not followed. What is
-// not there is no error.
+// Removes `name` in the open directory with all content; links are not followed. A missing name is
+// no error.
 Result<> removeTree(int parent, const std::string& name);
 
 }  // namespace cloister::images

@@ -52,7 +52,7 @@ Result<> syncDirectory(const std::string& path) {
   return failErrno("syncing " + path);
 }
 
-// True if what is open is still what has this path.
+// True if the open file still has this path.
 bool isStillAt(int fd, const std::string& path) {
   struct stat open{};
   struct stat named{};
@@ -66,18 +66,18 @@ std::unexpected<Error> noImage(std::string_view name) {
                                    "machine, and `cloister image import NAME ARCHIVE` makes one");
 }
 
-// The tree at `path` goes: nobody finds it from now on. What still uses it keeps it until a sweep
-// after that.
+// Removes the tree at `path`: from now on no process can find the tree. A process in use of the
+// tree keeps the files until a later sweep.
 Result<> discard(const std::string& directory, const std::string& path) {
   std::string away = directory + "/" + std::string(kTemporary) + "XXXXXX";
   if (::mkdtemp(away.data()) == nullptr) return failErrno("making a directory in " + directory);
-  // Over the empty directory: its lock moves with it, so that a sweep sees who uses it.
+  // Renames over the empty directory: the lock moves along, so that a sweep notices users.
   if (::rename(path.c_str(), away.c_str()) != 0) return failErrno("moving " + path);
   const Fd tree = openDirectory(away);
   return tree && take(tree.get(), LOCK_EX) ? removeTree(AT_FDCWD, away) : Result<>();
 }
 
-// True if the tree is what its name says: nobody has changed it.
+// True if the tree still has the digest in its name.
 bool isIntact(const std::string& root, const std::string& digest) {
   const Fd fd = openDirectory(root);
   linux::TreeDigest now(linux::TreeDigest::Of::kEverything);
@@ -87,7 +87,7 @@ bool isIntact(const std::string& root, const std::string& digest) {
 }  // namespace
 
 Unfinished::~Unfinished() {
-  // What cannot be removed now is swept by the next import.
+  // The next import sweeps a tree that cannot be removed now.
   if (fd_ && isStillAt(fd_.get(), path_)) std::ignore = removeTree(AT_FDCWD, path_);
 }
 
@@ -112,7 +112,7 @@ std::string Store::namePath(std::string_view name) const {
 Result<Fd> Store::lock() const {
   Fd fd = openDirectory(directory_);
   if (!fd) return failErrno("opening " + directory_);
-  // Others hold it for as long as a rename and a removal take.
+  // Other processes hold the lock only for a rename and a removal.
   while (::flock(fd.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return failErrno("locking " + directory_);
   }
@@ -192,8 +192,8 @@ bool Store::has(const std::string& digest, bool& squashfs) const {
   return exists(tree + "/" + kRoot);
 }
 
-// Trees without a name that nobody uses. The caller holds the lock. A name that cannot be read
-// might be of any of them: then none goes.
+// Removes unused trees without a name. The caller holds the lock. An unreadable name may refer to
+// any tree, so none is removed then.
 Result<> Store::collect() {
   std::set<std::string> named;
   for (const std::string& name : TRY(base::listDir(directory_ + "/" + kNames))) {
@@ -207,20 +207,20 @@ Result<> Store::collect() {
     if (!name.starts_with(kTree) || named.contains(path)) continue;
     Fd tree = openDirectory(path);
     if (!tree || !take(tree.get(), LOCK_EX)) continue;
-    // Whoever opens it now and locks it finds that it has gone.
+    // A process that opens and locks the tree afterwards notices the removal.
     tree.reset();
     TRY(discard(directory_, path));
   }
   return {};
 }
 
-// Unfinished imports whose process is gone. The caller holds the lock.
+// Removes unfinished imports of ended processes. The caller holds the lock.
 void Store::sweep() {
   const auto names = base::listDir(directory_);
   for (const std::string& name : names.value_or(std::vector<std::string>())) {
     if (!name.starts_with(kTemporary)) continue;
     const Fd left = openDirectory(directory_ + "/" + name);
-    // What cannot be removed stays for the next.
+    // The next sweep retries a failed removal.
     if (left && take(left.get(), LOCK_EX))
       std::ignore = removeTree(AT_FDCWD, directory_ + "/" + name);
   }
@@ -257,7 +257,7 @@ Result<Unfinished> Store::begin() {
   std::string path = directory_ + "/" + std::string(kTemporary) + "XXXXXX";
   if (::mkdtemp(path.data()) == nullptr) return failErrno("making a directory in " + directory_);
   Fd fd = openDirectory(path);
-  // A directory with the set-group-ID bit gives its group to what is made in it.
+  // A directory with the set-group-ID bit passes its group on to new entries.
   if (!fd || ::fchown(fd.get(), ::geteuid(), ::getegid()) != 0 || ::fchmod(fd.get(), 0700) != 0 ||
       !take(fd.get(), LOCK_EX)) {
     return failErrno("preparing " + path);
@@ -265,7 +265,7 @@ Result<Unfinished> Store::begin() {
   return Unfinished(std::move(path), std::move(fd));
 }
 
-// Its directory becomes the tree, unless there is one already. The caller holds the lock.
+// The directory becomes the tree, unless the tree already exists. The caller holds the lock.
 Result<> Store::adopt(Unfinished& unfinished, const model::Image& image) {
   const std::string tree = treePath(image.digest);
   const std::string squashfs = unfinished.path() + "/" + kSquashfs;
@@ -278,7 +278,7 @@ Result<> Store::adopt(Unfinished& unfinished, const model::Image& image) {
     }
     return {};
   }
-  if (exists(tree)) TRY(discard(directory_, tree));  // one that lost its root
+  if (exists(tree)) TRY(discard(directory_, tree));  // a tree without its root
   if (::fchmod(unfinished.directory(), 0755) != 0) return failErrno("setting a mode");
   if (::rename(unfinished.path().c_str(), tree.c_str()) != 0)
     return failErrno("renaming to " + tree);
@@ -286,7 +286,8 @@ Result<> Store::adopt(Unfinished& unfinished, const model::Image& image) {
   return {};
 }
 
-// The caller holds the lock. Written elsewhere first, so that among the names there are only names.
+// The caller holds the lock. Written elsewhere first, so that the directory of names has only
+// complete names.
 Result<> Store::name(const model::Image& image) const {
   const std::string record = directory_ + "/" + kRecord;
   TRY(base::writeFileAtomic(record, model::toJson(image) + "\n", 0644));

@@ -25,7 +25,7 @@ namespace cloister::images {
 struct Found {
   model::Image image;
   std::string root;      // path of its root directory
-  std::string squashfs;  // path of its squashfs; "" if it has none
+  std::string squashfs;  // path of its squashfs; "" if none
 };
 
 // A name whose image cannot be used.
@@ -39,13 +39,14 @@ struct Listing {
   std::vector<Broken> broken;  // the same
 };
 
-// An image that is not removed for as long as this lives, or any copy of its descriptor.
+// An image protected from removal for the lifetime of this object, or of any copy of its
+// descriptor.
 struct Used {
   Found found;
   Fd hold;
 };
 
-// An import on its way: a directory of its own, which goes with this unless it was placed.
+// An import under way: a directory removed with this object unless placed.
 class Unfinished {
  public:
   Unfinished(std::string path, Fd directory) : path_(std::move(path)), fd_(std::move(directory)) {}
@@ -63,36 +64,37 @@ class Unfinished {
   Fd fd_;  // locked
 };
 
-// Where the store is: `configured` (node.images), else /var/lib/cloister-images for root and a
-// place in the user's own data for others; "" where that is not known. Not in the state directory,
-// which is the control plane's: what sandboxes are made of is not for that to choose.
+// The store's directory: `configured` (node.images), else /var/lib/cloister-images for root and a
+// directory in the user's own data for others; "" if unknown. Outside the state directory, which is
+// the control plane's: the control plane must not choose the content of sandboxes.
 std::string storeDir(const std::string& configured);
 
 class Store {
  public:
-  // `directory` need not exist: then there is nothing.
+  // `directory` need not exist: then the store is empty.
   explicit Store(std::string directory) : directory_(std::move(directory)) {}
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
 
   [[nodiscard]] Result<Listing> list() const;
-  // kInvalid for what is no name, kNotFound with the remedy, kInternal for one that is broken.
+  // kInvalid for an invalid name, kNotFound with the remedy, kInternal for a broken record.
   [[nodiscard]] Result<Found> find(std::string_view name) const;
-  // The directory of its tree, open and with the shared lock, which goes when the last copy of the
-  // descriptor is closed. kNotFound when it has been removed.
+  // The directory of its tree, open and with the shared lock, which ends with the last copy of the
+  // descriptor. kNotFound after a removal.
   [[nodiscard]] Result<Fd> hold(const model::Image& image) const;
-  // Both, so that what was found is what is held.
+  // Finds and holds in a single step, so that the found image is the held image.
   [[nodiscard]] Result<Used> use(std::string_view name) const;
 
-  // kConflict while the last name of a tree is in use; otherwise the tree goes with that name.
+  // kConflict while a tree with a single name is in use; otherwise the tree is removed with its
+  // last name.
   Result<> remove(std::string_view name);
 
-  // For imports. Makes DIR, and removes what earlier imports and replaced names have left.
+  // For imports. Makes the directory, and removes leftovers of earlier imports and replaced names.
   Result<Unfinished> begin();
-  // The finished tree of `root` in `unfinished` becomes that of `image.name`; kConflict if the name
-  // is taken and not to be replaced. What is written is on the disk first.
+  // Makes the finished tree `root` in `unfinished` the tree of `image.name`; kConflict if the name
+  // is taken and `replace` is false. All data is on the disk first.
   Result<Found> place(Unfinished unfinished, const model::Image& image, bool replace);
-  // True if there is a tree with this digest; its squashfs in `squashfs`, if it has one.
+  // True if a tree has this digest. Sets `squashfs` if the tree has a squashfs.
   [[nodiscard]] bool has(const std::string& digest, bool& squashfs) const;
 
   [[nodiscard]] std::string treePath(const std::string& digest) const;

@@ -39,7 +39,7 @@ bool sameFile(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// How many directories there are from `root` to `directory`; more than kMaxDepth when it is deeper.
+// The number of directories from `root` to `directory`; more than kMaxDepth if deeper.
 Result<size_t> depthOf(int root, int directory) {
   struct stat top{};
   struct stat here{};
@@ -55,7 +55,7 @@ Result<size_t> depthOf(int root, int directory) {
 
 void setTime(int parent, const char* name, int64_t modified) {
   const timespec times[2] = {{0, UTIME_OMIT}, {std::clamp<int64_t>(modified, 0, kLastSecond), 0}};
-  // A file system without such times loses nothing that is promised.
+  // Ignores errors: no promise depends on these times.
   std::ignore = ::utimensat(parent, name, times, AT_SYMLINK_NOFOLLOW);
 }
 
@@ -202,7 +202,7 @@ Result<> Tree::write(int file, std::string_view path, uint64_t size, Content& co
       if (n > 0) done += static_cast<size_t>(n);
     }
   }
-  // What is left at the end is a hole.
+  // The rest of the file is a hole.
   if (::ftruncate(file, static_cast<off_t>(size)) != 0) return failAt(path);
   return {};
 }
@@ -243,7 +243,7 @@ Result<> Tree::hardLink(std::string_view path, std::string_view target) {
   const Place old = TRY(find(from, false));
   if (old.parent && old.name == to.back()) {
     const Place same = TRY(find(to, true));
-    if (same.inode == old.inode) return count(path);  // it is that file already
+    if (same.inode == old.inode) return count(path);  // already the same file
   }
   struct stat status{};
   const bool there = old.parent && ::fstatat(old.parent.get(), old.name.c_str(), &status,

@@ -26,12 +26,12 @@
 
 namespace cloister::images {
 
-// The bytes of a file, as they come.
+// The bytes of a file, piece by piece.
 class Content {
  public:
   struct Piece {
     std::string_view bytes;
-    uint64_t at = 0;  // in the file; what is between is a hole
+    uint64_t at = 0;  // in the file; gaps are holes
   };
   virtual ~Content() = default;
   virtual Result<std::optional<Piece>> next() = 0;
@@ -44,10 +44,10 @@ struct Attributes {
 
 class Tree {
  public:
-  // `root` is a directory of ours, which must outlive this.
+  // `root` is a directory of ours, which must outlive this object.
   Tree(int root, Bounds bounds) : root_(root), bounds_(bounds) {}
 
-  // From here on what is in the tree is of earlier layers.
+  // From now on all present entries belong to earlier layers.
   void beginLayer() { written_.clear(); }
 
   Result<> directory(std::string_view path, mode_t mode);
@@ -56,10 +56,10 @@ class Tree {
   Result<> symbolicLink(std::string_view path, const std::string& target, int64_t modified);
   // `target` is a path in the tree too.
   Result<> hardLink(std::string_view path, std::string_view target);
-  // Of what is not taken (devices, FIFOs, sockets): only what it replaces goes.
+  // For omitted entries (devices, FIFOs, sockets): only removes the entry in the same place.
   Result<> nothing(std::string_view path);
 
-  // `.wh.NAME` as `path` without that prefix, and `.wh..wh..opq` as its directory.
+  // `.wh.NAME` as `path` without the prefix, and `.wh..wh..opq` as its directory.
   Result<> whiteout(std::string_view path);
   Result<> opaque(std::string_view path);
 
@@ -68,7 +68,7 @@ class Tree {
 
  private:
   using Parts = std::vector<std::string>;
-  // Where an entry is: the directory, as O_PATH, and the name in it.
+  // The place of an entry: its directory, as O_PATH, and its name there.
   struct Place {
     Fd parent;
     ino_t inode = 0;  // of the parent
@@ -79,7 +79,8 @@ class Tree {
   Result<> count(std::string_view path);
   [[nodiscard]] Result<Fd> open(const Parts& parts, size_t length) const;
   Result<Fd> make(const Parts& parts, size_t length);
-  // Of a path that names something; `make`: with the directories above it. No parent: none there.
+  // Finds the place of a path; `make`: makes the directories above. Without a parent: does not
+  // exist.
   Result<Place> find(const Parts& parts, bool make);
   Result<Place> clear(std::string_view path);
   Result<> removeEarlier(int parent, const std::string& name, bool& left, size_t depth);
@@ -91,11 +92,11 @@ class Tree {
   const Bounds bounds_;
   uint64_t bytes_ = 0;
   uint64_t entries_ = 0;
-  // What this layer brought, by directory and name.
+  // This layer's entries, by directory and name.
   std::set<std::pair<ino_t, std::string>, std::less<>> written_;
 };
 
-// The mode that an entry gets: what others may read and execute, and everything for us.
+// The mode of an entry: the read and execute bits of others, and all permissions for us.
 mode_t fileMode(mode_t mode);
 mode_t directoryMode(mode_t mode);
 

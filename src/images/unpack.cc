@@ -93,7 +93,7 @@ class Unpacker {
     return std::move(out_);
   }
 
-  // An archive is unpacked as it is first; what it is shows then.
+  // Unpacks an archive first; its content then shows the format.
   Result<Unpacked> archive(Fd file) {
     say_("reading the archive");
     const Fd input = TRY(makeDirectory(work_, kInput));
@@ -151,7 +151,7 @@ class Unpacker {
     return within(path, readDocument(source, kMaxJson));
   }
 
-  // The manifest for this machine, through as many indexes as there may be.
+  // Finds the manifest for this machine, through nested indexes up to a limit.
   static Result<Manifest> findManifest(int layout) {
     std::string text = TRY(plainDocument(layout, "index.json"));
     std::string name = "index.json";
@@ -251,7 +251,7 @@ class Unpacker {
   const int work_;
   const Bounds bounds_;
   const std::function<void(const std::string&)>& say_;
-  uint64_t budget_;  // of bytes that layers unpack to
+  uint64_t budget_;  // remaining bytes for unpacked layers
   std::vector<std::string> diff_ids_;
   Unpacked out_;
 };

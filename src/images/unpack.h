@@ -18,12 +18,11 @@ struct Unpacked {
   std::string source;     // as of model::Image
   std::string reference;  // the same
   model::ImageEnv env;
-  std::vector<std::string> notes;  // what was left out
+  std::vector<std::string> notes;  // omitted parts
 };
 
-// Of what is open at `input`, a file or a directory (O_RDONLY), the tree `root` in the directory
-// `work`, which is empty; what lies beside it is of no use any more. `say` is told what is being
-// done.
+// Unpacks the file or directory open at `input` (O_RDONLY) into the tree `root` in the empty
+// directory `work`; other entries of `work` are temporary. `say` receives progress messages.
 Result<Unpacked> unpack(Fd input, int work, const Bounds& bounds,
                         const std::function<void(const std::string&)>& say);
 

@@ -11,7 +11,7 @@
 namespace cloister::krun {
 namespace {
 
-// The function `name` of a library, or nullptr; what it points to is the published header's word.
+// The function `name` of a library, or nullptr, with the type from the published header.
 struct Finder {
   void* library;
 
@@ -32,7 +32,7 @@ struct Finder {
   }
 };
 
-// The file that it is, whose name has its version.
+// The library's file, whose name has its version.
 std::string fileOf(void* library) {
   link_map* map = nullptr;
   if (::dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return {};
@@ -40,8 +40,8 @@ std::string fileOf(void* library) {
   return path ? path.get() : map->l_name;
 }
 
-// The kernel that the library boots. It looks for it by this name alone, which is found already
-// once a file of that name is loaded: so one beside the library will do, wherever that is.
+// Loads the kernel for the library. The library opens the kernel by this name alone, and finds a
+// file of the name already loaded: so load a kernel beside the library, wherever the directory is.
 Result<void*> loadKernel(const std::string& library) {
   constexpr char kName[] = "libkrunfw.so.5";
   const size_t slash = library.rfind('/');
@@ -56,7 +56,7 @@ Result<void*> loadKernel(const std::string& library) {
 }  // namespace
 
 Result<KrunApi> loadKrun(const std::string& library) {
-  // With all that it needs: what is missing is not to be found with a machine half made.
+  // RTLD_NOW: a missing dependency must not show up with a half-made machine.
   const Finder in{::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)};
   if (in.library == nullptr) {
     return fail(Code::kUnsupported, std::string("loading libkrun: ") + ::dlerror());

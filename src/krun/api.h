@@ -11,7 +11,7 @@
 
 namespace cloister::krun {
 
-// Each returns a negative errno when it fails; create_ctx else the context, the others 0.
+// Each returns a negative errno on failure; create_ctx otherwise the context, the others 0.
 struct KrunApi {
   int32_t (*set_log_level)(uint32_t level) = nullptr;
   int32_t (*create_ctx)() = nullptr;
@@ -31,13 +31,12 @@ struct KrunApi {
   // Ends the process when the machine has; returns only where none could be started.
   int32_t (*start_enter)(uint32_t ctx) = nullptr;
 
-  std::string file;    // what was loaded: ".../libkrun.so.1.17.0"
-  std::string kernel;  // with it: ".../libkrunfw.so.5.1.0"
+  std::string file;    // path of the library: ".../libkrun.so.1.17.0"
+  std::string kernel;  // path of the kernel: ".../libkrunfw.so.5.1.0"
 };
 
-// Loads it, and the kernel that it boots (libkrunfw), for as long as this process lives. `library`:
-// a path, or a name that dlopen(3) looks for. Where it lacks a function, the error names the
-// version that has it.
+// Loads the library and its kernel (libkrunfw) for the lifetime of this process. `library`: a path,
+// or a name for dlopen(3). For a missing function, the error names the version with the function.
 Result<KrunApi> loadKrun(const std::string& library);
 
 }  // namespace cloister::krun

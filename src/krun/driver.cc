@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint32_t kLogErrors = 1;
 constexpr char kRootTag[] = "/dev/root";  // KRUN_FS_ROOT_TAG
-constexpr int kSaid = 121;  // of libkrun's process, which has said why there is no machine
+constexpr int kSaid = 121;  // exit code of libkrun's process after reporting the failure
 
 struct Machine {
   std::string library;
@@ -73,8 +73,8 @@ Result<Machine> machineOf(std::span<char* const> arguments) {
   return machine;
 }
 
-// The library's server opens files as the guest asks it to: that none can be changed is the mount's
-// to say, not the server's.
+// The library's server opens files as the guest asks. Only a read-only mount, not the server,
+// guarantees that no file can be changed.
 Result<> checkRoot(const std::string& root) {
   struct statvfs status{};
   if (::statvfs(root.c_str(), &status) != 0) return failErrno("looking at the machine's root");
@@ -104,7 +104,7 @@ Result<> setRoot(const KrunApi& krun, uint32_t ctx, const std::string& root) {
   return check("add_virtiofs3", krun.add_virtiofs3(ctx, kRootTag, root.c_str(), 0, true));
 }
 
-// Without TSI, which is why the device is asked for explicitly.
+// Without TSI, so ask for the device explicitly.
 Result<> setVsock(const KrunApi& krun, uint32_t ctx, const Machine& machine) {
   TRY(check("disable_implicit_vsock", krun.disable_implicit_vsock(ctx)));
   TRY(check("add_vsock", krun.add_vsock(ctx, 0)));
@@ -122,8 +122,8 @@ Result<uint32_t> configure(const KrunApi& krun, const Machine& machine, int cons
   const std::string path = "/proc/self/fd/" + std::to_string(console);
   TRY(check("set_console_output", krun.set_console_output(ctx, path.c_str())));
   TRY(check("set_workdir", krun.set_workdir(ctx, "/")));
-  // The library's own program in the guest adds argv[0], and where it knows this word becomes ours
-  // instead of waiting for it.
+  // The library's own program in the guest adds argv[0]. With this variable the program executes
+  // ours instead of waiting for ours.
   std::vector<std::string> environment = machine.settings;
   environment.emplace_back("KRUN_INIT_PID1=1");
   const auto none = pointersTo({});
@@ -145,7 +145,7 @@ int complain(const Error& error) {
   return error.code == Code::kInvalid ? 64 : 1;
 }
 
-// --- beside it
+// --- beside the machine
 
 struct Pipe {
   Fd read;
@@ -202,11 +202,11 @@ Result<Child> startMachine(const Machine& machine) {
   child.pid = ::fork();
   if (child.pid < 0) return failErrno("fork");
   if (child.pid == 0) runMachine(machine, child.ends, console, parent);
-  TRY(linux::hideMemory());  // not for the machine's process, which is the same user's
+  TRY(linux::hideMemory());  // not in the machine's process, which has the same user
   return child;
 }
 
-// The exit codes are those of the library's own program in the guest (libkrun.h).
+// The exit codes of the library's own program in the guest (libkrun.h).
 Result<> judge(int status) {
   if (WIFSIGNALED(status)) {
     return fail(Code::kInternal, "the machine ended by signal " + std::to_string(WTERMSIG(status)));

@@ -21,8 +21,8 @@
 
 namespace cloister::krun {
 
-// What main() returns: 0 when the machine has ended, 64 for arguments it does not know, else 1,
-// with the reason on stderr.
+// The result of main(): 0 when the machine has ended, 64 for unknown arguments, else 1, with the
+// reason on stderr.
 int drive(std::span<char* const> arguments);
 
 }  // namespace cloister::krun

@@ -19,14 +19,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// From the first sign of the machine's end. A guest that ends its machine does so at once, as a
-// node takes what is left.
+// Time after the first sign of the machine's end. A guest ends its machine at once, and a node
+// reads the rest at once.
 constexpr auto kPatience = std::chrono::seconds(5);
 constexpr short kOver = POLLHUP | POLLERR;
 
-// What a machine writes on its console, on its way to this process's stderr. It is written in
-// pieces that POLLOUT promises a place for, pipe(7), as the VMM writes there, too, and may wait for
-// it.
+// Forwards a machine's console to this process's stderr, in pieces for which POLLOUT guarantees
+// room (pipe(7)), since the VMM writes there as well, and may block the pipe.
 class Console {
  public:
   explicit Console(int from) : from_(from) {}
@@ -37,7 +36,7 @@ class Console {
   [[nodiscard]] bool isDone() const { return over_ && size_ == 0; }
   void move() {
     if (size_ > 0) {
-      // One that nobody hears is not worth more than a try.
+      // A failed write is ignored: no reader is left.
       [[maybe_unused]] const ssize_t n = ::write(STDERR_FILENO, bytes_.data(), size_);
       size_ = 0;
       return;
@@ -84,7 +83,8 @@ class Relay {
     return {ends_.node, static_cast<short>(events | POLLRDHUP), 0};
   }
   [[nodiscard]] pollfd vmm() const { return {ended_ ? -1 : ends_.alive.get(), 0, 0}; }
-  // At first, its connection. A side with which there is nothing to do would be told of for ever.
+  // Initially the listener. A side without work is skipped, since poll(2) would report a closed
+  // peer again and again.
   [[nodiscard]] pollfd machine() const {
     if (!met()) return {ends_.listener.get(), POLLIN, 0};
     const int events = (out_.hasRoom() ? POLLIN : 0) | (in_.hasBytes() ? POLLOUT : 0);
@@ -113,7 +113,7 @@ class Relay {
     if (in_.hasRoom() && (node & POLLIN) != 0) in_.readFrom(ends_.node);
     if (out_.hasBytes() && (node & POLLOUT) != 0 && !out_.writeTo(ends_.node)) out_.clear();
     if (out_.hasRoom() && (machine & (POLLIN | kOver)) != 0) out_.readFrom(machine_.get());
-    // Where the machine takes nothing any more, what it has said still counts.
+    // A machine that no longer reads may still have sent data.
     const bool takes = (machine & (POLLOUT | kOver)) != 0;
     if (in_.hasBytes() && takes && !in_.writeTo(machine_.get())) in_.clear();
     if (!out_.isDone()) return;
@@ -125,8 +125,8 @@ class Relay {
   Fd machine_;
   Console console_;
   vmm::Pipe in_;         // to the machine
-  vmm::Pipe out_;        // from it
-  bool ending_ = false;  // the first sign, since which `until_` is set
+  vmm::Pipe out_;        // from the machine
+  bool ending_ = false;  // after the first sign, when `until_` was set
   bool ended_ = false;   // the VMM
   Clock::time_point until_;
 };

@@ -11,19 +11,20 @@ namespace cloister::krun {
 
 struct RelayEnds {
   int node = -1;  // the runner's socket; a stream
-  Fd listener;    // where the machine connects, once; closed when it has
+  Fd listener;    // the machine connects here once; then closed
   Fd console;     // read end of a pipe; or none
-  Fd alive;       // read end of a pipe whose other one the VMM alone holds, until it ends
+  Fd alive;       // read end of a pipe whose other end only the VMM has open
 };
 
 enum class RelayEnd {
-  kMachine,  // the VMM has ended, and all that it left has been passed on
+  kMachine,  // the VMM has ended, and all its data was forwarded
   kNode,     // the node has hung up
-  kStuck,    // the VMM does not end after its connection, or the node does not take what it left
+  kStuck,    // the VMM does not end after its connection, or the node does not read the rest
 };
 
-// Until one side ends. The node's is an end from either way: it never closes only one. When the
-// machine's connection ends the node is told, and the VMM has a few seconds to end, too.
+// Forwards until a side ends. The node's end in either direction counts: the node never closes only
+// one direction. The end of the machine's connection is passed on to the node, and the VMM has a
+// few seconds to end.
 Result<RelayEnd> relay(RelayEnds& ends);
 
 }  // namespace cloister::krun

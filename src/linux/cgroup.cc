@@ -60,7 +60,8 @@ std::optional<std::string> findOwnGroup(std::string_view text, std::string_view 
 }
 
 std::string directoryOf(const CgroupMount& mount, const std::string& own) {
-  // In a cgroup namespace the root may be "/" or "/../..": what is not below it is not visible.
+  // In a cgroup namespace the root may be "/" or "/../..": groups outside the namespace are
+  // invisible.
   std::string below = own;
   if (mount.root != "/" && below.starts_with(mount.root)) below.erase(0, mount.root.size());
   if (below == "/" || below.contains("..")) below.clear();
@@ -99,7 +100,8 @@ Result<std::string> readAll(const Fd& fd) {
     const ssize_t n = ::pread(fd.get(), chunk, sizeof chunk, static_cast<off_t>(text.size()));
     if (n < 0) return failErrno("reading");
     text.append(chunk, static_cast<size_t>(n));
-    // The kernel gives whole lines, as many as fit: what is far from full was all (seq_file.rst).
+    // The kernel returns as many whole lines as fit, so a buffer far from full had the rest
+    // (seq_file.rst).
     if (n < static_cast<ssize_t>(sizeof chunk / 2)) return text;
   }
 }
@@ -198,7 +200,7 @@ std::vector<std::string> subdirectories(const std::string& path) {
 constexpr useconds_t kRemovePause = 2000;  // microseconds
 constexpr int kRemoveRounds = 1000;        // 2 s: killed processes take so long on a busy machine
 
-// Kills the processes of `dir`, frozen ones too: those die once they are thawed.
+// Kills the processes of `dir`, including frozen processes, which die when thawed.
 void killAll(const GroupDir& dir, bool v2) {
   if (!v2 || !dir.write("cgroup.kill", "1")) {
     for (const pid_t pid : dir.processes())
@@ -207,8 +209,8 @@ void killAll(const GroupDir& dir, bool v2) {
   if (dir.has("freezer.state")) std::ignore = dir.write("freezer.state", "THAWED");
 }
 
-// Removes the group and those below it, children first. A group whose processes do not end in time
-// stays for the next sweep.
+// Removes the group and all groups below, children first. A group whose processes do not end in
+// time stays for the next sweep.
 bool removeGroups(const std::string& path, bool v2) {
   for (const std::string& name : subdirectories(path))
     removeGroups(path + "/" + name, v2);
@@ -222,7 +224,7 @@ bool removeGroups(const std::string& path, bool v2) {
   return false;
 }
 
-// From above to below: with a group of v1 all below it are frozen.
+// Kills parents first: freezing a v1 group freezes all groups below.
 void killGroups(const std::string& path, bool v2) {
   if (const auto dir = GroupDir::open(path)) killAll(*dir, v2);
   for (const std::string& name : subdirectories(path))
@@ -269,7 +271,7 @@ Result<std::unique_ptr<CgroupTree>> CgroupTree::open(const std::string& parent) 
   }
   if (std::ranges::all_of(mounts, &CgroupMount::v2)) return fail(Code::kUnsupported, why);
   auto tree = openV1(mounts, own, parent);
-  // Another node that ended just now may have taken the shared directory away.
+  // Another node, just ended, may have removed the shared directory: try again.
   if (!tree && tree.error().code == Code::kNotFound) tree = openV1(mounts, own, parent);
   if (tree) return tree;
   return fail(Code::kUnsupported, std::move(tree).error().message);

@@ -33,18 +33,18 @@ struct CgroupLimits {
 
 struct CgroupUsage {
   uint64_t cpu_micros = 0;
-  uint64_t memory_peak = 0;  // bytes; 0 where the kernel does not tell
-  uint64_t memory_now = 0;   // likewise, charged at present
-  uint32_t pids_peak = 0;    // 0 likewise
+  uint64_t memory_peak = 0;  // bytes; 0 if unknown
+  uint64_t memory_now = 0;   // bytes currently charged; 0 if unknown
+  uint32_t pids_peak = 0;    // 0 if unknown
 };
 
-// What the kernel refused or killed so far.
+// Numbers of kills and refusals by the kernel so far.
 struct CgroupEvents {
   uint64_t oom_kills = 0;
   uint64_t pids_refused = 0;
 };
 
-// A value to be written into a file of a group: what limits come down to, for --dry-run.
+// A value for a file of a group, as derived from limits and shown by --dry-run.
 struct CgroupValue {
   std::string controller;
   std::string file;
@@ -52,84 +52,86 @@ struct CgroupValue {
   bool optional = false;  // not every kernel has the file
 };
 
-// The group of one sandbox. Destroying it leaves the directories: remove() is explicit.
+// The group of a sandbox. The destructor keeps the directories: call remove().
 class Cgroup {
  public:
   virtual ~Cgroup() = default;
   // Files into which a single-threaded process writes "0" to move itself. Moving another process
   // instead waits for an RCU grace period, milliseconds.
   [[nodiscard]] virtual std::vector<int> joinFds() const = 0;
-  // The directory for CLONE_INTO_CGROUP, which is cheaper; v2 only, otherwise -1. The kernel asks
-  // whether the caller of clone3(2) may write there, not who opened it.
+  // The directory for CLONE_INTO_CGROUP, which is cheaper; v2 only, otherwise -1. The kernel checks
+  // the write permission of the caller of clone3(2), not of the opener.
   [[nodiscard]] virtual int cloneFd() const { return -1; }
   // Readable when the group runs out of memory, before anything is killed; v1 only: on v2 the
   // kernel kills the whole group by itself. -1 if there is none.
   [[nodiscard]] virtual int oomFd() const { return -1; }
-  // Changes its limits, whatever they were.
+  // Replaces all limits.
   virtual Result<> limit(const CgroupLimits& limits) = 0;
-  // Changes that of processors alone.
+  // Replaces the processor limit only.
   virtual Result<> limitCpu(uint32_t cpu_millis) = 0;
   [[nodiscard]] virtual CgroupUsage usage() const = 0;
   [[nodiscard]] virtual CgroupEvents events() const = 0;
-  // With that of the groups split off, and, where countsWithin(), of those within, gone ones
-  // included. v1 has what was not buffered; the rest is that of its processes now, and of the
-  // children that they have waited for, so that it may become less.
+  // Traffic including split groups and, if countsWithin(), groups within, even after their removal.
+  // v1 counts unbuffered traffic; the rest is the sum over current processes and their reaped
+  // children, so the value may decrease.
   [[nodiscard]] virtual IoBytes io() const = 0;
   [[nodiscard]] virtual bool countsWithin() const = 0;
-  // Opens what those two read, for as long as the group is held: each reading is one call then.
+  // Keeps the files of usage() and io() open for the group's lifetime, so that a reading is a
+  // single system call.
   virtual void openCounters() = 0;
   // Whether freeze() is possible here.
   [[nodiscard]] virtual bool canFreeze() const = 0;
-  // Stops every process of the group, and whatever joins it, until thaw(). True once all are
-  // stopped; false: ask again.
+  // Freezes all processes of the group, and later members, until thaw(). Returns true once all are
+  // frozen; false: call again.
   virtual Result<bool> freeze() = 0;
   virtual void thaw() = 0;
-  // Kills every process of the group, also while it forks: cgroup.kill, or frozen on v1.
+  // Kills all processes of the group, even while forking: by cgroup.kill, or frozen on v1.
   virtual void kill() = 0;
-  // A group within this one, for some of its processes: they are counted and killed together. Its
-  // only limits are this one's; it is to be removed before it. What runs out of memory is killed by
-  // itself from then on, and no longer with all of this group.
+  // Makes a child group that counts and kills some of the processes together. Only this group's
+  // limits apply. Remove the child before this group. From now on an out-of-memory kill ends the
+  // child alone, not the whole group.
   virtual Result<std::unique_ptr<Cgroup>> split(const std::string& name) = 0;
-  // The same with limits of its own, of memory and processes, which hold beside this one's; of
-  // processors it has what this one has. Only events() tell that its memory ran out.
+  // Like split(), with additional limits of memory and processes; processors are shared with this
+  // group. Only events() reports that the child ran out of memory.
   virtual Result<std::unique_ptr<Cgroup>> within(const std::string& name,
                                                  const CgroupLimits& limits) = 0;
-  // No process is in it, not even one that is ending.
+  // Whether the group has no process, including ending processes.
   [[nodiscard]] virtual bool empty() const = 0;
-  // True when the group is gone, false while a process of it is still ending.
+  // True when the group is gone, false while a process is still ending.
   virtual bool remove() = 0;
 };
 
 class CgroupTree {
  public:
-  // Sweeps what dead nodes left, makes `parent` and this process's own group beneath it. On v2 it
-  // may move the processes of its own group into a leaf, as the no-internal-process rule wants.
-  // kUnsupported: nothing usable here, and why.
+  // Removes groups of dead nodes, makes `parent` and a group of this process beneath. On v2 the
+  // processes of its own group may be moved into a leaf, as the no-internal-process rule requires.
+  // kUnsupported: no usable cgroups, with the reason.
   static Result<std::unique_ptr<CgroupTree>> open(const std::string& parent);
 
-  // Ends what is in the node's own groups, and removes them.
+  // Ends all processes in the node's own groups, and removes the groups.
   virtual ~CgroupTree() = default;
 
   virtual Result<std::unique_ptr<Cgroup>> create(const std::string& name,
                                                  const CgroupLimits& limits) = 0;
-  // What create() writes.
+  // The values that create() writes.
   [[nodiscard]] virtual std::vector<CgroupValue> values(const CgroupLimits& limits) const = 0;
   [[nodiscard]] virtual std::string_view version() const = 0;  // "v1", "v2"
-  // Of memory, cpu, pids, what could not be had.
+  // The unavailable controllers among memory, cpu and pids.
   [[nodiscard]] virtual std::vector<std::string> missing() const { return {}; }
 };
 
-// One line of /proc/self/mountinfo that is a cgroup mount.
+// A cgroup mount in /proc/self/mountinfo.
 struct CgroupMount {
   std::string path;
-  std::string root;  // the group that is visible as `path`
+  std::string root;  // the group visible as `path`
   bool v2 = false;
   std::vector<std::string> controllers;  // v1
 };
 std::vector<CgroupMount> parseCgroupMounts(std::string_view mountinfo);
 // The path of `controller` ("" for v2) in the text of /proc/PID/cgroup.
 std::optional<std::string> findOwnGroup(std::string_view text, std::string_view controller);
-// The directory of group `own` under `mount`; the mount's own when that is not visible in it.
+// The directory of group `own` under `mount`; the mount's own directory if the group is not
+// visible.
 std::string directoryOf(const CgroupMount& mount, const std::string& own);
 
 }  // namespace cloister::linux

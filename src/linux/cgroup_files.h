@@ -22,22 +22,22 @@ class GroupDir {
  public:
   GroupDir() = default;
   static Result<GroupDir> open(const std::string& path);
-  // Makes it if it is not there.
+  // Makes the directory unless present.
   static Result<GroupDir> make(const std::string& path);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] bool has(const char* file) const;
   [[nodiscard]] Result<std::string> read(const char* file) const;
-  // Keeps a file open for the readings to come, if it can be opened. `file` is a literal.
+  // Keeps a file open for later readings, if possible. `file` must be a literal.
   void keep(const char* file);
-  // One write(2), which is how these files take a value.
+  // Writes the value with a single write(2), as these files require.
   [[nodiscard]] Result<> write(const char* file, std::string_view value) const;
   [[nodiscard]] Result<Fd> openFile(const char* file, int flags) const;
-  // The number in `file`, or the one after `key` in a file of "key value" lines; 0 if not there.
+  // The number in `file`, or the number after `key` in a file of "key value" lines; 0 if absent.
   [[nodiscard]] uint64_t number(const char* file, std::string_view key = {}) const;
   [[nodiscard]] std::vector<pid_t> processes() const;
-  // True when it no longer exists.
+  // True when the directory is gone.
   bool remove();
 
  private:
@@ -49,7 +49,7 @@ class GroupDir {
 
 bool contains(const std::vector<std::string>& names, std::string_view name);
 
-// The sum of the numbers that follow `key` on the lines of an io.stat or blkio file.
+// The sum of the numbers after `key` on the lines of an io.stat or blkio file.
 uint64_t sumOf(std::string_view text, std::string_view key);
 
 // Writes `values` whose controller is `controller` into `dir`.
@@ -59,8 +59,8 @@ Result<> applyValues(const GroupDir& dir, const std::vector<CgroupValue>& values
 // Kills and removes every node-* directory of `parent` whose lock is free.
 void sweepDeadNodes(const std::string& parent, bool v2);
 
-// Removes a node's own directory, with all in it, and the shared one above if no other node is
-// there.
+// Removes a node's own directory with all children, and the shared parent unless another node uses
+// the parent.
 void removeNode(const GroupDir& dir, bool v2);
 
 // Makes `parent`/`name` and takes its lock, held as long as the result.

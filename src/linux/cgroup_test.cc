@@ -94,7 +94,7 @@ class CgroupTest : public testing::Test {
     tree_ = *std::move(tree);
   }
 
-  // A child that is in the group before it runs `body`.
+  // Starts a child that joins the group and then runs `body`.
   Cloned startIn(const Cgroup& group, const std::function<void()>& body) {
     auto child = cloneProcess(0, group.cloneFd());
     EXPECT_TRUE(child) << child.error().message;
@@ -115,8 +115,8 @@ class CgroupTest : public testing::Test {
       ::pause();
   }
 
-  // What a node does until it is killed, with a process in a part of a group that is frozen. To be
-  // called in a process that ends then: 0 is well.
+  // Acts as a node with a process in a frozen part of a group, until killed. Call in a process that
+  // then exits: 0 is success.
   int leaveFrozen() {
     auto tree = CgroupTree::open("cloister-unit");
     if (!tree) return 1;
@@ -130,7 +130,8 @@ class CgroupTest : public testing::Test {
         ::pause();
     });
     const std::string inherited = "/proc/" + std::to_string(child.pid) + "/fd/3";
-    while (::access(inherited.c_str(), F_OK) == 0)  // until it has joined, and let go
+    while (::access(inherited.c_str(), F_OK) == 0)  // until the child has joined and closed its
+                                                    // descriptor
       ::usleep(1000);
     for (const std::string& node : nodeGroups()) {
       if (freeze(node + "/four")) ::_exit(0);  // nothing is cleared
@@ -248,7 +249,7 @@ TEST_F(CgroupTest, APartIsFrozenAgainstItsOwnSignalsAndGoesOn) {
     (*part)->kill();
     EXPECT_TRUE(reapPidfd(child.pidfd.get()));
     EXPECT_TRUE(removeSoon(**part) && removeSoon(**group));
-    return;  // v1 with a freezer, and without cpuacct: nothing tells that it goes on
+    return;  // v1 with a freezer but without cpuacct: no counter shows the process running
   }
   Result<bool> frozen = false;
   while (frozen && !*frozen)
@@ -310,7 +311,7 @@ TEST_F(CgroupTest, AGroupWithinHasLimitsOfItsOwnBesideTheWholes) {
   EXPECT_TRUE(removeSoon(**group));
 }
 
-// Killed as it was ending a sandbox: it has frozen what is in it, and in its parts.
+// As a node killed while ending a sandbox: the sandbox's group and its parts are frozen.
 TEST_F(CgroupTest, SweepsWhatADeadNodeLeft) {
   tree_.reset();
   ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0);

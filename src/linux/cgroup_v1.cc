@@ -15,9 +15,9 @@ namespace cloister::linux {
 namespace {
 
 constexpr std::string_view kWanted[] = {"memory", "pids", "cpu", "cpuacct", "freezer", "blkio"};
-constexpr std::string_view kCpuShares = "256";  // of 1024, which everything else has by default
+constexpr std::string_view kCpuShares = "256";  // of 1024, the default of all other groups
 
-// Controllers that are mounted together share one directory, which then stands once in `dirs`.
+// Controllers mounted together share a directory, which is listed once in `dirs`.
 struct Directory {
   std::vector<std::string> controllers;
   GroupDir dir;
@@ -30,15 +30,15 @@ const GroupDir* find(const std::vector<Directory>& dirs, std::string_view contro
   return nullptr;
 }
 
-// Buffers of TCP and UDP are not part of a group's memory here, and count at all only where they
-// have a limit of their own, however high, in the group that a process is in.
+// On v1 the group's memory excludes TCP and UDP buffers. The kernel counts the buffers only in a
+// group with a limit of their own, however high.
 constexpr const char* kSockets = "memory.kmem.tcp.limit_in_bytes";
-constexpr uint64_t kSocketsShare = 16;  // of the memory, one part for them on top
+constexpr uint64_t kSocketsShare = 16;  // buffers get memory / kSocketsShare on top
 
 constexpr const char* kBytes = "blkio.throttle.io_service_bytes_recursive";
 constexpr const char* kQuota = "cpu.cfs_quota_us";
 
-// Of a period of 100 ms.
+// The quota for a period of 100 ms.
 std::string quotaOf(uint32_t cpu_millis) {
   return std::to_string(uint64_t{cpu_millis} * 100);
 }
@@ -54,7 +54,7 @@ std::vector<CgroupValue> withoutCpu(const CgroupLimits& limits) {
           {"pids", "pids.max", std::to_string(limits.pids), false}};
 }
 
-// What `limits` come down to.
+// The values for `limits`.
 std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
   std::vector<CgroupValue> values = withoutCpu(limits);
   values.push_back({"cpu", "cpu.cfs_period_us", "100000", false});
@@ -96,7 +96,7 @@ class CgroupV1 : public Cgroup {
   [[nodiscard]] int oomFd() const override { return oom_.get(); }
 
   Result<> limit(const CgroupLimits& limits) override {
-    // The kernel keeps memsw at or above the other, which may rise.
+    // The kernel requires memsw >= the memory limit, which may be about to rise.
     if (const GroupDir* memory = find(dirs_, "memory"))
       std::ignore = memory->write("memory.memsw.limit_in_bytes", "-1");
     const std::vector<CgroupValue> values = valuesOf(limits);
@@ -125,8 +125,8 @@ class CgroupV1 : public Cgroup {
     return usage;
   }
 
-  // blkio charges what was buffered to whoever writes it back, which is the kernel. Its recursive
-  // count has the groups within.
+  // blkio charges buffered writes to the writeback thread, not to the group. Its recursive count
+  // includes the groups within.
   [[nodiscard]] IoBytes io() const override {
     IoBytes direct;
     if (const GroupDir* dir = find(dirs_, "blkio")) {
@@ -204,9 +204,9 @@ class CgroupV1 : public Cgroup {
     return std::unexpected(std::move(made).error());
   }
 
-  // A quota of processors would have to be less than this one's, which may become less. That memory
-  // runs out is told to every group within the one where it does, so nobody listens: the kernel's
-  // count of what it killed is each group's own.
+  // No processor quota: a child's quota must stay below this group's, which may decrease. No
+  // listener for out-of-memory events: the event also reaches each ancestor's listener. The
+  // kernel's count of kills is separate for each group.
   Result<std::unique_ptr<Cgroup>> within(const std::string& name,
                                          const CgroupLimits& limits) override {
     divided_ = true;
@@ -242,9 +242,8 @@ class CgroupV1 : public Cgroup {
 
   std::vector<Directory> dirs_;
   std::vector<Fd> tasks_;
-  mutable std::vector<std::string>
-      parts_;             // of the first directory, those split off that are there
-  bool divided_ = false;  // there are groups within
+  mutable std::vector<std::string> parts_;  // existing split groups of the first directory
+  bool divided_ = false;                    // whether child groups with own limits exist
   Fd oom_;
 };
 
@@ -286,14 +285,14 @@ class TreeV1 : public CgroupTree {
   std::vector<Directory> dirs_;
 };
 
-// Where the groups of all nodes are in the hierarchy of `mount`, one of which is `controller`'s.
+// The parent of all nodes' groups in the hierarchy of `mount`, which has `controller`.
 std::string baseOf(const CgroupMount& mount, std::string_view own, std::string_view controller,
                    const std::string& parent) {
   return directoryOf(mount, findOwnGroup(own, controller).value_or("/")) + "/" + parent;
 }
 
-// What a node was ending when it was killed is frozen, and dies only in the freezer's hierarchy.
-// Until then its groups cannot be removed in any of them.
+// A node killed while ending a sandbox leaves frozen processes, which die only when thawed in the
+// freezer's hierarchy. Until then no hierarchy lets go of the groups.
 void thawDeadNodes(const std::vector<CgroupMount>& mounts, std::string_view own,
                    const std::string& parent) {
   for (const CgroupMount& mount : mounts) {
@@ -306,7 +305,8 @@ Result<Directory> prepare(const std::string& base, std::vector<std::string> cont
                           const std::string& node) {
   const GroupDir dir = TRY(GroupDir::make(base));
   if (dir.has("cpu.shares")) TRY(dir.write("cpu.shares", kCpuShares));
-  // Before it has children, so that it needs no other permission than this directory's.
+  // Set before children exist; later the kernel would need more permissions than for this
+  // directory.
   if (dir.has("memory.use_hierarchy")) std::ignore = dir.write("memory.use_hierarchy", "1");
   sweepDeadNodes(base, false);
   return Directory{std::move(controllers), TRY(makeLocked(base, node))};

@@ -18,10 +18,10 @@ namespace cloister::linux {
 namespace {
 
 constexpr const char* kNeeded[] = {"memory", "pids", "cpu"};
-constexpr const char* kRest = "rest";  // of a group with groups within it: what is in none of them
-constexpr std::string_view kCpuWeight = "25";  // of 100, which everything else has by default
+constexpr const char* kRest = "rest";          // child of a divided group for all other processes
+constexpr std::string_view kCpuWeight = "25";  // of 100, the default of all other groups
 
-// Of a period of 100 ms.
+// The quota for a period of 100 ms.
 std::string quotaOf(uint32_t cpu_millis) {
   return std::to_string(uint64_t{cpu_millis} * 100) + " 100000";
 }
@@ -33,7 +33,7 @@ std::vector<CgroupValue> withoutCpu(const CgroupLimits& limits) {
           {"", "pids.max", std::to_string(limits.pids), false}};
 }
 
-// What `limits` come down to.
+// The values for `limits`.
 std::vector<CgroupValue> valuesOf(const CgroupLimits& limits) {
   std::vector<CgroupValue> values = withoutCpu(limits);
   values.push_back({"", "cpu.max", quotaOf(limits.cpu_millis), false});
@@ -69,8 +69,8 @@ Result<> enable(const GroupDir& dir) {
   return {};
 }
 
-// Moves every process of `dir` into a leaf of its own, so that enable() is allowed. Repeated, since
-// they may fork meanwhile.
+// Moves all processes of `dir` into a leaf, as enable() requires. Repeats, since processes may fork
+// meanwhile.
 Result<> vacate(const GroupDir& dir, const std::string& leaf_name) {
   const GroupDir leaf = TRY(GroupDir::make(dir.path() + "/" + leaf_name));
   for (int round = 0; round < 10; ++round) {
@@ -139,7 +139,7 @@ class CgroupV2 : public Cgroup {
 
   void kill() override {
     if (dir_.write("cgroup.kill", "1")) return;
-    // Before 5.14: nothing can be added to a frozen group's processes while they are killed.
+    // Before Linux 5.14: freeze, so that no process can fork during the kills.
     std::ignore = dir_.write("cgroup.freeze", "1");
     for (const pid_t pid : dir_.processes())
       ::kill(pid, SIGKILL);
@@ -155,7 +155,7 @@ class CgroupV2 : public Cgroup {
     return std::make_unique<CgroupV2>(TRY(GroupDir::make(dir_.path() + "/" + name)));
   }
 
-  // The processes of this group have to leave it, for it to hand on its controllers.
+  // This group's processes must move to a leaf before its controllers can be delegated.
   Result<std::unique_ptr<Cgroup>> within(const std::string& name,
                                          const CgroupLimits& limits) override {
     TRY(dir_.write("memory.oom.group", "0"));
@@ -189,7 +189,7 @@ class CgroupV2 : public Cgroup {
   GroupDir dir_;
   bool has_rest_ = false;
   bool divided_ = false;
-  mutable Fd procs_;  // opened when it is asked for
+  mutable Fd procs_;  // opened on first use
 };
 
 class TreeV2 : public CgroupTree {
@@ -227,8 +227,8 @@ bool isDelegated(const GroupDir& dir) {
          ::access((dir.path() + "/cgroup.subtree_control").c_str(), W_OK) == 0;
 }
 
-// The group beneath which `parent` goes, with the controllers handed on: the own group if it is
-// delegated or the root of what is visible; for root otherwise the root of the hierarchy.
+// The group to make `parent` in, with its controllers delegated: the own group if delegated or if
+// the root of the visible hierarchy; for root otherwise the root of the hierarchy.
 Result<GroupDir> chooseBase(const CgroupMount& mount, const std::string& own,
                             const std::string& parent) {
   const std::string path = directoryOf(mount, own);

@@ -57,7 +57,7 @@ int untilMillis(Monotonic deadline) {
 // --- the helper
 // -----------------------------------------------------------------------------------
 
-// One run of the command.
+// A run of the command.
 class Run {
  public:
   explicit Run(const HelperCommand& command) : command_(command) {}
@@ -74,12 +74,12 @@ class Run {
     }
     if (started && ended_) listen();
     if (started && !ended_) stop();
-    if (started) ::kill(-pid_, SIGKILL);  // what it left behind
+    if (started) ::kill(-pid_, SIGKILL);  // leftover processes
     what_ = kHelperTimedOut;
     if (!started) what_ = kHelperNotRun;
     if (ended_) what_ = WIFEXITED(status_) ? WEXITSTATUS(status_) : kHelperKilled;
     if (what_ == kNotExecuted) what_ = kHelperNotRun;
-    while (!all_) {  // what it did not want
+    while (!all_) {  // unread rest of the request
       if (!receive(socket)) return false;
     }
     const auto size = static_cast<uint32_t>(said_.size());
@@ -148,7 +148,7 @@ class Run {
     const ssize_t n = ::write(input_.get(), pending_.data(), pending_.size());
     if (n > 0) pending_.erase(0, static_cast<size_t>(n));
     if (n >= 0 || errno == EAGAIN || errno == EINTR) return;
-    input_.reset();  // it has read enough
+    input_.reset();  // the command has closed its input
     pending_.clear();
   }
 
@@ -163,7 +163,7 @@ class Run {
   void stop() {
     if (pid_ <= 0) return;
     ::kill(-pid_, SIGKILL);
-    ::kill(pid_, SIGKILL);  // before it has its group
+    ::kill(pid_, SIGKILL);  // the child may not yet have its process group
     while (::waitpid(pid_, &status_, 0) < 0 && errno == EINTR) {
     }
   }
@@ -205,7 +205,7 @@ Result<Fd> startCommandHelper(const HelperCommand& command) {
   const pid_t pid = ::fork();
   if (pid < 0) return failErrno("starting the helper for " + command.argv[0]);
   if (pid > 0) return ours;
-  // Of this process it keeps nothing but the socket; what it becomes must hold before it serves.
+  // Keep only the socket of this process. The new user and limits must be in force before serving.
   if (!moveFd(theirs.get(), kSocket) || !closeFrom(kSocket + 1)) ::_exit(1);
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) ::_exit(1);

@@ -26,20 +26,20 @@ namespace cloister::linux {
 struct HelperCommand {
   std::vector<std::string> argv;  // argv[0]: an absolute path
   std::chrono::milliseconds timeout{0};
-  std::optional<User> user;  // what it becomes, if it may
+  std::optional<User> user;  // user to become, if permitted
 };
 
 inline constexpr uint32_t kMaxHelperFrame = 65'536;
 inline constexpr uint32_t kMaxHelperSaid = 1'024;  // the rest is dropped
-// What there is besides an exit status of 0 to 255.
+// Results besides an exit status of 0 to 255.
 inline constexpr int32_t kHelperTimedOut = -1;
 inline constexpr int32_t kHelperKilled = -2;  // by a signal
 inline constexpr int32_t kHelperNotRun = -3;
 
-// The parent's end of the socket. The caller has one thread.
+// Returns the parent's end of the socket. The caller has a single thread.
 Result<Fd> startCommandHelper(const HelperCommand& command);
 
-// The answer to one request whose frames have been sent; waits for at most `patience`.
+// The answer to a request whose frames have been sent. Waits at most `patience`.
 struct HelperAnswer {
   int32_t what = kHelperNotRun;
   std::string said;

@@ -24,7 +24,8 @@ class CommandHelperTest : public ::testing::Test {
     EXPECT_TRUE(answer) << answer.error().message;
     return answer.value_or(HelperAnswer{});
   }
-  // The helpers end with their sockets; other tests count this process's children.
+  // Helpers end with their sockets. Reap the helpers, since other tests count this process's
+  // children.
   void TearDown() override {
     helper_.reset();
     while (::waitpid(-1, nullptr, 0) > 0) {

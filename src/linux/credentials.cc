@@ -20,7 +20,7 @@
 namespace cloister::linux {
 namespace {
 
-// The maps take effect in one write(2) or not at all.
+// The kernel accepts a map only in a single write(2).
 Result<> writeOnce(const std::string& path, std::string_view text) {
   const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd) return failErrno("opening " + path);
@@ -54,18 +54,19 @@ Result<> mapSelf(uint32_t inside, uid_t uid, gid_t gid) {
 }
 
 Result<> becomeUser(uid_t uid, gid_t gid) {
-  // EPERM: the namespace's setgroups is "deny", so that nobody can drop a group that excludes.
+  // EPERM: the namespace's setgroups is "deny", so that no process can drop an excluding group.
   if (::setgroups(0, nullptr) != 0 && errno != EPERM) return failErrno("setgroups");
   if (::setresgid(gid, gid, gid) != 0) return failErrno("setresgid");
   if (::setresuid(uid, uid, uid) != 0) return failErrno("setresuid");
   return {};
 }
 
-// setfsuid(2) says only who it was before.
+// setfsuid(2) returns only the previous id, so a second call checks the first.
 Result<> OtherUser::become(uid_t other) {
   self_ = ::geteuid();
   securebits_ = ::prctl(PR_GET_SECUREBITS, 0, 0, 0, 0);
-  // What changes its user loses both: capabilities, and the signal for its parent's death.
+  // Changing the user id clears the capabilities and the parent-death signal, so keep the former
+  // and save the latter.
   if (securebits_ < 0 || ::prctl(PR_GET_PDEATHSIG, &death_signal_) != 0 ||
       ::prctl(PR_SET_SECUREBITS, securebits_ | SECBIT_NO_SETUID_FIXUP, 0, 0, 0) != 0) {
     return failErrno("becoming another user: securebits");
@@ -90,7 +91,7 @@ namespace {
 
 Result<> dropBoundingSet() {
   for (int cap = 0; ::prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; ++cap) {
-    // EPERM: never had CAP_SETPCAP, so what is in the bounding set cannot be gained either once
+    // EPERM: the process never had CAP_SETPCAP. The bounding set then gains nothing once
     // no_new_privs is set.
     if (::prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0 && errno != EPERM) {
       return failErrno("dropping a capability from the bounding set");
@@ -123,7 +124,7 @@ Result<> dropCapabilities(uint32_t keep) {
 
 Result<> dropTo(uid_t uid, gid_t gid) {
   if (::geteuid() == 0) {
-    TRY(dropBoundingSet());  // which the new user may not
+    TRY(dropBoundingSet());  // the new user has no permission for this
     TRY(becomeUser(uid, gid));
   }
   TRY(dropCapabilities());

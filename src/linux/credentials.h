@@ -13,7 +13,7 @@
 
 namespace cloister::linux {
 
-// One line of a uid_map and gid_map; user_namespaces(7). The same numbers serve both.
+// A line of a uid_map and gid_map; user_namespaces(7). Both maps get the same numbers.
 struct IdMap {
   uint32_t inside = 0;
   uint32_t outside = 0;  // in the parent user namespace
@@ -32,17 +32,17 @@ Result<> mapSelf(uint32_t inside, uid_t uid, gid_t gid);
 // Keeps capabilities when no id 0 is involved (capabilities(7), "Effect of user ID changes").
 Result<> becomeUser(uid_t uid, gid_t gid);
 
-// What a process is while it makes user namespaces that belong to another user: the kernel counts
-// what there is in a namespace, as instances and watches of inotify(7), for its owner as well
-// (namespaces(7), /proc/sys/user), and who has the most of it gets no more anywhere. Effective and
-// saved user id are the other's; the real one, by which processes are counted, and that by which
-// files are opened and made stay, and so do all capabilities. For a process with one thread.
+// The user to be while making user namespaces for another user. The kernel counts a namespace's
+// resources, such as instances and watches of inotify(7), for its owner as well (namespaces(7),
+// /proc/sys/user), and an owner at the limit gets no more anywhere. Effective and saved user id
+// become the other's. The real id (for counting processes), the file system id and all capabilities
+// stay. For a single-threaded process.
 class OtherUser {
  public:
   // Needs CAP_SETUID and CAP_SETPCAP.
   Result<> become(uid_t other);
-  // After become() alone, and by who became, not by what was cloned meanwhile. A failure leaves a
-  // process that is neither.
+  // Call only after a successful become(), in the same process and not in a clone. A failure leaves
+  // the process between both users.
   Result<> leave();
 
  private:
@@ -51,20 +51,20 @@ class OtherUser {
   int death_signal_ = 0;
 };
 
-// Empties every capability set, the bounding and the ambient set too, and locks the securebits so
-// that no id regains them. What is in `keep` (a bit 1 << CAP_* for each) and held stays usable by
-// this process; no program that it executes gets it.
+// Empties all capability sets, including the bounding and ambient sets, and locks the securebits so
+// that no id regains capabilities. Held capabilities in `keep` (a bit 1 << CAP_* each) stay usable
+// by this process; no executed program inherits any.
 Result<> dropCapabilities(uint32_t keep = 0);
 
-// All of it, for a service that gives up root: becomeUser, dropCapabilities, no_new_privs. When the
-// caller is not root, only the capabilities and no_new_privs.
+// Drops all of root for a service: becomeUser, dropCapabilities, no_new_privs. For a caller other
+// than root, only drops the capabilities and sets no_new_privs.
 Result<> dropTo(uid_t uid, gid_t gid);
 
 struct User {
   uid_t uid = 0;
   gid_t gid = 0;
 };
-// getpwnam(3); nullopt when there is no such user.
+// getpwnam(3); nullopt for an unknown user.
 std::optional<User> findUser(const std::string& name);
 
 }  // namespace cloister::linux

@@ -32,7 +32,7 @@ constexpr uint64_t kGroupBlocks = 32'768;  // of a block group: as many as a blo
 constexpr uint64_t kInodeBytes = 256;
 constexpr uint64_t kInodesInBlock = kBlock / kInodeBytes;
 constexpr uint64_t kOwnInodes = 13;           // 10 reserved, /, lost+found, scratch
-constexpr uint64_t kMostSurplus = 1'000'000;  // inodes that are used up, in seconds
+constexpr uint64_t kMostSurplus = 1'000'000;  // inodes used up within seconds
 constexpr size_t kKeyBytes = 64;              // AES-256-XTS
 constexpr uint32_t kDropAll = 2;              // EXT4_GOING_FLAGS_NOLOGFLUSH
 constexpr unsigned long kShutDown = _IOR('X', 125, uint32_t);  // FS_IOC_SHUTDOWN
@@ -48,7 +48,7 @@ uint64_t groupsOf(const DiskShape& shape) {
   return std::max<uint64_t>(1, shape.bytes / kBlock / kGroupBlocks);
 }
 
-// A whole number of blocks of them in each group: rather fewer than asked for than more.
+// A whole number of blocks of inodes for each group, rounded down.
 uint64_t inodesToMake(const DiskShape& shape) {
   const uint64_t each = (shape.inodes + kOwnInodes) / groupsOf(shape);
   return groupsOf(shape) * std::max(kInodesInBlock, each / kInodesInBlock * kInodesInBlock);
@@ -102,7 +102,7 @@ Result<> runMke2fs(int file, const DiskShape& shape) {
   return fail(Code::kInternal, "mke2fs: " + text);
 }
 
-// All that is not a hole.
+// Copies all data, without the holes.
 Result<> copyData(int from, int to) {
   std::array<char, 65'536> buffer;
   for (off_t at = 0; (at = ::lseek(from, at, SEEK_DATA)) >= 0;) {
@@ -119,7 +119,7 @@ Result<> copyData(int from, int to) {
   return errno == ENXIO ? Result<>() : failErrno("reading a file system");
 }
 
-// That `bytes` fit into what is free, and leave enough.
+// Checks that `bytes` fit into the free space and leave enough.
 Result<> checkSpace(uint64_t available, uint64_t bytes, uint64_t keep_free) {
   if (available >= keep_free && available - keep_free >= bytes) return {};
   return fail(Code::kNoSpace, "only " + std::to_string(available >> 20) +
@@ -141,13 +141,13 @@ Result<Fd> makeFile(int directory, uint64_t bytes, uint64_t keep_free) {
   if (::fallocate(file.get(), 0, 0, static_cast<off_t>(bytes)) != 0) {
     return failErrno("taking " + std::to_string(bytes >> 20) + " MiB of disk");
   }
-  // Others may have taken some meanwhile.
+  // Check again: other processes may have taken space meanwhile.
   const uint64_t after = TRY(availableIn(directory));
   TRY(checkSpace(after + bytes, bytes, keep_free));
   return file;
 }
 
-// A free loop device with `file` in it, of which the kernel lets go by itself.
+// A free loop device for `file`, removed by the kernel on last close.
 struct Loop {
   std::string path;
   std::string backing;
@@ -244,7 +244,7 @@ Result<EncryptedDisk> EncryptedDisk::make(int directory, const DiskShape& shape,
   const Loop loop = TRY(attachLoop(disk.file_.get()));
   disk.device_ = loop.path;
   disk.backing_ = loop.backing;
-  // What is synced to it need not outlive the machine, so nothing waits for the disk's own cache.
+  // Synced data need not survive the machine, so use no write barriers.
   const MountOptions mount = {
       {"noinit_itable", ""}, {"nodiscard", ""}, {"nobarrier", ""}, {"errors", "remount-ro"}};
   disk.mount_ = TRY(newFilesystem("ext4", loop.path, mount, kNoSuid | kNoDev | options.attributes));
@@ -282,7 +282,7 @@ Result<> EncryptedDisk::encrypt(int directory) {
   return {};
 }
 
-// Uses up what inodes there are beyond what was asked for: a small number on a large disk.
+// Uses up the inodes beyond the requested number: a small number on a large disk.
 Result<> EncryptedDisk::bound(uint64_t inodes) const {
   struct statfs space{};
   if (::fstatfs(root_.get(), &space) != 0) return failErrno("statfs");
@@ -302,11 +302,11 @@ void EncryptedDisk::destroy() {
   fscrypt_remove_key_arg key{};
   key.key_spec.type = FSCRYPT_KEY_SPEC_TYPE_IDENTIFIER;
   std::memcpy(key.key_spec.u.identifier, key_, sizeof key_);
-  ::ioctl(root_.get(), FS_IOC_REMOVE_ENCRYPTION_KEY, &key);  // says EIO, after it forgot the key
+  ::ioctl(root_.get(), FS_IOC_REMOVE_ENCRYPTION_KEY, &key);  // returns EIO after forgetting the key
   mount_.reset();
   root_.reset();
-  // A mount namespace that has just ended may have it a moment longer; one of a process that does
-  // not die, as long as that.
+  // An ended mount namespace may keep the mount a moment longer; a process that cannot be killed
+  // keeps its namespace for as long as it lives.
   constexpr useconds_t kLongestPause = 200'000;
   const std::string name = device_.substr(device_.rfind('/') + 1);
   const std::string shown = "/sys/block/" + name + "/loop/backing_file";
@@ -314,7 +314,7 @@ void EncryptedDisk::destroy() {
        pause = std::min(pause * 2, kLongestPause)) {
     ::usleep(pause);
   }
-  // The loop device says so before it lets go of the file, and only then its space would be free.
+  // The loop device reports the end before closing the file, and only closing would free the space.
   std::ignore = ::ftruncate(file_.get(), 0);
   file_.reset();
 }

@@ -21,20 +21,20 @@ namespace cloister::linux {
 
 struct DiskShape {
   uint64_t bytes = 0;   // of the file; ext4 keeps about 2 % for itself
-  uint64_t inodes = 0;  // that can be used, never more
+  uint64_t inodes = 0;  // usable inodes, never more
 
   friend auto operator<=>(const DiskShape&, const DiskShape&) = default;
 };
 
-// Why this machine cannot have one, with `remedy`; "" where nothing speaks against it. Cheap: tries
-// nothing out. `directory` is where the file would be.
+// Why this machine cannot have an encrypted disk, with `remedy`; "" without objection. Cheap: tries
+// nothing out. `directory`: place of the file.
 struct DiskLack {
   std::string what;
   std::string remedy;
 };
 DiskLack encryptedDiskLack(const std::string& directory);
 
-// kUnsupported: no file system has this shape, with what to ask for instead.
+// kUnsupported: no file system has this shape; the error names a possible shape.
 Result<> checkShape(const DiskShape& shape);
 
 // An empty file system in memory, to be copied: holes but for some 100 KiB. Runs mke2fs(8) in a
@@ -43,12 +43,12 @@ Result<Fd> formatDisk(const DiskShape& shape);
 
 struct DiskOptions {
   uint64_t keep_free = 0;   // bytes, where the file is
-  uint64_t attributes = 0;  // of its mount, besides nosuid and nodev (mounts.h)
+  uint64_t attributes = 0;  // of the mount, in addition to nosuid and nodev (mounts.h)
   uid_t uid = 0;            // whose the encrypted directory is,
-  gid_t gid = 0;            // and which group's
+  gid_t gid = 0;            // and owning group
 };
 
-// The encrypted directory, in the root of the file system, which is root's.
+// The encrypted directory in the file system's root, which root owns.
 inline constexpr char kEncryptedDirectory[] = "scratch";
 
 class EncryptedDisk {
@@ -61,8 +61,8 @@ class EncryptedDisk {
   // The detached mount of the whole file system; once.
   [[nodiscard]] Fd takeMount() { return std::move(mount_); }
 
-  // Forgets the key and whatever was not written yet, lets go of it all, waits until nothing has it
-  // mounted any more, however long that takes, and gives its space back.
+  // Discards the key and unwritten data, closes all, waits without a time limit until no process
+  // has the disk mounted, and frees its space.
   void destroy();
 
  private:
@@ -70,11 +70,11 @@ class EncryptedDisk {
   [[nodiscard]] Result<> bound(uint64_t inodes) const;
 
   std::string device_;   // "/dev/loop3"
-  std::string backing_;  // what the kernel calls its file, and no other while that is open
+  std::string backing_;  // the kernel's name for its file, unique while open
   Fd file_;
   Fd mount_;                    // until taken
   Fd root_;                     // of the file system
-  unsigned char key_[16] = {};  // its identifier, which is no secret
+  unsigned char key_[16] = {};  // the key's identifier, not secret
 };
 
 }  // namespace cloister::linux

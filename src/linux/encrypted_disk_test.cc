@@ -44,7 +44,7 @@ class EncryptedDiskTest : public testing::Test {
     return EncryptedDisk::make(directory_.get(), kShape, format_.get(), options);
   }
 
-  // The exit code of a child that has the disk at /mnt, and goes into its encrypted directory.
+  // The exit code of a child that mounts the disk at /mnt, and enters its encrypted directory.
   static int within(EncryptedDisk& disk, const std::function<int()>& body) {
     const Fd mount = disk.takeMount();
     return inChild([&] {
@@ -55,7 +55,7 @@ class EncryptedDiskTest : public testing::Test {
     });
   }
 
-  // Loop devices over files of this test.
+  // Number of loop devices for files of this test.
   [[nodiscard]] size_t loops() const {
     size_t count = 0;
     for (const auto& device : std::filesystem::directory_iterator("/sys/block")) {
@@ -119,7 +119,7 @@ TEST_F(EncryptedDiskTest, NothingReadableIsOnTheDevice) {
                      const auto size = static_cast<ssize_t>(text.size());
                      if (::write(file.get(), text.data(), text.size()) != size) return 1;
                      if (::symlink(("to-" + std::string(kSecret)).c_str(), "link") != 0) return 2;
-                     // All of it, as the device has it.
+                     // Reads the whole raw device.
                      if (::syncfs(file.get()) != 0) return 3;
                      std::string device = base::readFile("/proc/self/mountinfo").value_or("");
                      device = device.substr(device.find("/dev/loop", device.find(" /mnt ")));

@@ -19,7 +19,7 @@ namespace cloister::linux {
 struct FileHashes::File {
   Fd fd;
   std::string path;
-  bool uncached = false;  // none of it was in memory
+  bool uncached = false;  // no page was in memory
   bool begun = false;     // guarded by FileHashes::mutex_, as is `hashed`
   std::optional<Result<Hashed>> hashed;
 };
@@ -30,9 +30,9 @@ void readAhead(int fd, off_t from) {
   ::posix_fadvise(fd, from, kFileAhead, POSIX_FADV_WILLNEED);
 }
 
-// Nothing of the file is in memory: cachestat(2), since Linux 6.5. False where that cannot be told.
+// Whether no page of the file is in memory: cachestat(2), since Linux 6.5. False if unknown.
 bool isUncached(int fd) {
-  constexpr long kCachestat = 451;  // on every architecture; glibc 2.36 has no name for it
+  constexpr long kCachestat = 451;  // on all architectures; glibc 2.36 has no name for the number
   struct {
     uint64_t offset = 0;
     uint64_t length = 0;  // to the end
@@ -49,10 +49,10 @@ Result<FileHashes::Hashed> hashFile(int fd, const std::string& path) {
   struct stat begun{};
   if (::fstat(fd, &begun) != 0) return failErrno("looking at " + path);
   off_t done = 0;
-  // A file that grows while it is read has another stamp, and is read again: not for ever here.
+  // Read only up to the initial size: a growing file changes its stamp, and is read again later.
   for (off_t asked = kFileAhead; done < begun.st_size;) {
     if (done + kFileAhead / 2 >= asked) {
-      readAhead(fd, asked);  // of the end, none is asked for
+      readAhead(fd, asked);  // near the end the call has no effect
       asked += kFileAhead;
     }
     const ssize_t n = ::read(fd, chunk.data(), chunk.size());
@@ -69,8 +69,8 @@ Result<FileHashes::Hashed> hashFile(int fd, const std::string& path) {
 
 Result<FileHashes::Hashed> hashOnce(FileHashes::File& file) {
   auto hashed = hashFile(file.fd.get(), file.path);
-  // Gigabytes that nobody asks for soon would push out of memory what is used, and it is quicker to
-  // read into the same pages again than into ever more.
+  // Gigabytes of rarely used files would push used pages out of memory. Reusing the same pages is
+  // also faster than filling more.
   if (file.uncached) ::posix_fadvise(file.fd.get(), 0, 0, POSIX_FADV_DONTNEED);
   file.fd.reset();
   return hashed;

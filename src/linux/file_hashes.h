@@ -16,10 +16,10 @@
 
 namespace cloister::linux {
 
-// How much of one file is read ahead of its hash, in bytes.
+// Bytes of a file read ahead of its hash.
 inline constexpr int64_t kFileAhead = int64_t{4} << 20;
 
-// One caller; the threads are an implementation detail and inherit its priority.
+// For a single caller; the threads are an implementation detail and inherit its priority.
 class FileHashes {
  public:
   struct File;
@@ -35,10 +35,10 @@ class FileHashes {
 
   struct Hashed {
     std::string sha256;  // hex
-    std::string stamp;   // stampOf() the file once all of it was read
+    std::string stamp;   // stampOf() the file after reading
     uint64_t bytes = 0;
   };
-  // Waits for the hash of an added file; computes it where no thread has begun to.
+  // Waits for the hash of an added file; computes the hash if no thread has begun.
   Result<Hashed> take(File& file);
 
  private:

@@ -18,7 +18,8 @@ namespace {
 
 constexpr size_t kPiece = size_t{16} << 10;
 
-// Of lines that are the same, as many as one read(2) gave at most: the next may give some again.
+// Counts equal lines: the maximum seen in a single read(2), since the next read may repeat some
+// lines.
 class Counting {
  public:
   explicit Counting(FileLocks& locks) : locks_(locks) {}
@@ -37,8 +38,8 @@ class Counting {
   std::unordered_map<std::string, Line> lines_;
 };
 
-// "1: POSIX  ADVISORY  WRITE 1234 08:01:99 0 EOF", and "1: -> POSIX ..." for who waits. The number
-// is only its place in the list.
+// "1: POSIX  ADVISORY  WRITE 1234 08:01:99 0 EOF", and "1: -> POSIX ..." for a waiter. The number
+// is only the position in the list.
 void Counting::add(std::string_view text) {
   std::string line(text.substr(std::min(text.find(':'), text.size())));
   std::istringstream words(line);

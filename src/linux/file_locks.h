@@ -15,22 +15,22 @@
 namespace cloister::linux {
 
 struct FileLocks {
-  // By the process that took them, as the /proc that was read numbers it; -1: of an open file.
-  // Each lock once, and never more than there were; fewer only of locks of several open files that
-  // read the same, as many as one read(2) gives.
+  // Number of locks by the process that took the locks, as numbered by /proc; -1: of an open file
+  // description. Each lock counts once, never more than exist. Equal-looking locks of several open
+  // files may count fewer: as many as a single read(2) returns.
   std::unordered_map<pid_t, uint64_t> held;
-  uint64_t all = 0;   // that were read: one that was told twice is counted twice
+  uint64_t all = 0;   // locks read; a repeated lock counts twice
   bool whole = true;  // there were no more
 };
 
-// The first `most` locks of those in `path` (proc_locks(5)), at least. Each read(2) of it waits for
-// milliseconds until no processor takes a lock, and goes through the list from its beginning to the
-// place that it had reached: not for an I/O thread. A new lock comes first in the list, so while
-// some process takes many, the locks behind that place are told again and again.
+// At least the first `most` locks in `path` (proc_locks(5)). Each read(2) waits milliseconds until
+// no processor takes a lock, and walks the list from its beginning to the current position: do not
+// call on an I/O thread. New locks come first in the list, so while a process takes many locks,
+// reads repeat locks behind the position.
 Result<FileLocks> readFileLocks(size_t most, const std::string& path = "/proc/locks");
 
-// What the kernel has memory for just now, at least as many as are held; cheap. nullopt where it
-// does not tell (Documentation/ABI/testing/sysfs-kernel-slab), or not this process.
+// The number of locks for which the kernel has memory allocated, at least the number held; cheap.
+// nullopt if unknown (Documentation/ABI/testing/sysfs-kernel-slab) or not readable.
 std::optional<uint64_t> roomForFileLocks(
     const std::string& path = "/sys/kernel/slab/file_lock_cache/total_objects");
 

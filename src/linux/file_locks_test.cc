@@ -50,7 +50,7 @@ TEST_F(FileLocksTest, CountsThemByProcess) {
 // The list moves by as much as some process adds, and the next read(2) tells the same locks again.
 TEST_F(FileLocksTest, CountsOneOnceThatIsToldAgain) {
   std::string once;
-  for (int i = 0; i < 500; ++i)  // more than one read(2) gives
+  for (int i = 0; i < 500; ++i)  // more than a single read(2) returns
     once += ": POSIX  ADVISORY  WRITE 12 08:01:99 " + std::to_string(i) + " EOF\n";
   std::string text;
   for (int place = 1; place <= 10; ++place)

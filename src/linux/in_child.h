@@ -13,7 +13,7 @@
 
 namespace cloister::linux {
 
-// The exit code of a child that runs `body` and exits with what it returns; 128 + N after signal N.
+// The exit code of a child that runs `body` and exits with its result; 128 + N after signal N.
 inline int inChild(const std::function<int()>& body) {
   const pid_t pid = ::fork();
   if (pid == 0) ::_exit(body());
@@ -24,8 +24,8 @@ inline int inChild(const std::function<int()>& body) {
 
 inline constexpr int kNoNamespaces = 77;
 
-// The same in user and mount namespaces of its own, with all capabilities there; kNoNamespaces
-// where this machine does not let the caller have them.
+// The same in new user and mount namespaces with all capabilities there; kNoNamespaces if this
+// machine forbids the namespaces.
 inline int inNamespaces(const std::function<int()>& body) {
   return inChild([&] {
     const uid_t uid = ::geteuid();

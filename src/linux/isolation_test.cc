@@ -67,7 +67,7 @@ TEST(Credentials, MapsAChildsIds) {
   EXPECT_TRUE(reapPidfd(child->pidfd.get()));
 }
 
-// Of a user namespace that is made for it; ioctl_nsfs(2).
+// The owner of a newly made user namespace; ioctl_nsfs(2).
 uid_t ownerOfNewNamespace() {
   auto child = cloneProcess(CLONE_NEWUSER);
   if (!child) return 0;

@@ -12,9 +12,9 @@ inline constexpr char kKvmDevice[] = "/dev/kvm";
 inline constexpr unsigned kKvmMajor = 10;
 inline constexpr unsigned kKvmMinor = 232;
 
-// Why this process cannot make machines with `device`, with `remedy`; "" where nothing speaks
-// against it. Cheap: opens it, asks for the version and makes a machine without a processor. That
-// such a machine boots anything is not said by this.
+// Why this process cannot make machines with `device`, with `remedy`; "" without objection. Cheap:
+// opens the device, asks for the version and makes a machine without a processor. Does not prove
+// that a machine boots.
 struct KvmLack {
   std::string what;
   std::string remedy;

@@ -12,18 +12,18 @@
 
 namespace cloister::linux {
 
-// The kernel's Landlock ABI; 0 where it has none or it is off.
+// The kernel's Landlock ABI; 0 without Landlock, or if turned off.
 int landlockAbi();
 
-// What a rule lets happen beneath a path. Everything that no rule names is refused.
+// Operations that a rule permits beneath a path. All other operations are refused.
 enum class LandlockAccess : uint8_t {
   kReadExecute,  // read files and directories, execute
-  kReadFile,     // read the one file
-  kWriteDevice,  // write the one file
+  kReadFile,     // read the file
+  kWriteDevice,  // write the file
   kScratch,      // everything but device nodes and device ioctls
   kTerminal,     // read, write and control the devices of a devpts
-  kSockets,      // make Unix sockets, connect to them, remove them
-  kControl,      // read, write and control the one device
+  kSockets,      // make Unix sockets, connect to and remove sockets
+  kControl,      // read, write and control the device
 };
 std::string_view landlockAccessName(LandlockAccess access);
 
@@ -33,7 +33,7 @@ struct LandlockRule {
 };
 
 // Applies the rules to this process for good: landlock_create_ruleset(2), landlock_add_rule(2),
-// landlock_restrict_self(2). From ABI 6 on it also may not reach abstract Unix sockets or signal
+// landlock_restrict_self(2). From ABI 6 on also forbids abstract Unix sockets and signals to
 // processes outside. Needs no_new_privs. With ABI 0 does nothing.
 Result<> restrictWithLandlock(int abi, const std::vector<LandlockRule>& rules);
 

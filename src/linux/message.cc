@@ -91,7 +91,7 @@ Result<Message> receiveMessage(int socket, std::span<char> buffer) {
 
 namespace {
 
-// Of the kernels before 6.3, none knows MFD_EXEC, which is their default.
+// Kernels before 6.3 do not know MFD_EXEC, which is their default behaviour.
 Result<Fd> newMemoryFile(const char* name, unsigned flags) {
   Fd file(::memfd_create(name, flags | MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!file && errno == EINVAL && flags != 0) return newMemoryFile(name, 0);

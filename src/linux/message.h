@@ -17,11 +17,11 @@ namespace cloister::linux {
 // socketpair(2), AF_UNIX, close-on-exec; `type` is SOCK_STREAM, SOCK_SEQPACKET ...
 Result<std::pair<Fd, Fd>> socketPair(int type);
 
-// The most descriptors in one message.
+// Maximum number of descriptors in a message.
 inline constexpr size_t kMaxMessageFds = 24;
 
-// sendmsg(2): one message with copies of `fds`. Never raises SIGPIPE. kUnavailable: a socket that
-// does not block is full.
+// sendmsg(2): sends a message with copies of `fds`. Never raises SIGPIPE. kUnavailable: a
+// non-blocking socket is full.
 Result<> sendMessage(int socket, std::string_view data, std::span<const int> fds = {});
 
 struct Message {
@@ -32,8 +32,8 @@ struct Message {
 // descriptors that did not fit is an error. kUnavailable: nothing there yet (EAGAIN).
 Result<Message> receiveMessage(int socket, std::span<char> buffer);
 
-// A copy of the file at `path` in memory that nobody can change or read, only execute: sealed
-// (memfd_create(2), F_ADD_SEALS), mode 0111. What is executed from it is not dumpable.
+// A copy in memory of the file at `path`, executable but neither writable nor readable: sealed
+// (memfd_create(2), F_ADD_SEALS), mode 0111. A process executing the copy is not dumpable.
 Result<Fd> sealedProgram(const std::string& path);
 
 // `content` in memory, sealed likewise, for another process to read from the start.
@@ -41,10 +41,10 @@ Result<Fd> sealedData(std::string_view content);
 
 // `size` bytes of memory as a file, for other processes to map and to change.
 Result<Fd> memoryFile(uint64_t size);
-// Seals it: from now on nobody changes its content or its size, whatever he holds open. Fails while
-// somebody can write to what he has mapped of it.
+// Seals the file: from now on no process changes its content or size through any descriptor. Fails
+// while a writable mapping exists.
 Result<> seal(const Fd& file);
-// The same file opened anew, to be read: with an offset that nobody else has.
+// Opens the same file again for reading, with a separate offset.
 Result<Fd> openAnew(const Fd& file);
 
 }  // namespace cloister::linux

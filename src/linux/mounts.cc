@@ -11,7 +11,7 @@
 namespace cloister::linux {
 namespace {
 
-// What the kernel says about a refused option, if anything: "e overlay: ..." (fsopen(2)).
+// The kernel's message about a refused option, if any: "e overlay: ..." (fsopen(2)).
 std::string kernelMessage(int context) {
   char text[512];
   const ssize_t n = ::read(context, text, sizeof text);
@@ -118,7 +118,7 @@ Result<> makePrivate() {
 }
 
 Result<> pivotHere() {
-  // The old root ends up on top of the new one, from where it can be detached: pivot_root(2).
+  // The old root ends up on top of the new root, and can be detached there: pivot_root(2).
   if (::syscall(SYS_pivot_root, ".", ".") != 0) return failErrno("pivot_root");
   if (::umount2(".", MNT_DETACH) != 0) return failErrno("detaching the old root");
   if (::chdir("/") != 0) return failErrno("entering the new root");

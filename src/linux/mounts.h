@@ -24,43 +24,44 @@ std::string attributeNames(uint64_t attributes);
 
 using MountOptions = std::vector<std::pair<std::string, std::string>>;  // "" value: a flag
 
-// A new, detached instance of a file system; fsopen(2), fsconfig(2), fsmount(2). `source` is what
-// mountinfo names it.
+// A new, detached instance of a file system; fsopen(2), fsconfig(2), fsmount(2). `source` is its
+// name in mountinfo.
 Result<Fd> newFilesystem(const std::string& type, const std::string& source,
                          const MountOptions& options, uint64_t attributes);
 
-// A detached copy of the mount at `path`, of that place alone or with all that is mounted below it;
-// open_tree(2) OPEN_TREE_CLONE.
+// A detached copy of the mount at `path`, optionally with all mounts below; open_tree(2)
+// OPEN_TREE_CLONE.
 Result<Fd> cloneMount(const std::string& path, bool recursive = false);
 
-// The same of what is open at `fd`, which may be O_PATH: a directory or one file.
+// The same for the directory or file open at `fd`, which may be O_PATH.
 Result<Fd> cloneMountAt(int fd, bool recursive = false);
 
-// mount_setattr(2): sets `attributes` on the mount, and below it when `recursive`.
+// mount_setattr(2): sets `attributes` on the mount, and on all mounts below when `recursive`.
 Result<> addAttributes(int mount, uint64_t attributes, bool recursive = false);
 
 // move_mount(2): the detached mount appears at `path`, relative to the working directory.
 Result<> attachMount(int mount, const std::string& path);
 
-// The same over what is open at `target`, which may be O_PATH.
+// The same over the file or directory open at `target`, which may be O_PATH.
 Result<> attachMountAt(int mount, int target);
 
-// mount(2) MS_BIND: what is at `source`, with that mount's flags, also at `target`.
+// mount(2) MS_BIND: shows the file or directory at `source` also at `target`, with the same mount
+// flags.
 Result<> bindMount(const std::string& source, const std::string& target);
 
-// umount2(2), MNT_DETACH: nobody finds it any more; what is open of it stays.
+// umount2(2), MNT_DETACH: removes the mount from the tree; open files stay usable.
 Result<> detachMount(const std::string& path);
 
-// umount2(2): false while something of it is open or is somebody's directory.
+// umount2(2): false while a file is open or a process has its directory there.
 Result<bool> unmountUnused(const std::string& path);
 
-// Makes every mount here private, so that nothing propagates in or out.
+// Makes all mounts private, so that no mount propagates in or out.
 Result<> makePrivate();
 
-// pivot_root(2) into the working directory, which must be a mount, and detaches the old root.
+// pivot_root(2) into the working directory, which must be a mount; detaches the old root.
 Result<> pivotHere();
 
-// chroot(2), and into it: for what is trusted not to leave it.
+// chroot(2) and chdir(2): for processes trusted not to leave.
 Result<> enterRoot(const std::string& path);
 
 }  // namespace cloister::linux

@@ -14,7 +14,7 @@ namespace cloister::linux {
 
 namespace {
 
-// Speaks of the namespace it was made in.
+// A socket refers to the network namespace in which the socket was made.
 Result<Fd> anySocket() {
   Fd any(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (!any) return failErrno("socket");

@@ -9,16 +9,16 @@
 
 namespace cloister::linux {
 
-// The network namespace of this process; ioctl SIOCGSKNS, which needs CAP_NET_ADMIN in it.
+// The network namespace of this process; ioctl SIOCGSKNS, which needs CAP_NET_ADMIN there.
 Result<Fd> ownNetwork();
 
-// Puts this process into a new network namespace whose `lo` is up; unshare(2), netdevice(7).
+// Enters a new network namespace whose `lo` is up; unshare(2), netdevice(7).
 Result<> enterNewNetwork();
 
-// Puts this process into that of `network`; setns(2).
+// Enters the network namespace `network`; setns(2).
 Result<> enterNetwork(int network);
 
-// Names the host of this UTS namespace; sethostname(2).
+// Sets the host name of this UTS namespace; sethostname(2).
 Result<> nameHost(std::string_view name);
 
 }  // namespace cloister::linux

@@ -30,8 +30,8 @@ void addChildren(const std::string& process, std::vector<pid_t>& found) {
   ::closedir(tasks);
 }
 
-// Of a process's stat what follows its name, which may hold anything but ends with the last ')'; ""
-// for one that is gone.
+// The part of a process's stat after its name, which may have any characters but ends with the last
+// ')'; "" for an ended process.
 std::string statOf(const std::string& process) {
   const auto text = base::readFile(process + "/stat", 4096);
   const size_t name_end = text ? text->rfind(')') : std::string::npos;

@@ -9,13 +9,13 @@
 
 namespace cloister::linux {
 
-// Bytes that a storage device was to give or take: what the page cache answers is not read, and
-// what memory file systems hold is not written.
+// Bytes read from or written to storage devices. Reads answered by the page cache and writes to
+// memory file systems do not count.
 struct IoBytes {
   uint64_t read = 0;
   uint64_t written = 0;
 
-  // The larger of each: one of two counts may leave out what the other has.
+  // Keeps the maximum of each: either count may miss some traffic.
   void atLeast(const IoBytes& other) {
     read = std::max(read, other.read);
     written = std::max(written, other.written);
@@ -27,23 +27,23 @@ struct IoBytes {
   }
 };
 
-// Of one process and of the children that it has waited for (/proc/PID/io); nothing of one that is
-// gone or that this process may not ask about.
+// The traffic of a process and its reaped children (/proc/PID/io); zero for an ended process, or
+// without permission.
 IoBytes ioOf(pid_t process);
 
 struct TreeUsage {
-  uint64_t cpu_micros = 0;  // of those alive, and of the children they have waited for
-  IoBytes io = {};          // likewise
+  uint64_t cpu_micros = 0;  // of living processes and their reaped children
+  IoBytes io = {};          // of the same processes
   uint64_t rss_bytes = 0;   // pages shared between processes count for each
   uint32_t processes = 0;   // `root` included
 };
 
-// Walks from `root`, as this process's /proc numbers it. Processes that end meanwhile are left out;
-// at most 4096 are looked at.
+// Walks from `root`, numbered as in this process's /proc. Leaves out processes that end meanwhile.
+// Looks at 4096 processes at most.
 TreeUsage usageOfTree(pid_t root);
 
-// As this process's /proc has it; -1 for one that is gone. What a pid namespace's processes leave
-// behind is its first process's.
+// The parent by this process's /proc; -1 for an ended process. Orphans of a pid namespace become
+// children of its first process.
 pid_t parentOf(pid_t process);
 
 }  // namespace cloister::linux

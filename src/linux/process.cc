@@ -50,7 +50,7 @@ Result<Cloned> SharingProcess::start(uint64_t flags, std::span<char> stack, int 
 }
 
 void SharingProcess::wait() const {
-  // Not FUTEX_PRIVATE: that is not how the kernel wakes who waits here.
+  // Without FUTEX_PRIVATE, since the kernel wakes this futex by a shared wake-up.
   while (__atomic_load_n(&shares_, __ATOMIC_ACQUIRE) != 0)
     ::syscall(SYS_futex, &shares_, FUTEX_WAIT, 1, nullptr, nullptr, 0);
 }
@@ -131,7 +131,7 @@ Error executeFd(int fd, const std::vector<std::string>& argv, const std::vector<
 }
 
 Error executeInPath(const std::vector<std::string>& argv, const std::vector<std::string>& env) {
-  // execvpe(3) itself looks into this process's PATH.
+  // execvpe(3) searches this process's PATH.
   for (const std::string& variable : env) {
     if (variable.starts_with("PATH=")) ::setenv("PATH", variable.c_str() + 5, 1);
   }
@@ -156,8 +156,8 @@ Result<> showMemory() {
 
 namespace {
 
-// struct sched_attr of sched_setattr(2), for which glibc 2.36 has no header that agrees with its
-// own.
+// struct sched_attr of sched_setattr(2). No header of glibc 2.36 defines the struct without
+// conflicts.
 struct SchedAttributes {
   uint32_t size;
   uint32_t policy;
@@ -221,7 +221,7 @@ Result<> limitProcessors(uint32_t count, uint32_t first) {
   if (count == 0 || count >= all) return {};
   cpu_set_t chosen;
   CPU_ZERO(&chosen);
-  uint32_t place = 0;  // among those that it may run on
+  uint32_t place = 0;  // among the allowed processors
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &have)) continue;
     if ((place++ + all - first % all) % all < count) CPU_SET(cpu, &chosen);

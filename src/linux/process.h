@@ -22,53 +22,53 @@ struct Cloned {
   Fd pidfd;        // in the parent
 };
 
-// clone3(2) with CLONE_PIDFD: a copy of this process, like fork(2), in the new namespaces that
-// `flags` (CLONE_NEW*) name. `cgroup` is a v2 directory for CLONE_INTO_CGROUP, or -1. The caller
-// must be single-threaded or the child must not use what other threads may have locked.
+// clone3(2) with CLONE_PIDFD: a copy of this process, like fork(2), in the new namespaces of
+// `flags` (CLONE_NEW*). `cgroup`: a v2 directory for CLONE_INTO_CGROUP, or -1. The caller must be
+// single-threaded, or the child must not use objects that other threads may have locked.
 Result<Cloned> cloneProcess(uint64_t flags, int cgroup = -1);
 
-// A process that shares the memory of this one until it executes a program or ends, so that nothing
-// of it is copied; clone(2) with CLONE_VM. The two must take turns: it waits, touching nothing,
-// until it is told to go on, and from then on this one does nothing but wait().
+// A process that shares its parent's memory until execve(2) or its end, so that no page is copied;
+// clone(2) with CLONE_VM. The two must take turns: the child waits without writing to memory until
+// told to go on, and then the parent calls only wait().
 class SharingProcess {
  public:
-  // In new namespaces (CLONE_NEW*), on `stack`, where it runs `run(argument)`, which must not
-  // return.
+  // Starts in new namespaces (CLONE_NEW*), on `stack`, with `run(argument)`, which must not return.
   Result<Cloned> start(uint64_t flags, std::span<char> stack, int (*run)(void*), void* argument);
-  // Until it shares nothing any more. Returns at once where none was started.
+  // Waits until no memory is shared. Returns at once if no process was started.
   void wait() const;
 
  private:
   uint32_t shares_ = 0;  // the kernel's CLONE_CHILD_CLEARTID
 };
 
-// In a child of such a process, which has the C library's word that its thread is registered for
-// restartable sequences, rseq(2), while the kernel knows nothing of it: registers it again.
+// For a child of such a process. The C library believes its thread registered for restartable
+// sequences, rseq(2), but the kernel has no registration: registers again.
 void registerRseq();
 
 // unshare(2).
 Result<> unshareNamespaces(int flags);
 
-// setns(2) with a pidfd: enters the namespaces of that process which `flags` (CLONE_NEW*) name, all
-// at once. The pid namespace is that of the children from then on.
+// setns(2) with a pidfd: enters that process's namespaces named by `flags` (CLONE_NEW*), all at
+// once. A pid namespace applies to later children.
 Result<> joinNamespaces(int pidfd, int flags);
 
-// fchdir(2), chroot(2): the open directory becomes this process's root and working directory.
+// fchdir(2), chroot(2): makes the open directory this process's root and working directory.
 Result<> changeRoot(int directory);
 
-// pidfd_send_signal(2). A process that is gone is no error.
+// pidfd_send_signal(2). An ended process is no error.
 Result<> signalPidfd(int pidfd, int signal);
 
-// Waits until the process of `pidfd`, a child of ours, has ended, and reaps it; waitid(2) P_PIDFD.
+// Waits until the process of `pidfd`, a child of ours, has ended, and reaps the process; waitid(2)
+// P_PIDFD.
 Result<> reapPidfd(int pidfd);
 
-// The process number of `pidfd` as this process's /proc shows it; -1 once it is gone.
+// The process number of `pidfd` in this process's /proc; -1 once ended.
 pid_t pidOfPidfd(int pidfd);
 
 // close_range(2): closes `first` and every higher descriptor.
 Result<> closeFrom(unsigned first);
 
-// dup3(2), or nothing when they are the same; the result stays open across execve(2).
+// dup3(2), or nothing if equal; the result stays open across execve(2).
 Result<> moveFd(int from, int to);
 
 // execveat(2) with AT_EMPTY_PATH: runs the program open at `fd`. Returns only to say why not.
@@ -80,40 +80,40 @@ Error executeInPath(const std::vector<std::string>& argv, const std::vector<std:
 // prctl(2) PR_SET_NO_NEW_PRIVS.
 Result<> setNoNewPrivs();
 
-// prctl(2) PR_SET_DUMPABLE 0: no core dump, and no other process of this user may trace this one or
-// read its memory. Lost when the user id changes, so call it after that (again).
+// prctl(2) PR_SET_DUMPABLE 0: no core dump, and no other process of this user may trace this
+// process or read its memory. A change of the user id resets the flag, so call again afterwards.
 Result<> hideMemory();
 
 // The other way round, as after an execve(2).
 Result<> showMemory();
 
-// sched_setattr(2): for how long this thread, and what it will start, may run on while others wait
-// (Linux 6.12). Who asks for little gets the processor sooner when woken. 0: the kernel's default.
-// A kernel that knows nothing of it changes nothing.
+// sched_setattr(2): how long this thread and its children may run on while others wait (Linux
+// 6.12). A thread with a short slice gets the processor sooner when woken. 0: the kernel's default.
+// Older kernels ignore the call.
 void askForSlice(std::chrono::microseconds length);
-// What those ask for who answer requests, beside programs that run as long as they may: less than
-// the kernel gives by default, but enough for an answer, so that they do not interrupt each other.
+// The slice of threads that answer requests, besides programs that run long: less than the kernel's
+// default, but enough for an answer, so that such threads do not interrupt each other.
 inline constexpr std::chrono::microseconds kServiceSlice{700};
 
-// prctl(2) PR_SET_PDEATHSIG: SIGKILL when the thread that made this process ends.
+// prctl(2) PR_SET_PDEATHSIG: SIGKILL when the parent thread ends.
 Result<> dieWithParent();
 
-// One RLIMIT_*, soft and hard alike.
+// An RLIMIT_*, soft and hard alike.
 struct ResourceLimit {
   int resource = 0;
   uint64_t value = 0;
 
   friend bool operator==(const ResourceLimit&, const ResourceLimit&) = default;
 };
-// setrlimit(2). A value above an unprivileged caller's hard limit is clamped to it.
+// setrlimit(2). Clamps the value to an unprivileged caller's hard limit.
 Result<> setResourceLimit(ResourceLimit limit);
-// The same of the soft limit alone; the hard one stays.
+// Sets only the soft limit.
 Result<> setSoftLimit(ResourceLimit limit);
-// sched_setaffinity(2): this process, and what it starts, runs on `count` of the processors that it
-// may run on now, from the `first` on, which wraps. More than there are: on all.
+// sched_setaffinity(2): this process and its children run on `count` of the processors now allowed,
+// starting at number `first` and wrapping around. More than available: all.
 Result<> limitProcessors(uint32_t count, uint32_t first);
-// Raises the soft limit of descriptors to `wanted`, as far as the hard one allows; what it is then,
-// 0 if that cannot be told.
+// Raises the soft limit of descriptors to `wanted`, at most to the hard limit. Returns the new
+// limit, 0 if unknown.
 size_t raiseDescriptors(size_t wanted);
 // "RLIMIT_NOFILE" and so on.
 std::string resourceName(int resource);

@@ -134,7 +134,7 @@ Result<> addRule(scmp_filter_ctx context, int number, const SyscallRule& rule,
   return {};
 }
 
-// libseccomp compares each argument with one value, so every combination is a rule of its own.
+// libseccomp compares each argument with a single value, so each combination is a rule of its own.
 Result<> addCombinations(scmp_filter_ctx context, int number, const SyscallRule& rule,
                          const std::string& where) {
   size_t combinations = 1;
@@ -158,7 +158,7 @@ Result<> addCombinations(scmp_filter_ctx context, int number, const SyscallRule&
 Result<> addSyscall(scmp_filter_ctx context, uint32_t default_action, const json::value& value,
                     const std::string& where) {
   const SyscallRule rule = TRY(parseSyscall(value, where));
-  // libseccomp refuses a rule that says what the default says; here it documents.
+  // libseccomp refuses a rule equal to the default; in our documents such a rule is documentation.
   if (rule.action == default_action) return {};
   const int number = seccomp_syscall_resolve_name(rule.name.c_str());
   if (number == __NR_SCMP_ERROR) {
@@ -191,8 +191,8 @@ Result<> requireArchitecture(const json::array* names) {
   return broken("architectures", std::string(kArchitecture) + " is not among them");
 }
 
-// The instructions that go before libseccomp's: a native call with a number above the bound is
-// answered at once; all else falls through. Jumps are relative, so the rest stays as it is.
+// Instructions before libseccomp's: answer a native call with a number above the bound at once, and
+// pass all other calls on. Jumps are relative, so the rest stays valid.
 Result<std::vector<sock_filter>> beyondPrologue(const json::object* beyond) {
   if (beyond == nullptr) return std::vector<sock_filter>{};
   ObjectReader reader(*beyond, "beyond");
@@ -212,7 +212,7 @@ Result<std::vector<sock_filter>> beyondPrologue(const json::object* beyond) {
   };
 }
 
-// The program that libseccomp made, appended to `filter`.
+// Appends libseccomp's program to `filter`.
 Result<> exportProgram(scmp_filter_ctx context, std::vector<sock_filter>& filter) {
   const Fd fd(memfd_create("seccomp", MFD_CLOEXEC));
   if (!fd) return failErrno("making a memory file");

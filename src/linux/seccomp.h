@@ -31,23 +31,23 @@ namespace cloister::linux {
 
 struct SeccompProgram {
   std::vector<sock_filter> filter;
-  // The document, with `architecture`, `instructions` and `filter_sha256` added: what was compiled.
+  // The compiled document, with `architecture`, `instructions` and `filter_sha256` added.
   base::json::object description;
 };
 
 Result<SeccompProgram> compileSeccomp(const base::json::object& policy);
 
-// The filter alone, as libseccomp makes it: longer, with the same answers (seccomp_ranges.h).
+// The filter as made by libseccomp: longer, with the same answers (seccomp_ranges.h).
 Result<std::vector<sock_filter>> assembleSeccomp(const base::json::object& policy);
 
-// Reads and compiles a document, with the additions to it at `more`; errors name the files.
+// Reads and compiles a document with its additions `more`; errors name the files.
 Result<SeccompProgram> loadSeccomp(const std::string& path,
                                    const std::vector<std::string>& more = {});
 
-// Puts all threads of this process under the filter for good, with no_new_privs set.
+// Installs the filter on all threads of this process for good, with no_new_privs set.
 Result<> installSeccomp(const std::vector<sock_filter>& filter);
 
-// The same for a child that may not allocate (async-signal-safe). Returns 0 or errno.
+// The same for a child that must not allocate (async-signal-safe). Returns 0 or errno.
 int installSeccompRaw(const sock_filter* filter, size_t length);
 
 }  // namespace cloister::linux

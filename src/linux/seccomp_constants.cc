@@ -21,7 +21,7 @@
 
 #include <termios.h>
 
-// Newer than the headers this may be built with; the numbers are the kernel's for ever.
+// The build's headers may be older. The kernel's numbers never change.
 #ifndef PR_SET_VMA
 #define PR_SET_VMA 0x53564d41
 #endif
@@ -41,7 +41,7 @@ struct Constant {
   uint64_t value;
 };
 
-// Every namespace that clone(2) can make.
+// All namespaces of clone(2).
 constexpr uint64_t kCloneNewAny = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC |
                                   CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWTIME;
 

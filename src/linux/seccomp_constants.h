@@ -11,7 +11,7 @@ namespace cloister::linux {
 // The value of "AF_UNIX", "TIOCGWINSZ" and so on.
 std::optional<uint64_t> seccompConstant(std::string_view name);
 
-// The number of "EPERM" and so on, for those that a policy may answer with.
+// The number of "EPERM" and so on, for errors that a policy may return.
 std::optional<int> errnoByName(std::string_view name);
 
 }  // namespace cloister::linux

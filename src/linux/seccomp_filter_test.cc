@@ -30,7 +30,7 @@ constexpr uint32_t kArch = AUDIT_ARCH_X86_64;
 constexpr uint32_t kArch = AUDIT_ARCH_AARCH64;
 #endif
 
-// seccomp(2)'s machine, as far as filters use it.
+// seccomp(2)'s machine, as far as filters need.
 uint32_t evaluate(const std::vector<sock_filter>& program, const seccomp_data& data) {
   uint32_t words[sizeof data / 4];
   std::memcpy(words, &data, sizeof words);
@@ -76,7 +76,7 @@ uint32_t actionOf(std::string_view name) {
   return SECCOMP_RET_ERRNO | EPERM;
 }
 
-// What a document says of each system call by name; those with `args` are left out.
+// A document's action for each system call by name. Leaves out calls with `args`.
 std::map<std::string, uint32_t> wanted(const base::json::object& policy) {
   std::map<std::string, uint32_t> actions;
   for (const auto& group : policy.at("groups").as_array()) {
@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Documents, WholePolicy,
                          });
 
 #ifdef __x86_64__
-// As C has them; see seccomp_constants.cc.
+// Values of the C headers; see seccomp_constants.cc.
 constexpr uint64_t kKvmGetMsrIndexList = 0xc004ae02;
 constexpr uint64_t kKvmSetMsrs = 0x4008ae89;
 constexpr uint64_t kKvmGetXsave = 0x9000aea4;
@@ -157,8 +157,8 @@ uint32_t answerTo(const std::vector<sock_filter>& filter, long number, uint64_t 
   return evaluate(filter, data);
 }
 
-// What a VMM with KVM may ask of it, and what it has no need to. QEMU keeps requests in an int, of
-// which the kernel sees the low half, whatever the sign makes of the rest.
+// Permitted and refused requests of a VMM with KVM. QEMU keeps requests in an int, and the kernel
+// looks at the low half only, so any sign extension must work.
 TEST(VmmPolicy, AddsTheRequestsOfAMachineAndNoOthers) {
   const auto sandbox = loadSeccomp(pathOf("sandbox.json"));
   const auto vmm = loadSeccomp(pathOf("sandbox.json"), {pathOf("vmm.json")});
@@ -212,8 +212,8 @@ TEST(FirecrackerPolicy, AddsItsRequestsAndFiltersAndNoOthers) {
   EXPECT_EQ(filters(sandbox, SYS_seccomp, 1, 0), SECCOMP_RET_ERRNO | EPERM);
 }
 
-// Who keeps a machine asks what it is, who begins as one that was kept says it; neither does the
-// other's.
+// Saving a machine reads its state, resuming writes the state; each policy lacks the other's
+// requests.
 TEST(FirecrackerPolicy, GivesTheRequestsOfSnapshotsToWhoMakesOrLoadsThem) {
   const auto with = [](const char* more) {
     return loadSeccomp(pathOf("sandbox.json"), {pathOf("firecracker.json"), pathOf(more)});
@@ -242,8 +242,8 @@ TEST(FirecrackerPolicy, GivesTheRequestsOfSnapshotsToWhoMakesOrLoadsThem) {
   }
 }
 
-// Of a file's locks those that the kernel tells by their process; and of one process files that
-// only its threads share.
+// Permitted: file locks that the kernel attributes to a process, and descriptor tables shared only
+// by a process's threads.
 TEST(SandboxLocks, AreToldByTheirProcess) {
   const auto sandbox = loadSeccomp(pathOf("sandbox.json"));
   ASSERT_TRUE(sandbox) << sandbox.error().message;
@@ -326,7 +326,7 @@ std::vector<sock_filter> assembled(const char* document) {
   return assembleSeccomp(policy->get_object()).value_or(std::vector<sock_filter>());
 }
 
-// For every number near one that they know, with arguments near those that they compare.
+// Compares both filters for all numbers near known numbers, with arguments near compared values.
 void expectSameAnswers(const std::vector<sock_filter>& one, const std::vector<sock_filter>& other) {
   std::set<uint32_t> values = {0, UINT32_MAX};
   for (const sock_filter& f : one)
@@ -357,7 +357,7 @@ TEST(DispatchByRange, AnswersTheSame) {
   }
 }
 
-// But for what compares arguments.
+// Only the argument comparisons are not shortened.
 TEST(DispatchByRange, ShortensTheSandboxes) {
   const std::vector<sock_filter> before = assembled("sandbox.json");
   EXPECT_LE(dispatchByRange(before, kArch).size(), before.size() * 3 / 5);

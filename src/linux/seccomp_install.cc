@@ -16,7 +16,7 @@ int installSeccompRaw(const sock_filter* filter, size_t length) {
   const sock_fprog program{static_cast<unsigned short>(length), const_cast<sock_filter*>(filter)};
   const long result =
       syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-  if (result > 0) return EBUSY;  // a thread that is under another filter
+  if (result > 0) return EBUSY;  // a thread has another filter
   return result == 0 ? 0 : errno;
 }
 

@@ -30,7 +30,7 @@ bool isComparison(const sock_filter& f) {
          f.code == (BPF_JMP | BPF_JGE | BPF_K);
 }
 
-// Where a comparison of `a`, or a jump, goes from `at`.
+// The target of a comparison of `a`, or of a jump, at `at`.
 size_t follow(const sock_filter& f, uint32_t a, size_t at) {
   if (f.code == kJump) return at + 1 + f.k;
   const bool holds = f.code == (BPF_JMP | BPF_JEQ | BPF_K)   ? a == f.k
@@ -39,8 +39,8 @@ size_t follow(const sock_filter& f, uint32_t a, size_t at) {
   return at + 1 + (holds ? f.jt : f.jf);
 }
 
-// Past what decides nothing: libseccomp looks at both halves of an argument, and at the upper one,
-// where only the lower counts, through a mask that lets nothing by.
+// Skips comparisons without effect: libseccomp compares both halves of an argument, and masks the
+// upper half to zero if only the lower half matters.
 size_t pastVoid(const Program& filter, size_t at) {
   while (at + 2 < filter.size() && filter[at].code == kLoad && filter[at + 1].code == kMask &&
          filter[at + 1].k == 0 && isComparison(filter[at + 2])) {
@@ -53,7 +53,7 @@ size_t pastVoid(const Program& filter, size_t at) {
   return at;
 }
 
-// Where it may go on after `at`, where it does not end.
+// Possible next instructions after `at`, unless the filter ends there.
 std::array<size_t, 2> nextOf(const Program& filter, size_t at) {
   const sock_filter& f = filter[at];
   if (!isComparison(f) && f.code != kJump) return {at + 1, at + 1};
@@ -62,8 +62,8 @@ std::array<size_t, 2> nextOf(const Program& filter, size_t at) {
           pastVoid(filter, at + 1 + (isComparison(f) ? f.jf : always))};
 }
 
-// What becomes of a call once only its arguments are left to look at: an answer, or the place in
-// the filter where it looks at them.
+// The result for a call up to its arguments: an answer, or the place in the filter where the
+// arguments are examined.
 struct Outcome {
   bool answered = false;
   uint32_t value = 0;
@@ -78,7 +78,7 @@ void addCuts(Values& cuts, uint32_t constant) {
   cuts.insert({constant, constant + 1});
 }
 
-// `compared`: gets the cuts of what the architecture is compared with.
+// `compared`: receives the values compared with the architecture.
 std::optional<Outcome> outcomeOf(const Program& filter, uint32_t architecture, uint32_t number,
                                  Values& compared) {
   uint32_t a = 0;
@@ -123,12 +123,12 @@ std::optional<std::vector<Range>> rangesOf(const Program& filter, uint32_t archi
   return ranges;
 }
 
-// The one answer to calls by any other architecture. `compared`: what ours was compared with.
+// The single answer to calls of all other architectures. `compared`: values compared with ours.
 std::optional<uint32_t> answerToOthers(const Program& filter, uint32_t architecture,
                                        Values compared) {
   std::optional<uint32_t> answer;
   compared.insert(0);
-  // Grows on the way: what another one is compared with may be seen only now.
+  // The set grows, since another architecture may reach further comparisons.
   for (Values tried = {architecture};;) {
     const auto other = std::ranges::find_if(compared, [&](auto v) { return !tried.contains(v); });
     if (other == compared.end()) break;
@@ -142,7 +142,7 @@ std::optional<uint32_t> answerToOthers(const Program& filter, uint32_t architect
   return answer;
 }
 
-// Which instructions look at arguments, in their order.
+// The instructions that examine arguments, in order.
 std::optional<std::vector<size_t>> argumentsPart(const Program& filter,
                                                  const std::vector<Range>& ranges) {
   std::vector<bool> reached(filter.size(), false);
@@ -170,7 +170,7 @@ class Search {
  public:
   explicit Search(const std::vector<Range>& ranges) : ranges_(ranges) { add(0, ranges.size()); }
 
-  // With its jumps aimed at `part`, which follows it.
+  // Returns the program with its jumps aimed at `part`, which follows.
   Program aimedAt(const std::vector<size_t>& part) && {
     for (const Leap& leap : leaps_) {
       const auto index = std::ranges::lower_bound(part, leap.to) - part.begin();
@@ -209,7 +209,7 @@ class Search {
     return program_.size() - 1;
   }
 
-  // Comparisons alone, and behind them each outcome once.
+  // Adds only comparisons, followed by each outcome once.
   void addSharing(size_t from, size_t to) {
     ends_.clear();
     if (to - from == 1) return addOutcome(ranges_[from].outcome);
@@ -232,7 +232,7 @@ class Search {
     if (middle - from == 1) {
       ends_.push_back({at, false, ranges_[from].outcome});
     } else {
-      addComparisons(from, middle);  // it follows
+      addComparisons(from, middle);  // follows directly
     }
     if (to - middle == 1) {
       ends_.push_back({at, true, ranges_[middle].outcome});
@@ -248,7 +248,7 @@ class Search {
     program_.push_back(BPF_STMT(kJump, 0));
   }
 
-  // A comparison's own jump is too short for what was put behind it.
+  // Adds a long jump: a comparison's own jump cannot reach past the inserted instructions.
   void jumpOver(size_t at, size_t length) {
     program_[at].jf = 1;
     program_.insert(program_.begin() + static_cast<ptrdiff_t>(at) + 1,
@@ -263,8 +263,8 @@ class Search {
   std::vector<End> ends_;
 };
 
-// Nothing comes in between that was not there; nullopt if a distance does not fit even so, as it
-// goes past what decides nothing.
+// Copies the instructions of `part` in order. nullopt if a jump does not fit, since skipping
+// comparisons without effect may lengthen a jump.
 std::optional<Program> copyOf(const Program& filter, const std::vector<size_t>& part) {
   Program copy;
   for (const size_t at : part) {

@@ -12,8 +12,8 @@
 
 namespace cloister::linux {
 
-// `filter` as libseccomp makes them: it looks at the architecture and the number first, then for
-// some numbers at arguments. One that does anything else is returned as it is.
+// `filter`: as made by libseccomp, which examines architecture and number first, then arguments of
+// some numbers. Any other filter is returned unchanged.
 std::vector<sock_filter> dispatchByRange(const std::vector<sock_filter>& filter,
                                          uint32_t architecture);
 

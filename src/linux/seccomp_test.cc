@@ -72,7 +72,7 @@ class SandboxPolicy : public ::testing::Test {
     ASSERT_TRUE(program) << program.error().message;
     program_ = std::move(*program);
   }
-  // The errno of one raw call under the policy.
+  // The errno of a raw system call under the policy.
   int probe(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
     return underFilter(program_, [&] { return errnoOf(number, a, b, c, d, e); });
   }
@@ -86,7 +86,7 @@ TEST_F(SandboxPolicy, DescribesWhatWasCompiled) {
     EXPECT_GE(group.at("why").as_string().size(), 10U) << group.at("name").as_string();
 }
 
-// With arguments that the kernel would refuse otherwise than by EPERM, even to root.
+// With arguments for which the kernel would return another error than EPERM, even to root.
 TEST_F(SandboxPolicy, RefusesWhatReachesIntoTheKernel) {
   const long refused[] = {
       SYS_ptrace,
@@ -282,11 +282,12 @@ TEST_F(SandboxPolicy, LetsWorkBeDone) {
 }
 
 #ifdef __x86_64__
-// As C has them; see seccomp_constants.cc.
+// Values of the C headers; see seccomp_constants.cc.
 constexpr uint32_t kKvmGetMsrIndexList = 0xc004ae02;
 constexpr uint32_t kKvmSetCpuid2 = 0x4008ae90;
 
-// By the kernel itself: what passes is for the file to answer, and /dev/null knows none of it.
+// Tests enforcement by the kernel: a permitted request reaches /dev/null, which knows no such
+// request.
 TEST(VmmPolicy, IsHeldByTheKernel) {
   const auto program = loadSeccomp(policyPath("sandbox.json"), {policyPath("vmm.json")});
   ASSERT_TRUE(program) << program.error().message;
@@ -351,7 +352,7 @@ TEST(Compile, TellsWhatIsWrong) {
   };
   for (const auto& [syscall, message] : cases) {
     const std::string text = policyWith(syscall);
-    // A rule that says what the default says is not compiled, so the default must differ.
+    // A rule equal to the default is not compiled, so the default must differ.
     const auto result = compileText(std::string(text).replace(text.find("allow"), 5, "kill"));
     ASSERT_FALSE(result) << syscall;
     EXPECT_THAT(result.error().message + result.error().field, HasSubstr(message)) << syscall;

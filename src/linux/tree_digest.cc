@@ -16,7 +16,7 @@
 namespace cloister::linux {
 namespace {
 
-// What is being read ahead of the hash: of all files, and of one.
+// Bounds of reading ahead of the hash: for all files, and for a single file.
 constexpr size_t kFilesAhead = 128;
 constexpr size_t kLinesAhead = 16'384;
 constexpr uint64_t kBytesAhead = uint64_t{64} << 20;
@@ -71,7 +71,7 @@ Result<> TreeDigest::add(const std::string& root, const std::string& name) {
 }
 
 Result<> TreeDigest::addAll(int root) {
-  // A descriptor of its own: where it is in the directory is no business of the caller's.
+  // A separate descriptor, since reading must not move the caller's directory offset.
   const Fd fd(::openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return failErrno("opening a tree");
   TRY(directory(fd.get(), "", 0));
@@ -89,7 +89,7 @@ Result<> TreeDigest::directory(int fd, const std::string& path, int depth) {
 
 Result<> TreeDigest::entry(int parent, const char* name, const std::string& path, int depth) {
   struct stat status{};
-  // Removed between listing and looking: as if it had not been listed.
+  // Removed after listing: as if never listed.
   if (::fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
   const bool young = noteChange(status, path);
   const bool readable = of_ == Of::kEverything || (status.st_mode & S_IROTH) != 0;
@@ -125,8 +125,8 @@ Result<> TreeDigest::entry(int parent, const char* name, const std::string& path
   return put(std::move(line));
 }
 
-// True if it may change again under the same stamp. A change that the clock says is to come is from
-// before the clock was set, and tells nothing.
+// True if the file may change again under the same stamp. A stamp in the future is from before the
+// clock was set, and has no meaning.
 bool TreeDigest::noteChange(const struct stat& status, const std::string& path) {
   const int64_t at = changeOf(status);
   if (at <= seen_.newest && at < since_ && at < begun_ - kSettled) return false;
@@ -152,7 +152,7 @@ namespace {
 struct CacheLine {
   std::string_view head;  // STAMP SHA256
   std::string_view path;
-  size_t end;  // where the next one begins
+  size_t end;  // start of the next
 };
 
 std::optional<CacheLine> lineAt(std::string_view cache, size_t at) {
@@ -176,8 +176,8 @@ std::unordered_map<std::string_view, size_t> indexOf(std::string_view cache) {
 
 }  // namespace
 
-// "STAMP SHA256" of an earlier walk, "" for none. Walks go in the same order, so that the line is
-// nearly always the next one.
+// "STAMP SHA256" of an earlier walk, "" for none. Walks have the same order, so the next line
+// almost always matches.
 std::string_view TreeDigest::known(const std::string& path) {
   auto line = lineAt(old_, next_old_);
   if (!line || line->path != path) {
@@ -191,8 +191,8 @@ std::string_view TreeDigest::known(const std::string& path) {
   return line->head;
 }
 
-// Its content, or where that is to be read. False: there is no such file any more, as if it had not
-// been listed; what is in its place now is seen by the next walk.
+// Finds the file's hash, or queues the file for reading. False: the file is gone, as if never
+// listed; the next walk sees any replacement.
 Result<bool> TreeDigest::find(int parent, const char* name, std::string stamp, Line& line) {
   const std::string_view before = known(line.path);
   line.stamp = std::move(stamp);
@@ -201,7 +201,7 @@ Result<bool> TreeDigest::find(int parent, const char* name, std::string stamp, L
     return true;
   }
   if (!before.empty()) nameChanged(line.path);
-  // A FIFO that took its place must not be waited for.
+  // Non-blocking: a FIFO in the file's place must not block the walk.
   Fd fd(::openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   const int error = fd ? 0 : errno;
   if (!fd && error != ENOENT && error != ELOOP && error != ENXIO) {
@@ -210,7 +210,7 @@ Result<bool> TreeDigest::find(int parent, const char* name, std::string stamp, L
   struct stat status{};
   if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     nameChanged(line.path);
-    seen_.newest = std::max(seen_.newest, begun_);  // so that another walk is made
+    seen_.newest = std::max(seen_.newest, begun_);  // so that another walk follows
     return false;
   }
   line.unread = hashes_.add(std::move(fd), line.path);
@@ -253,8 +253,8 @@ Result<> TreeDigest::settleFirst() {
   char head[64];
   const int n = std::snprintf(head, sizeof head, "%c %o %lld ", line.type, line.mode,
                               static_cast<long long>(line.size));
-  // A line that begins with a backslash has an escaped path, as those of sha256sum(1): a path with
-  // a newline must not look like two lines.
+  // A line with an escaped path begins with a backslash, as in sha256sum(1): a path with a newline
+  // must not look like two lines.
   const bool escaped = line.path.contains('\n');
   if (escaped) manifest_.update("\\");
   manifest_.update({head, static_cast<size_t>(n)});
@@ -292,7 +292,7 @@ Result<> TreeDigest::settleAll() {
   return {};
 }
 
-// Of what is read ahead of the hash, how much is of this file.
+// This file's share of the bytes read ahead of the hash.
 uint64_t TreeDigest::ahead(const Line& line) {
   return std::min(static_cast<uint64_t>(line.size), uint64_t{kFileAhead});
 }

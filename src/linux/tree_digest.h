@@ -28,15 +28,15 @@
 
 namespace cloister::linux {
 
-// Directories within each other in a tree; one that has more has no digest.
+// Maximum depth of a tree with a digest.
 inline constexpr int kMaxTreeDepth = 64;
 
-// What a walk saw besides the digest. Times are wall-clock nanoseconds.
+// A walk's findings besides the digest. Times are wall-clock nanoseconds.
 struct TreeSeen {
   static constexpr size_t kMostNamed = 16;
 
   uint64_t files = 0;       // regular files
-  uint64_t files_read = 0;  // of those, the ones whose hash was not known
+  uint64_t files_read = 0;  // files whose hash was not cached
   uint64_t bytes_read = 0;
   int64_t newest = 0;  // the newest change (ctime) of anything in the tree
   std::string newest_path;
@@ -46,24 +46,24 @@ struct TreeSeen {
 
 // How a walk is made.
 struct TreeWalk {
-  // Hash files too, beside the walk itself, which hashes when it has to wait.
+  // Number of threads that hash files besides the walk, which hashes while waiting.
   unsigned threads = 0;
-  // What changed at this time or later is named in TreeSeen::changed; 0: since the walk began.
+  // Changes at this time or later are listed in TreeSeen::changed; 0: since the walk began.
   int64_t since = 0;
-  // The path of a directory that is not looked into; "" for none.
+  // The path of a directory to skip; "" for none.
   std::string closed = {};
 };
 
-// One walk: the manifest is hashed as it comes, some files behind the walk, so that the kernel
-// reads them ahead: where nothing is cached a read takes far longer than its hash. Not thread-safe.
+// A walk. Hashes the manifest on the fly and some files later, so that the kernel reads the files
+// ahead: an uncached read takes far longer than its hash. Not thread-safe.
 class TreeDigest {
  public:
   enum class Of : uint8_t {
-    kEverything,      // what cannot be read is an error
-    kWhatOthersRead,  // a file or directory that others may not read is "-" and not looked into
+    kEverything,      // an unreadable file is an error
+    kWhatOthersRead,  // a file or directory unreadable by others is "-", without its content
   };
-  // The kernel stamps changes by a clock that ticks every 10 ms at most. A change that is younger
-  // than this when a walk begins may come again under the same stamp.
+  // The kernel stamps changes by a clock that ticks every 10 ms at most. A younger change at the
+  // beginning of a walk may be followed by another change under the same stamp.
   static constexpr int64_t kSettled = 20'000'000;  // nanoseconds
 
   // `old_cache` is what cache() was of an earlier walk: files with the same inode, size, mtime and
@@ -73,17 +73,17 @@ class TreeDigest {
   TreeDigest& operator=(const TreeDigest&) = delete;
   ~TreeDigest();
 
-  // Called after each file that was read, which cache() has then.
+  // Called after each file read, when cache() includes the file.
   void onRead(std::function<void()> call) { on_read_ = std::move(call); }
 
-  // What is in the directory `root`/`name`, with paths that begin with `name`.
+  // Adds the content of directory `root`/`name`, with paths that begin with `name`.
   Result<> add(const std::string& root, const std::string& name);
-  // What is in the directory open at `root`, with paths from there.
+  // Adds the content of the directory open at `root`, with relative paths.
   Result<> addAll(int root);
 
-  // "sha256:…" of what was added so far.
+  // "sha256:…" of all content added so far.
   [[nodiscard]] std::string digest() const { return "sha256:" + manifest_.hex(); }
-  // For the next walk. Files that changed while this walk was made are not in it.
+  // The cache for the next walk, without files that changed during this walk.
   [[nodiscard]] const std::string& cache() const { return new_; }
   [[nodiscard]] const TreeSeen& seen() const { return seen_; }
   [[nodiscard]] int64_t begun() const { return begun_; }
@@ -98,8 +98,8 @@ class TreeDigest {
     std::string content;
     std::string path;
     std::shared_ptr<FileHashes::File> unread;  // of a file whose content is not known yet
-    std::string stamp;                         // of a file; "" where it changed while it was read
-    bool young = false;                        // it may change again under the same stamp
+    std::string stamp;                         // of a file; "" if changed during reading
+    bool young = false;                        // may change again under the same stamp
   };
 
   Result<> directory(int fd, const std::string& path, int depth);
@@ -124,8 +124,8 @@ class TreeDigest {
   std::deque<Line> lines_;  // not in the manifest yet: the first is not read, nor may be others
   size_t files_ahead_ = 0;
   uint64_t bytes_ahead_ = 0;
-  size_t next_old_ = 0;  // where the line is expected that the walk needs next
-  // Path → where its line begins, made once a line is not where it is expected.
+  size_t next_old_ = 0;  // expected position of the walk's next line
+  // Path → start of its line, built when a line is not at the expected position.
   std::optional<std::unordered_map<std::string_view, size_t>> index_;
   TreeSeen seen_;
   std::string new_;
@@ -133,7 +133,7 @@ class TreeDigest {
   FileHashes hashes_;
 };
 
-// What identifies a file's content without reading it: inode, size, mtime and ctime.
+// Identifies a file's content without reading: inode, size, mtime and ctime.
 std::string stampOf(const struct stat& status);
 
 }  // namespace cloister::linux

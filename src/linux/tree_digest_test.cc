@@ -39,7 +39,8 @@ class TreeDigestTest : public testing::Test {
     expected_[path] = "f 644 " + std::to_string(content.size()) + " " + base::sha256Hex(content);
   }
 
-  // What the header says: lines in the byte order of the names of each directory, depth first.
+  // The manifest by the header's definition: lines in byte order of each directory's names, depth
+  // first.
   [[nodiscard]] std::string expected() const {
     std::map<std::vector<std::string>, std::string> lines;
     for (const auto& [path, line] : expected_) {
@@ -59,13 +60,13 @@ class TreeDigestTest : public testing::Test {
     return "sha256:" + base::sha256Hex(manifest);
   }
 
-  // Until what was put can no longer change under the same stamp.
+  // Waits until written files can no longer change under the same stamp.
   static void settle() {
     const auto settled = std::chrono::nanoseconds(TreeDigest::kSettled);
     std::this_thread::sleep_for(settled + std::chrono::milliseconds(10));
   }
 
-  // How many files are read with what is known of an earlier walk.
+  // Number of files read when an earlier walk's cache is given.
   int read(const std::string& known) {
     int files = 0;
     TreeDigest walk(Of::kEverything, known);
@@ -87,8 +88,8 @@ class TreeDigestTest : public testing::Test {
 };
 
 TEST_F(TreeDigestTest, IsOfTheManifestInItsOrder) {
-  // More than is read ahead, with files that are larger than that of one, and names that sort
-  // otherwise with their directory's slash than without.
+  // More files than are read ahead, files larger than the bound of a single file, and names whose
+  // order depends on their directory's slash.
   for (int i = 0; i < 400; ++i)
     put("many/" + std::to_string(i), std::string(static_cast<size_t>(i), 'x'));
   put("many.d/file", "a");
@@ -118,7 +119,7 @@ TEST_F(TreeDigestTest, LooksNotIntoWhatIsClosed) {
   EXPECT_NE(digest("tree/a/etc"), closed) << "that it is there is seen";
 }
 
-// One file whose name looks like two lines, and two files.
+// A file whose name looks like two lines, compared with two files.
 TEST_F(TreeDigestTest, TellsANameWithANewlineFromTwoFiles) {
   const std::string line = "f 644 1 " + base::sha256Hex("y") + " tree/b";
   put("a\n" + line.substr(0, line.rfind('/')) + "/b", "x");

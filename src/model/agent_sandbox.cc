@@ -160,7 +160,7 @@ json::object toRecord(const AgentSandbox& sandbox) {
   for (const AgentLimitKind& kind : kAgentLimits)
     putIf(limits, kind.name, sandbox.limits.*kind.member);
   record["limits"] = std::move(limits);
-  // Only where it says something, so that the records of earlier versions stay what they were.
+  // Only if set, so that records of earlier versions stay the same.
   if (sandbox.nested) record["nested"] = true;
   if (sandbox.whitelist_mode) record["whitelist_mode"] = true;
   for (const auto& [name, member] : kLaterLists)

@@ -15,12 +15,12 @@
 
 namespace cloister::model {
 
-// What an operation is called where it is granted, revoked, or approved for a time.
+// Names of operations in grants, revocations and temporary approvals.
 inline constexpr std::string_view kAgentOperations[] = {
     "file_read", "file_write",        "file_create",  "file_delete",
     "network",   "command_execution", "quality_gate", "workflow"};
 bool isAgentOperation(std::string_view name);
-// What `require_human_approval` names: operations, and kinds of them.
+// Possible values of `require_human_approval`: operations and kinds of operations.
 inline constexpr std::string_view kApprovalKinds[] = {
     "file_read",     "file_write",         "file_create",        "file_delete",
     "network",       "command_execution",  "quality_gate",       "workflow",
@@ -29,29 +29,29 @@ inline constexpr std::string_view kApprovalKinds[] = {
 std::string approvalKindNames();
 bool isApprovalKind(std::string_view name);
 
-// Lasts until a time, then it is as if it had never been; nothing has to take it away.
+// A permission until a time. Afterwards the permission has no effect and needs no removal.
 struct TemporaryPermission {
   std::string operation;  // of kAgentOperations
-  // A path or URL, in which * stands for any characters; the exact text of a command (of argv, its
-  // words joined by a space); the name of a gate or workflow.
+  // A path or URL, with * for any characters; the exact text of a command (for argv, its words
+  // joined by a space); the name of a gate or workflow.
   std::string pattern;
   int64_t expires_at = 0;     // wall-clock microseconds
-  std::string escalation_id;  // that it came from
-  bool by_rule = false;       // no person approved it; not in records
+  std::string escalation_id;  // the escalation that gave the permission
+  bool by_rule = false;       // approved by a rule, not a person; not in records
 };
 
-// The agent's own bounds; what is absent is the level's.
+// The agent's own limits; an absent limit is the level's.
 struct AgentLimits {
-  std::optional<uint64_t> memory_mb;     // of all that it runs at once
-  std::optional<uint64_t> cpu_percent;   // of one processor, likewise
-  std::optional<uint64_t> time_seconds;  // of one run, as the next two
+  std::optional<uint64_t> memory_mb;     // total of all concurrent runs
+  std::optional<uint64_t> cpu_percent;   // of a single processor, in total for concurrent runs
+  std::optional<uint64_t> time_seconds;  // of a run, as the next two
   std::optional<uint64_t> disk_mb = {};
   std::optional<uint64_t> file_mb = {};
   std::optional<uint64_t> concurrent = {};           // runs and sessions at once
   std::optional<uint64_t> requests_per_minute = {};  // over the network
 };
 
-// Each of them, by the name that the API and records have for it, and the most that it may be.
+// Each limit with its name in the API and in records, and its maximum.
 struct AgentLimitKind {
   std::string_view name;
   std::optional<uint64_t> AgentLimits::* member;
@@ -66,7 +66,7 @@ inline constexpr AgentLimitKind kAgentLimits[] = {
     {"concurrent", &AgentLimits::concurrent, 1'000'000},
     {"requests_per_minute", &AgentLimits::requests_per_minute, 1'000'000'000}};
 
-// What happens to what needs an approval; what is absent is the level's.
+// Handling of operations that need an approval; absent values are the level's.
 struct AgentEscalation {
   std::optional<bool> auto_approve_safe;
   std::optional<std::vector<std::string>> require_human_approval;
@@ -75,7 +75,7 @@ struct AgentEscalation {
   std::optional<std::vector<std::string>> notification_channels;
 };
 
-// What the options and paths of one program may be. Empty: as the level has it.
+// Permitted options and paths of a program. Empty: the level's.
 struct ParameterRestriction {
   std::string command;  // the name of a program
   std::vector<std::string> allowed_flags = {};
@@ -92,7 +92,8 @@ struct AgentSandbox {
   // Commands of its own list alone are allowed, and none of its level's.
   bool whitelist_mode = false;
   std::vector<std::string> dangerous_patterns = {};               // of commands; denied
-  std::vector<ParameterRestriction> parameter_restrictions = {};  // one of each command
+  std::vector<ParameterRestriction> parameter_restrictions = {};  // at most a single entry for each
+                                                                  // command
   std::vector<std::string> forbidden_paths;                       // globs
   std::vector<std::string> granted_operations;  // of kAgentOperations; never in both lists
   std::vector<std::string> revoked_operations;
@@ -100,15 +101,15 @@ struct AgentSandbox {
   bool nested = false;  // each of its sessions is (Session::nested)
   AgentEscalation escalation;
   std::vector<TemporaryPermission> temporary_permissions;
-  std::string created_by;        // who: "user", else "app", else the credential
+  std::string created_by;        // creator: "user", else "app", else the credential
   int64_t created_at = 0;        // wall-clock microseconds, as the others
   int64_t last_modified = 0;     // by a person or by a rule
-  int64_t level_since = 0;       // violations before it do not lower the level again
-  uint64_t violation_count = 0;  // since it was created
+  int64_t level_since = 0;       // earlier violations do not lower the level again
+  uint64_t violation_count = 0;  // since the creation
   uint64_t version = 0;          // 1, 2, 3 … with each change
 };
 
-// The lists of a ParameterRestriction, by the names that the API and records have for them.
+// The lists of a ParameterRestriction with their names in the API and in records.
 inline constexpr std::pair<std::string_view, std::vector<std::string> ParameterRestriction::*>
     kParameterLists[] = {{"allowed_flags", &ParameterRestriction::allowed_flags},
                          {"forbidden_flags", &ParameterRestriction::forbidden_flags},
@@ -122,7 +123,7 @@ inline constexpr size_t kMaxAgentName = 128;
 // kInvalid, of `field`: not 1 to 128 bytes of UTF-8 without control characters.
 Result<> checkAgentName(std::string_view name, const std::string& field);
 
-// As the ledger keeps it. parse… refuses what the other could not have made.
+// The form in the ledger. parse… refuses any record that toRecord() could not have made.
 base::json::object toRecord(const AgentSandbox& sandbox);
 Result<AgentSandbox> parseAgentRecord(const base::json::object& record);
 
@@ -132,21 +133,21 @@ struct Violation {
   std::string tenant;
   std::string agent;
   int64_t at = 0;         // wall-clock microseconds
-  std::string level;      // that it was held to
+  std::string level;      // the level at the violation
   std::string operation;  // of kAgentOperations, or "resources"
   std::string what;       // the command, path …; at most kMaxShown bytes
   std::string outcome;    // "denied", "resource_exceeded", "unsafe_command", or kBoundary
-  std::string rule;       // the pattern that refused it, "" for the level's general word
+  std::string rule;       // the refusing pattern, "" for the level's general rule
   std::string reason;
   std::string words;    // of the command
   std::string subject;  // the execution or session, "" if none
   static constexpr size_t kMaxShown = 512;
-  // Of another agent's session: by the rules of that agent, or of a call that any program there may
-  // have made. It is recorded, and not counted: it lowers nobody's level.
+  // An operation on another agent's session, by that agent's rules, or a call that any program
+  // there may have made. Recorded but not counted: lowers no agent's level.
   static constexpr std::string_view kBoundary = "agent_boundary";
 };
 
-// `text` cut to Violation::kMaxShown, at a character; what is not UTF-8 is not shown.
+// `text` cut to Violation::kMaxShown at a character boundary; invalid UTF-8 is not shown.
 std::string shownText(std::string_view text);
 
 }  // namespace cloister::model

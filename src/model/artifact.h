@@ -10,8 +10,8 @@
 
 namespace cloister::model {
 
-// The bytes of artifacts: those of a tenant with the same SHA-256 (64 lower-case hex digits) are
-// kept once.
+// A tenant's artifact content. Equal contents (SHA-256, 64 lower-case hex digits) of a tenant are
+// stored once.
 struct BlobName {
   std::string tenant;
   std::string sha256;
@@ -22,14 +22,14 @@ struct BlobName {
 struct Artifact {
   ArtifactRef ref;
   std::string tenant;
-  std::string agent = {};    // of the tenant, that made it; not shown
+  std::string agent = {};    // the tenant's agent that made the artifact; not shown
   std::string execution_id;  // "" for an upload
   int64_t created_at = 0;    // wall-clock microseconds
 
   [[nodiscard]] BlobName blob() const { return {tenant, ref.sha256}; }
 };
 
-// What a tenant may keep.
+// A tenant's limits.
 struct ArtifactQuota {
   uint64_t artifacts = 0;
   uint64_t bytes = 0;

@@ -12,7 +12,7 @@ namespace {
 
 using base::json::kind;
 
-// RFC 8785 §3.2.2.2: the two-character escapes where there is one, \u00xx for other controls.
+// RFC 8785 §3.2.2.2: two-character escapes where defined, \u00xx for other controls.
 void writeString(std::string& out, std::string_view text) {
   constexpr std::string_view kEscaped = "\"\\\b\f\n\r\t";
   constexpr std::string_view kLetters = "\"\\bfnrt";
@@ -91,7 +91,7 @@ void writeMember(std::string& out, std::string_view name, std::string_view text)
   writeString(out, text);
 }
 
-// What may have to be forgotten: free text, by the beginning of the action.
+// Values that may have to be forgotten: free text, by the prefix of the action.
 struct Sealable {
   std::string_view action;
   std::string_view member;

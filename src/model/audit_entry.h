@@ -12,18 +12,17 @@
 
 namespace cloister::model {
 
-// What is recorded; `position`, `seq`, `at`, `prev` and `hash` are given by the ledger when it
-// commits.
+// The recorded event; the ledger assigns `position`, `seq`, `at`, `prev` and `hash` at the commit.
 struct AuditEvent {
   std::string action;   // "execution.accepted", "execution.finished", "key.created", …
-  std::string subject;  // the id it is about
+  std::string subject;  // id of the event's object
   Principal principal;
   base::json::object details;
 };
 
-// Text of persons and agents is not in the entry itself, which cannot be changed: there, the member
-// of `details` is {"sealed": sealOf(it)}. What was sealed is kept beside the log until somebody
-// redacts it; then the chain is as whole as before, and nobody can guess it by its digest.
+// Text of persons and agents is not in the immutable entry: there the member of `details` is
+// {"sealed": sealOf(member)}. The sealed value is stored beside the log until redacted. Afterwards
+// the chain is still valid, and the digest does not help to guess the value.
 struct SealedMember {
   std::string name;
   std::string salt;  // 32 hex digits, random
@@ -39,7 +38,8 @@ struct AuditEntry {
   AuditEvent event;
   std::string prev;                       // hex SHA-256 of the entry before; 64 zeros for the first
   std::string hash;                       // hex SHA-256 of canonicalForm(*this)
-  std::vector<SealedMember> sealed = {};  // of its details, by name; what was redacted is gone
+  std::vector<SealedMember> sealed = {};  // sealed members of its details, by name; without
+                                          // redacted ones
 };
 
 // Whether a member of such an entry's details is sealed.
@@ -48,16 +48,15 @@ bool isSealable(std::string_view action, std::string_view member);
 std::string sealOf(const SealedMember& member);
 // The digest, where a member's value is {"sealed": digest}; "" for any other.
 std::string sealIn(const base::json::value& value);
-// The details as they were recorded, but for what was redacted.
+// The original details, except redacted values.
 base::json::object shownDetails(const AuditEntry& entry);
 
-// The exact bytes that are hashed: one line of JSON with the members seq, at, action, subject,
-// tenant, app, agent, user, key, details, prev in this order, `details` by canonicalJson().
+// The exact bytes of the hash: a line of JSON with the members seq, at, action, subject, tenant,
+// app, agent, user, key, details, prev in this order, `details` by canonicalJson().
 std::string canonicalForm(const AuditEntry& entry);
 
-// JSON without spaces, the members of each object sorted by byte value, strings and integers as
-// RFC 8785 writes them. A number with a fraction becomes a string: two programs print it in two
-// ways.
+// JSON without spaces, members of each object sorted by byte value, strings and integers as in RFC
+// 8785. A number with a fraction becomes a string: programs differ in printing fractions.
 std::string canonicalJson(const base::json::value& value);
 
 }  // namespace cloister::model

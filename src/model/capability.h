@@ -25,8 +25,8 @@ inline constexpr std::array<std::string_view, 5> kCapabilities = {
     capability::kCommand, capability::kFileDelete, capability::kFileRead, capability::kFileWrite,
     capability::kNetwork};
 
-// A list of capabilities, sorted, each once. Nothing where the member is absent; kInvalid for an
-// empty list and for another word, with the words there are.
+// A sorted list of unique capabilities. nullopt if the member is absent; kInvalid for an empty list
+// or an unknown name, listing the known names.
 Result<std::optional<std::vector<std::string>>> readCapabilities(base::ObjectReader& reader,
                                                                  std::string_view name);
 

@@ -24,14 +24,14 @@ struct Checkpoint {
 // "cloister-audit-checkpoint v1\n<seq>\n<hash>\n<at>\n"
 std::string checkpointText(const Checkpoint& checkpoint);
 
-// As one of a file's lines has it.
+// The form of a line in a file.
 base::json::object toJsonObject(const Checkpoint& checkpoint);
 
-// All complete lines of `text`, oldest first. A line that is no checkpoint is an error with its
-// number and `name`; what follows the last line's end (a crash while writing) is left out.
+// All complete lines of `text`, oldest first. For an invalid line, the error has the line's number
+// and `name`. Text after the last line end (a crash while writing) is ignored.
 Result<std::vector<Checkpoint>> parseCheckpoints(std::string_view text, const std::string& name);
 
-// An error says what is wrong with the signature of `what`, as "the signed head".
+// The error names the defect of the signature of `what`, such as "the signed head".
 Result<> verifySignature(const Checkpoint& checkpoint, const base::VerifyKey& key,
                          const std::string& what);
 

@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using Names = std::vector<std::string>;
-// Where a value goes; the type says how it is written in the file.
+// Destination of a value; the type determines the form in the file.
 using Target = std::variant<std::string*, Names*, Durability*, Accelerator*, Vmm*, OnRevoke*, bool*,
                             uint32_t*, uint64_t*, milliseconds*>;
 
@@ -410,7 +410,7 @@ std::string shown(const std::string& text) {
   return text.empty() ? "\"\"" : text;
 }
 
-// What keys must be to each other.
+// Checks relations between keys.
 Result<> agree(const Config& config) {
   struct Pair {
     std::string_view low;
@@ -437,7 +437,7 @@ Result<> agree(const Config& config) {
   return {};
 }
 
-// A cgroup below the service's own, which it can only be if no part of it leads elsewhere.
+// A cgroup below the service's own, so no part of the path may lead elsewhere.
 Result<> checkCgroup(const std::string& path) {
   const auto usable = [](auto part) {
     return !part.empty() && part[0] != '.' && std::ranges::all_of(part, [](char c) {

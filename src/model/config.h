@@ -21,31 +21,32 @@
 namespace cloister::model {
 
 enum class Durability : uint8_t { kProcess, kPower };  // see store/store.h
-// What becomes of sessions and programs whose credential is revoked.
+// The fate of sessions and programs whose credential is revoked.
 enum class OnRevoke : uint8_t { kFinish, kEnd };
 
-// The uid and gid that cloisterd takes when it is started as root and `user` does not exist.
+// cloisterd's uid and gid when started as root without an existing `user`.
 inline constexpr uint32_t kFallbackId = 64'750;
 
 struct Config {
-  std::string listen = "127.0.0.1:8750";  // host:port; port 0: any free one
+  std::string listen = "127.0.0.1:8750";  // host:port; port 0: any free port
   std::string state;                      // "" = base::defaultStateDir()
-  std::string user = "cloister";          // what cloisterd becomes when it is started as root
+  std::string user = "cloister";          // cloisterd's user when started as root
   Durability durability = Durability::kProcess;
   std::string tools;  // path; "" = policies/tools.yaml of the installation
 
   struct Policy {
     std::string document;       // or `policy: FILE`; "" = policies/default.yaml of the installation
-    bool allow_weaker = false;  // a runtime that no node offers is replaced by a weaker one
+    bool allow_weaker = false;  // replace a runtime that no node offers by a weaker runtime
   } policy;
 
   // The history of the policy document.
   struct Policies {
     uint32_t history = 1000;          // versions kept
-    uint32_t replay = 200;            // recorded requests that a new version is tried on, at most
-    std::string engine = "embedded";  // who decides: "embedded" or "opa"
-    struct Opa {        // the Open Policy Agent, where it is the engine; docs/POLICY.md
-      std::string url;  // https://…, http:// of loopback, or unix:/path
+    uint32_t replay = 200;            // maximum number of recorded requests for trying a new
+                                      // version
+    std::string engine = "embedded";  // decision engine: "embedded" or "opa"
+    struct Opa {                      // the Open Policy Agent, if the engine; docs/POLICY.md
+      std::string url;                // https://…, http:// of loopback, or unix:/path
       uint32_t timeout_ms = 250;
       uint32_t answer_bytes = 65'536;
       std::string token_file;  // "": none is sent
@@ -55,7 +56,8 @@ struct Config {
 
   struct Http {
     uint32_t max_connections = 4096;
-    uint32_t requests_per_tenant = 3072;  // at once: fewer, so that none keeps out the others
+    uint32_t requests_per_tenant = 3072;  // concurrent: below max_connections, so that no tenant
+                                          // locks out others
     uint32_t header_bytes = 16'384;
     uint64_t body_bytes = uint64_t{32} << 20;
     uint32_t header_timeout_seconds = 10;    // to receive a whole request head
@@ -67,8 +69,9 @@ struct Config {
   struct Tls {  // HTTPS on every TCP listener, and clients' certificates; docs/IDENTITY.md
     std::string certificate;           // PEM file: the server's, then its issuers'. "": plain HTTP
     std::string key;                   // PEM file of its private key
-    std::string client_ca;             // PEM file: who may vouch for clients. "": none is asked for
-    std::string client_crl;            // PEM file: what those have revoked
+    std::string client_ca;             // PEM file: authorities of client certificates. "": no
+                                       // certificate requested
+    std::string client_crl;            // PEM file: certificates revoked by these authorities
     std::vector<std::string> clients;  // "NAME = tenant:T agent:A … roles:R"
   } tls;
 
@@ -83,45 +86,46 @@ struct Config {
 
   SessionSettings session;
 
-  // Between tenants, of what the service has for all.
+  // Shares of tenants in the service's common resources.
   struct Fairness {
     uint32_t kept_percent = 12;
     uint32_t skip_seconds = 5;
     std::vector<std::string> weights;  // "TENANT = N"
   } fairness;
 
-  // Interpreters that keep their state between a session's cells.
+  // Interpreters that keep state between a session's cells.
   struct Kernels {
     uint32_t max_per_session = 4;                // at once
-    uint32_t max_results = 64;                   // of one cell
-    uint64_t result_bytes = uint64_t{4} << 20;   // of one result
-    uint64_t results_bytes = uint64_t{8} << 20;  // of all results of one cell
-    uint64_t code_bytes = uint64_t{1} << 20;     // of one cell
+    uint32_t max_results = 64;                   // of a cell
+    uint64_t result_bytes = uint64_t{4} << 20;   // of a result
+    uint64_t results_bytes = uint64_t{8} << 20;  // of all results of a cell
+    uint64_t code_bytes = uint64_t{1} << 20;     // of a cell
     uint32_t interrupt_ms = 2000;  // for a cell to yield to its interrupt, then its kernel is ended
   } kernels;
 
-  // The most that any request may ask for; a node refuses a permit over it.
+  // The maximum of any request; a node refuses a permit above the maximum.
   Limits limits = defaultBounds().max;
   NodeSettings node;
 
-  // Where the files of sandboxes are that are larger than their memory.
+  // Storage for sandboxes whose files exceed their memory.
   struct Workspace {
     struct Disk {
       std::string directory;         // "" = the state directory
-      uint64_t over_mb = 1024;       // a larger disk_mb that does not fit memory_mb is on disk
-      uint64_t max_mb = 32'768;      // of all of them together; 0: there are none
-      uint64_t keep_free_mb = 1024;  // where they are
+      uint64_t over_mb = 1024;       // a larger disk_mb beyond memory_mb is on disk
+      uint64_t max_mb = 32'768;      // of all together; 0: none
+      uint64_t keep_free_mb = 1024;  // on the file system of these files
     } disk;
   } workspace;
 
   // Sandboxes made ahead of demand.
   struct Pool {
     uint32_t ready = 8;                  // at most; 0: none
-    uint32_t floor = 0;                  // of each kind that was asked for, without demand too
-    uint32_t idle_ms = 30'000;           // without demand, then they go
-    uint32_t spare_memory_percent = 10;  // of the machine's; with less, none are made and they go
+    uint32_t floor = 0;                  // of each requested kind, even without demand
+    uint32_t idle_ms = 30'000;           // without demand; then removed
+    uint32_t spare_memory_percent = 10;  // of the machine's; below, ready sandboxes are removed and
+                                         // none made
     uint32_t cpu_pressure_percent = 90;  // of the time something waits; above, none are made
-    uint32_t zygotes = 4;                // interpreters that are copied, at most; 0: none
+    uint32_t zygotes = 4;                // maximum of interpreters to copy; 0: none
     uint32_t zygote_copies = 1000;       // of each, then another takes its place
     bool zygote_per_tenant = false;
   } pool;
@@ -132,36 +136,37 @@ struct Config {
 
   // Stored files, of runs and uploaded; the bounds are each tenant's.
   struct Artifacts {
-    uint64_t max_mb = 4096;          // one upload
+    uint64_t max_mb = 4096;          // of an upload
     uint64_t quota_mb = 10'240;      // all together
     uint64_t quota_count = 100'000;  // all together
-    uint32_t ttl_days = 365;         // at most; 0: those of runs as long as their execution
+    uint32_t ttl_days = 365;         // maximum; 0: artifacts of runs last as long as their
+                                     // execution
     uint32_t uploads = 64;           // at once, of all tenants
     uint32_t uploads_per_tenant = 48;
-    struct Resume {              // of uploads that broke off, to go on with; of a tenant
+    struct Resume {              // of interrupted uploads that can be resumed; of a tenant
       uint32_t per_tenant = 16;  // 0: none
       uint32_t max = 128;        // of all tenants
       uint64_t max_mb = 4096;
       uint32_t ttl_seconds = 86'400;
     } resume;
-    // Asked about each before anyone can read it; docs/adr/0026.
+    // A command that checks each artifact before any client can read the artifact; docs/adr/0026.
     struct Scan {
       std::vector<std::string> command;  // argv; none: nothing is scanned
-      uint32_t timeout_seconds = 60;     // of one file
+      uint32_t timeout_seconds = 60;     // of a file
       uint32_t concurrent = 2;
     } scan;
     std::string master_key_file;  // "" = the systemd credential, or <state>/keys/artifacts.key
   } artifacts;
 
-  // What agents may do; docs/AGENTS.md.
+  // Permissions of agents; docs/AGENTS.md.
   struct Agents {
-    std::string levels;         // path; "" = policies/levels.yaml of the installation
-    std::string default_level;  // of whoever has no sandbox of their own; "": they are held to none
+    std::string levels;            // path; "" = policies/levels.yaml of the installation
+    std::string default_level;     // for agents without their own sandbox; "": no level applies
     uint32_t per_tenant = 10'000;  // sandboxes of agents
-    bool end_revoked = true;       // what runs with a permission that its agent has no longer
+    bool end_revoked = true;       // end programs whose permission the agent has lost
   } agents;
 
-  // What each may use that has no value of its own (docs/QUOTAS.md); 0: no bound.
+  // Limits of each tenant or agent without its own value (docs/QUOTAS.md); 0: no limit.
   struct Quotas {
     struct Each {
       uint64_t concurrent = 0;
@@ -177,59 +182,60 @@ struct Config {
   struct Mcp {                                // answers to agents
     uint32_t wait_seconds = 45;               // for a program, where the client takes no progress
     uint32_t heartbeat_seconds = 5;           // between notifications of progress, at most
-    uint64_t output_bytes = 16'384;           // of each output stream in one answer
-    uint64_t download_bytes = 1 << 20;        // of a file in one answer
-    uint32_t inline_images = 4;               // figures in one answer; 0: none
+    uint64_t output_bytes = 16'384;           // of each output stream in an answer
+    uint64_t download_bytes = 1 << 20;        // of a file in an answer
+    uint32_t inline_images = 4;               // figures in an answer; 0: none
     uint64_t inline_image_bytes = 256 << 10;  // of each; larger ones are only linked
     uint32_t sessions = 4096;                 // of clients of 2025-11-25 and before, at once
     uint32_t session_idle_seconds = 3600;
   } mcp;
 
-  // Workspaces of sessions, kept; they count as artifacts too.
+  // Saved workspaces of sessions; also count as artifacts.
   struct Snapshots {
     uint64_t per_tenant = 1000;
-    uint64_t max_mb = 4096;          // one: its files and their names
-    uint64_t max_entries = 200'000;  // one: files, directories and links
+    uint64_t max_mb = 4096;          // of a snapshot: files and their names
+    uint64_t max_entries = 200'000;  // of a snapshot: files, directories and links
     uint32_t at_once = 4;            // taken and restored, of all tenants
     uint32_t at_once_per_tenant = 3;
   } snapshots;
 
-  // Of finished executions; 0: never, no bound.
+  // For finished executions; 0: never, or no limit.
   struct Retention {
-    uint32_t archive_after_days = 30;  // then the output goes
+    uint32_t archive_after_days = 30;  // afterwards the output is deleted
     uint32_t delete_after_days = 365;  // then the record (the audit log keeps its rows)
     uint64_t keep_at_most = 1'000'000;
     uint32_t every_seconds = 60;  // between two passes; also over snapshots and unnamed blobs
   } retention;
 
   struct Metrics {
-    bool open = false;  // to whoever comes over a local listener, without a credential
+    bool open = false;  // on local listeners, without a credential
   } metrics;
 
   struct Auth {
     OnRevoke on_revoke = OnRevoke::kFinish;
-    uint32_t failures_per_minute = 120;  // wrong credentials of one address; more are not looked at
+    uint32_t failures_per_minute = 120;  // wrong credentials from an address; further ones are not
+                                         // checked
     // Tokens of an OpenID Connect provider; docs/IDENTITY.md.
     struct Oidc {
       std::string issuer;                 // "": tokens are not taken
-      std::vector<std::string> audience;  // one of them must be in `aud`
+      std::vector<std::string> audience;  // `aud` must contain an entry
       std::string resource;               // our own URL (RFC 9728); "": of `listen`
       std::vector<std::string> algorithms = {"RS256", "ES256", "EdDSA"};
       std::string ca_file;                 // "" = the system's authorities
       uint32_t leeway_seconds = 30;        // between the provider's clock and ours
       uint32_t max_life_seconds = 86'400;  // of a token, from `iat` to `exp`
-      uint32_t keys_seconds = 3600;        // the provider's keys are fetched anew after this
-      uint32_t stale_seconds = 86'400;     // and used for so long when that fails
+      uint32_t keys_seconds = 3600;        // interval of fetching the provider's keys
+      uint32_t stale_seconds = 86'400;     // further use of the keys if fetching fails
       uint32_t refresh_seconds = 30;       // at least, between fetches for a key we do not have
       uint32_t fetch_timeout_ms = 5000;
       std::string tenant_claim = "tenant";
-      std::string tenant;  // of tokens without that claim; "": they are refused
+      std::string tenant;  // of tokens without the claim; "": refuse such tokens
       std::string app_claim = "client_id";
       std::string agent_claim = "agent";
       std::string user_claim = "sub";
       std::string roles_claim = "roles";
       std::vector<std::string> roles;          // "value of the claim = role"
-      std::vector<std::string> default_roles;  // of tokens to which none of them applies
+      std::vector<std::string> default_roles;  // of tokens to which no entry of `roles` applies
       std::vector<std::string> require;        // "claim = value", "claim contains value"
     } oidc;
   } auth;
@@ -253,8 +259,8 @@ struct Config {
   } audit;
 };
 
-// Reads and checks a file. kInvalid names the key (in `field` too), what it must be and, for an
-// unknown key, the nearest one that exists.
+// Reads and checks a file. kInvalid names the key (in `field` too) and the permitted values, and
+// for an unknown key the nearest existing key.
 Result<Config> loadConfig(const std::string& path);
 // The same for text; `name` is used in messages.
 Result<Config> parseConfig(std::string_view yaml, std::string_view name);
@@ -262,7 +268,7 @@ Result<Config> parseConfig(std::string_view yaml, std::string_view name);
 // `config.state`, or the default state directory.
 std::string stateDir(const Config& config);
 
-// One key as the documentation shows it.
+// A key as shown in the documentation.
 struct ConfigKey {
   std::string path;           // "http.body_bytes"
   std::string type;           // "whole number", "text", "list of text", "process or power"

@@ -90,7 +90,8 @@ TEST(Config, WrongValuesNameTheKeyAndTheRange) {
   EXPECT_THAT(problem("- a\n"), HasSubstr("the file: must be a map"));
   EXPECT_THAT(problem("a: [b\n"), HasSubstr("reading c.yaml"));
   EXPECT_THAT(problem("run: {queue: 5}\n---\nrun: {queue: 6}\n"), HasSubstr("one document"));
-  EXPECT_THAT(problem(","), HasSubstr("one document"));  // where yaml-cpp would find them for ever
+  EXPECT_THAT(problem(","), HasSubstr("one document"));  // yaml-cpp would find documents here
+                                                         // without end
 }
 
 TEST(Config, DefaultsLieInTheirRanges) {
@@ -103,7 +104,7 @@ TEST(Config, DefaultsLieInTheirRanges) {
   }
 }
 
-// A default written into a file says the same as leaving it out.
+// Writing a default into a file has no effect.
 TEST(Config, DefaultsReadBack) {
   for (const ConfigKey& key : configKeys()) {
     const size_t dot = key.path.find('.');
@@ -115,7 +116,7 @@ TEST(Config, DefaultsReadBack) {
   }
 }
 
-// As installed it changes nothing; each setting in it is right once the "#" before it is removed.
+// The installed file changes nothing; each setting is valid after removing its "#".
 TEST(Config, TheExampleIsValid) {
   const auto text = base::readFile(CLOISTER_SOURCE_DIR "/deploy/cloister.yaml");
   ASSERT_TRUE(text);

@@ -36,7 +36,7 @@ const StatusRow& rowOf(EscalationStatus status) {
   return table.at(static_cast<size_t>(status));
 }
 
-// An operation, and the member of a request that says what with; "" where it is `request`.
+// An operation, and the request's member with its subject; "" if the member is `request`.
 struct OperationRow {
   std::string_view name;
   std::string_view subject;
@@ -51,7 +51,7 @@ constexpr std::array<OperationRow, 6> kOperations = {{
     {operation::kNetwork, "host"},
 }};
 
-// Those with a subject.
+// The operations with a subject.
 auto inSandboxes() {
   return kOperations | std::views::filter([](const auto& row) { return !row.subject.empty(); });
 }

@@ -26,9 +26,9 @@ std::string_view statusName(EscalationStatus status);
 std::optional<EscalationStatus> escalationStatusFromName(std::string_view name);
 bool mayBecome(EscalationStatus from, EscalationStatus to);
 
-// What is asked for. `kRun` is a program and `kSession` the making of a session, bound by their
-// digests; the others name what an agent wants to do in its sandboxes for a while, and what with
-// (`subject`).
+// The requested operation. `kRun` is a program and `kSession` a new session, both bound by their
+// digests; the others are operations wanted by an agent in its sandboxes for a time, on a
+// `subject`.
 namespace operation {
 inline constexpr std::string_view kRun = "run";
 inline constexpr std::string_view kSession = "session";
@@ -38,24 +38,25 @@ inline constexpr std::string_view kFileDelete = "file_delete";
 inline constexpr std::string_view kCommand = "command";
 inline constexpr std::string_view kNetwork = "network";
 }  // namespace operation
-// Of those, what is not a run: "file_read, file_write, ...".
+// The operations other than runs and sessions: "file_read, file_write, ...".
 std::string operationsInSandboxes();
 bool isOperationInSandboxes(std::string_view name);
 
-// What one approver said.
+// An approver's decision.
 struct EscalationDecision {
   Principal by;
-  std::string person;  // whom `by` stands for: two keys of one person are one; see personOf()
+  std::string person;  // the person represented by `by`: two keys of a person count once; see
+                       // personOf()
   bool approve = false;
   bool automatic = false;  // by a rule; then `person` is "" and counts for the whole quorum
   std::string reason;
   int64_t at = 0;  // wall-clock microseconds, as all times here
-  // The credential that it was given with was revoked before what was approved began: it does not
-  // count.
+  // The decision's credential was revoked before the approved operation began: the decision does
+  // not count.
   bool revoked = false;
 };
 
-// Something that an agent's sandbox does not let it do: a kind of operation, and what with.
+// An operation forbidden by an agent's sandbox: its kind, and its target.
 struct WantedOperation {
   std::string operation;
   std::string target;
@@ -67,29 +68,31 @@ struct Escalation {
   uint64_t seq = 0;  // order of creation, of all tenants
   EscalationStatus status = EscalationStatus::kPending;
   std::string operation;
-  std::string subject;  // a path, a command, a host; of a run what it runs, in a few words
-  std::string reason;   // why the requester needs it, or why policy wants an approval
-  std::string display;  // what will happen, for those who decide; safe to print (safeText())
+  std::string subject;  // a path, a command, a host; for a run a short text of the program
+  std::string reason;   // the requester's or the policy's reason for the approval
+  std::string display;  // the operation's effect, for approvers; safe to print (safeText())
   Principal requester;
   std::string requester_person;
-  std::string execution_id;    // that waits for it, or has used it; "" if none
-  std::string session_id;      // that it is good in, or that waits for it; "" where it runs alone
-  std::string digest;          // of all that will run; "" unless `operation` is a run
-  std::string request_sha256;  // of what was asked for, as it is stored; "" if nothing is
-  // Of the list of what its session's workspace had in it, as it is stored; "" if none is.
+  std::string execution_id;    // of the waiting execution, or of the user of the approval; "" if
+                               // none
+  std::string session_id;      // of the session with the approval, or of the waiting session; ""
+                               // for a separate run
+  std::string digest;          // of all code to run; "" unless `operation` is a run
+  std::string request_sha256;  // of the stored request; "" if nothing is stored
+  // Digest of the stored list of the session's workspace content; "" if nothing is stored.
   std::string workspace_sha256;
-  std::vector<WantedOperation> lifts;  // of a run: what of its agent's rules it is approved with
-  std::string rule;  // of the policy that wants it, "" for one that was asked for by hand
-  std::vector<std::string> roles;  // who decides has one of them
+  std::vector<WantedOperation> lifts;  // of a run: approved exceptions from its agent's rules
+  std::string rule;                    // the policy's rule, "" if requested by hand
+  std::vector<std::string> roles;      // an approver has at least one of these
   uint32_t quorum = 1;
   std::vector<EscalationDecision> decisions;
   int64_t grant_us = 0;  // how long an approval is good
   int64_t created_at = 0;
-  int64_t expires_at = 0;        // nobody may approve it from here on
-  int64_t decided_at = 0;        // it was approved, denied, or expired
+  int64_t expires_at = 0;        // no approval is possible from then on
+  int64_t decided_at = 0;        // time of approval, denial or expiry
   int64_t grant_expires_at = 0;  // the approval is good up to here
   int64_t ended_at = 0;          // denied, expired or used
-  // Executions and sessions that wait for it now; the service counts them, the ledger does not.
+  // Number of waiting executions and sessions; counted by the service, not the ledger.
   uint32_t waiting = 0;
 
   [[nodiscard]] uint32_t approvals() const;
@@ -101,11 +104,10 @@ bool isEscalationId(std::string_view text);
 // ESC-2026-007 for the 7th of 2026.
 std::string escalationId(int year, uint64_t number);
 
-// As the API shows it.
+// The form in the API.
 base::json::object toJsonObject(const Escalation& escalation);
-// The line of a display that shows one variable of the environment, and a display without what
-// follows the names in such lines. Each line of a display is one thing's, for safeText() leaves no
-// line end in what it shows.
+// The line of a display for an environment variable, and a display without the values in such
+// lines. Each line of a display shows a single item, since safeText() leaves no line end.
 std::string environmentLine(std::string_view name, std::string_view shown_value);
 std::string withoutValues(std::string_view display);
 
@@ -121,11 +123,11 @@ Result<EscalationRequest> parseEscalationRequest(const base::json::object& body)
 // The bodies of :approve and :deny.
 struct Vote {
   std::string reason;
-  std::string approver;  // who the caller says it is, "" if it does not; must be so
+  std::string approver;  // the approver as claimed by the caller, "" without a claim; must match
 };
 Result<Vote> parseVote(const base::json::object& body, bool needs_reason);
 
-// What an agent's requests meet before a person is asked.
+// Checks of an agent's requests before a person is asked.
 struct EscalationPolicy {
   std::string agent;
   bool auto_approve_safe = false;

@@ -10,21 +10,21 @@
 namespace cloister::model {
 
 struct EscalationSettings {
-  uint32_t ttl_seconds = 3600;        // one made by hand waits so long; others by their rule
+  uint32_t ttl_seconds = 3600;        // lifetime of a request made by hand; others by their rule
   uint32_t grant_seconds = 7200;      // an approval is good
-  uint32_t pending_per_tenant = 256;  // blocked executions among them
-  uint32_t pending_per_agent = 20;    // that its sandbox refused
-  uint64_t workspace_mb = 1024;       // of a session in which an approval is asked for
+  uint32_t pending_per_tenant = 256;  // including blocked executions
+  uint32_t pending_per_agent = 20;    // of operations refused by its sandbox
+  uint64_t workspace_mb = 1024;       // maximum of a session's workspace for asking an approval
   uint32_t workspace_files = 100'000;
   uint32_t notification_queue = 10'000;
-  uint32_t notification_attempts = 10;    // then it is given up
+  uint32_t notification_attempts = 10;    // then given up
   uint32_t notification_pause_ms = 2000;  // before the second, doubling from there
   uint32_t notification_timeout_ms = 10'000;
-  std::vector<std::string> roles = {"approver"};  // who decides what is asked by hand
+  std::vector<std::string> roles = {"approver"};  // approvers of requests made by hand
   std::vector<std::string> safe_operations = {"file_read", "file_write", "file_delete", "command"};
   struct Webhook {
     std::string url;          // "": none
-    std::string secret_file;  // signs what is sent
+    std::string secret_file;  // signs notifications
     std::string ca_file;      // "" = the system's authorities
   } webhook;
   struct Smtp {

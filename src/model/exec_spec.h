@@ -26,9 +26,9 @@ struct ArtifactRules {
 
 struct ExecSpec {
   std::vector<FileSpec> files;   // the code first
-  std::vector<Command> compile;  // none or one
-  // Its code and what is compiled of it, by absolute paths: removed once it has ended, if they are
-  // directly in /workspace or /tmp (a session's only).
+  std::vector<Command> compile;  // at most a single command
+  // Absolute paths of its code and compiled files: removed after its end, if directly in /workspace
+  // or /tmp (sessions only).
   std::vector<std::string> temporary;
   Command run;
   std::vector<std::string> env;  // NAME=value, complete
@@ -37,8 +37,8 @@ struct ExecSpec {
   std::string cwd;               // absolute; "" for /workspace (a session's only)
   // `run` is a request to the sandbox's own program for files (wire/files.h); a session's only.
   bool for_files = false;
-  // Its standard streams are one terminal of this size, and it leads the terminal's session; all it
-  // says is stdout. With `keep_input`; a session's only.
+  // The standard streams are a single terminal of this size, and the program leads the terminal's
+  // session; all output is stdout. Requires `keep_input`; sessions only.
   std::optional<TerminalSize> terminal;
   ArtifactRules artifacts;
 };

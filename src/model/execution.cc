@@ -47,7 +47,8 @@ struct ShownText {
   bool base64 = false;
 };
 
-// Text cut at a byte count may end inside a character; what is left without it is still text.
+// Text cut at a byte count may end within a character; without the partial character, the rest is
+// text.
 ShownText show(const KeptOutput& output) {
   const std::string_view text =
       output.truncated ? base::withoutCutCharacter(output.bytes) : std::string_view(output.bytes);
@@ -112,7 +113,7 @@ json::object toObject(const Cell& cell) {
   return object;
 }
 
-// What the contract allows beyond its fixed members.
+// Optional members of the contract.
 void addRest(json::object& object, const Execution& execution) {
   object["session_id"] = textOrNull(execution.session_id);
   object["parent_id"] = textOrNull(execution.parent_id);

@@ -63,7 +63,7 @@ struct ArtifactRef {
   std::string content_type;
   std::string sha256;
   int64_t expires_at = 0;  // wall-clock microseconds; 0: never. Not part of an execution's record
-  uint64_t full_size = 0;  // of what it is only the beginning, cut at a limit; 0: it is whole
+  uint64_t full_size = 0;  // original size if cut at a limit; 0: complete
 };
 
 struct Provenance {
@@ -79,12 +79,12 @@ struct Provenance {
   std::string stderr_sha256;
   std::vector<std::string> weakened;
   bool nested = false;        // in a sandbox of its own within its session's
-  bool fresh = false;         // in one of its own with its session's workspace
-  std::string approval = {};  // another execution's escalation, with which it was approved too
+  bool fresh = false;         // in a separate sandbox with its session's workspace
+  std::string approval = {};  // escalation of another execution, whose approval also applied
 };
 
-// What was kept of one stream: the first `max_output_bytes`; the whole of a longer one, or its
-// first run.output_artifact_bytes, is the artifact named here.
+// The kept part of a stream: the first `max_output_bytes`. A longer stream, or its first
+// run.output_artifact_bytes, is in the named artifact.
 struct KeptOutput {
   std::string bytes;
   uint64_t total = 0;  // bytes the program wrote
@@ -92,23 +92,25 @@ struct KeptOutput {
   std::string artifact;  // id, "" if none
 };
 
-// The kernel that a cell ran in: the interpreter of a session that keeps its state between cells.
+// A cell's interpreter, which keeps its state between a session's cells.
 struct Cell {
   std::string kernel;
-  uint64_t number = 0;      // of this cell in that kernel, from 1 on; anew when it starts afresh
-  bool state_lost = false;  // the kernel ended with this cell, or before it: a fresh one is started
-  bool lost_before = false;  // before it, and after any earlier cell that says so
+  uint64_t number = 0;       // number of the cell in its interpreter, from 1; restarts with a new
+                             // interpreter
+  bool state_lost = false;   // the interpreter ended during or before this cell: a new one is
+                             // started
+  bool lost_before = false;  // the end was before this cell, and not reported by an earlier cell
   std::string lost_why = {};
 };
 
-// The figure of a cell's result, if it has one: PNG or JPEG. What it is called is the sandbox's
-// claim, so the bytes have been looked at.
+// The figure of a cell's result, if any: PNG or JPEG. The declared type is the sandbox's claim, so
+// the bytes are checked.
 struct Figure {
   std::string_view type;
   std::string bytes;
 };
 std::optional<Figure> figureOf(const base::json::value& result);
-// What it is called as an artifact; `result` is its place among the results.
+// The figure's path as an artifact; `result` is its index among the results.
 std::string figurePath(uint64_t cell, size_t result, std::string_view type);
 
 struct Execution {
@@ -117,8 +119,8 @@ struct Execution {
   Status status = Status::kQueued;
   Principal principal;
   std::string session_id;
-  std::string parent_id;  // the execution of the same session that called for it; "" if none
-  uint32_t depth = 0;     // how many calls are above it
+  std::string parent_id;  // the calling execution of the same session; "" if none
+  uint32_t depth = 0;     // number of nested calls above
   std::string language;
   base::json::object metadata;
   std::optional<int> exit_code;
@@ -130,35 +132,35 @@ struct Execution {
   Provenance provenance;
   std::optional<RunError> error;
   std::optional<CompileResult> compile;
-  std::optional<Cell> cell;    // where it was one
+  std::optional<Cell> cell;    // present for a cell
   base::json::array results;   // of a cell: objects, from mime types to data; hostile
-  uint64_t results_bytes = 0;  // what they take, about
+  uint64_t results_bytes = 0;  // their approximate size
   bool results_truncated = false;
-  // Of those the first: objects with the `result`'s place (null: all of one is missing), the `type`
-  // of the part, its `bytes` as JSON, and the `kept_bytes` of a text that was cut.
+  // The first of the omitted parts: objects with the `result`'s index (null: a whole result is
+  // missing), the part's `type`, its `bytes` as JSON, and the `kept_bytes` of a shortened text.
   base::json::array results_left_out;
   int64_t created_at = 0;
   int64_t started_at = 0;
   int64_t finished_at = 0;
 };
 
-// How much of a stream its artifact has; 0 without one.
+// The number of a stream's bytes in its artifact; 0 without an artifact.
 uint64_t artifactBytes(const Execution& execution, const KeptOutput& kept);
 
-// The result of the run contract. Output that is not UTF-8 is base64 with `stdout_encoding`.
+// The result in the run contract's form. Output other than UTF-8 is base64 with `stdout_encoding`.
 base::json::object toJsonObject(const Execution& execution);
-// Of Execution::results_left_out, a line for each; "" for none.
+// A line for each of Execution::results_left_out; "" for none.
 std::string leftOutText(const base::json::array& left_out);
-// The type of an error that is not a run's own.
+// The type of an error other than a run's.
 std::string_view errorTypeOf(Code code);
 base::json::object toJsonObject(const RunError& error);
 base::json::object toJsonObject(const ArtifactRef& artifact);
 base::json::object toJsonObject(const Usage& usage);
 base::json::object toJsonObject(const Principal& principal);
 
-// "SIGKILL" and so on; "SIG34" for one without a name.
+// "SIGKILL" and so on; "SIG34" for a signal without a name.
 std::string signalName(int signal);
-// The reverse; 0 for what is none.
+// The reverse; 0 for an unknown name.
 int signalNumber(std::string_view name);
 
 }  // namespace cloister::model

@@ -26,32 +26,34 @@ struct Image {
   ImageEnv env;             // of the image's config, in its order, each name once
   uint64_t size_bytes = 0;  // of its files
   uint64_t files = 0;       // files, directories and links
-  std::string created;      // when it was imported, RFC 3339
-  bool squashfs = false;    // there is one for virtual machines
+  std::string created;      // time of the import, RFC 3339
+  bool squashfs = false;    // a squashfs for virtual machines exists
 
   friend bool operator==(const Image&, const Image&) = default;
 };
 
-// What an import may unpack, as the configuration says.
+// Configured limits of an import.
 struct ImageSettings {
   uint64_t max_mb = 16'384;
   uint64_t max_files = 1'000'000;   // files, directories and links of all layers together
-  bool require_verified = false;    // nothing runs on the node's own image before it has a digest
-  uint32_t read_after_seconds = 2;  // from a start without a digest, or a change, to reading it
+  bool require_verified = false;    // nothing runs on the node's own image before its digest is
+                                    // known
+  uint32_t read_after_seconds = 2;  // delay from a start without a digest, or from a change, to the
+                                    // reading
   uint32_t verify_seconds = 600;    // between two looks at its content
-  uint32_t idle_seconds = 30;       // without a sandbox, then a node gives it up
+  uint32_t idle_seconds = 30;       // without a sandbox; then a node releases the image
 };
 
-// A name that an image can be given: isImageName(), and not the host's.
+// A permitted name for an image: isImageName(), and not the host's.
 bool validImageName(std::string_view name);
 
 base::json::object toJsonObject(const Image& image);
 std::string toJson(const Image& image);
 
-// Strict: kInvalid names the member, kTooLarge what is over its bound.
+// Strict: kInvalid names the member, kTooLarge the member above its bound.
 Result<Image> parseImage(std::string_view text);
 
-// The variables of an object, strictly: what parseImage takes for its `env`.
+// The variables of an object, strictly, as for `env` of parseImage.
 Result<ImageEnv> parseImageEnv(const base::json::object& variables);
 
 }  // namespace cloister::model

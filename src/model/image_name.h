@@ -10,19 +10,19 @@
 
 namespace cloister::model {
 
-// The node's own /usr, which every node has.
+// The node's own /usr, which each node has.
 inline constexpr std::string_view kHostImage = "host";
 
-// One to 63 of a-z, 0-9, '.', '_' and '-', the first a letter or digit. kHostImage is one.
+// 1 to 63 of a-z, 0-9, '.', '_' and '-', the first a letter or digit. Includes kHostImage.
 bool isImageName(std::string_view name);
 
 // sha256: and 64 lower-case hex digits.
 bool isImageDigest(std::string_view digest);
 
-// An image in a permit: by what it was asked for, and by what that was when it was decided.
+// An image in a permit: the requested name, and the digest at the decision.
 struct ImageRef {
   std::string name{kHostImage};
-  std::string digest;  // "sha256:…"; "" for the host's, which changes with its packages
+  std::string digest;  // "sha256:…"; "" for the host's, whose content changes with its packages
 
   [[nodiscard]] bool isHost() const { return name == kHostImage; }
   friend bool operator==(const ImageRef&, const ImageRef&) = default;
@@ -32,11 +32,11 @@ struct ImageRef {
 std::string toText(const ImageRef& image);
 Result<ImageRef> parseImageRef(std::string_view text);
 
-// PATH of programs that ask for no other.
+// PATH of programs without a different setting.
 inline constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
-// Adds an image's variables ("NAME=value") to a program's: those that it does not have, and PATH
-// where it has no other than kDefaultPath.
+// Adds an image's variables ("NAME=value") to a program's, unless the program has the name; PATH is
+// replaced if equal to kDefaultPath.
 void addImageEnv(const std::vector<std::string>& image, std::vector<std::string>& env);
 
 }  // namespace cloister::model

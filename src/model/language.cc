@@ -31,7 +31,7 @@ bool isName(std::string_view text) {
   return !text.empty() && text.size() <= 32 && std::ranges::all_of(text, allowed);
 }
 
-// The code's file name: one plain component, so that it lands in the workspace and nowhere else.
+// The code's file name: a plain component, so that the file is in the workspace and nowhere else.
 bool isFileName(std::string_view text) {
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||

@@ -21,30 +21,31 @@ struct Language {
   std::vector<std::string> aliases;
   std::vector<std::string> extensions;  // ".py", for the CLI's FILE argument
   std::string source;                   // file name the code gets in /workspace
-  std::vector<std::string> compile;     // argv, empty if there is none
+  std::vector<std::string> compile;     // argv, empty without a compiler
   std::chrono::milliseconds compile_timeout{60'000};
   std::vector<std::string> run;  // argv
   std::map<std::string, std::string> env;
-  bool prestart = false;        // may be started ahead of its code: it reads that from a FIFO alike
-  std::string prestart_unless;  // but not code with this in its first two lines; "" for all
-  // What one that is started ahead has in its environment besides; {file} is where it finds the
-  // text of languages/prestart/FILE. Empty if there is none.
+  bool prestart = false;        // can be started ahead of its code, read from a FIFO
+  std::string prestart_unless;  // except for code with this text in its first two lines; "" for all
+  // Additional environment of a program started ahead; {file} is the path of a file with the text
+  // of languages/prestart/FILE. Empty if none.
   std::map<std::string, std::string> prestart_env;
   std::string prestart_file;  // FILE
   std::string prestart_text;  // set by load()
-  // Of an interpreter that keeps its state between a session's cells: empty if there is none.
-  // {kernel} is the text of languages/kernels/FILE, {dir} where it meets its cells (wire/kernel.h).
+  // Command of an interpreter that keeps its state between a session's cells: empty if none.
+  // {kernel} is the text of languages/kernels/FILE, {dir} the directory of its FIFOs
+  // (wire/kernel.h).
   std::vector<std::string> kernel;
   std::string kernel_file;                // FILE
-  std::vector<std::string> kernel_parts;  // files whose text comes before that of FILE
+  std::vector<std::string> kernel_parts;  // files whose text precedes FILE's
   std::string kernel_text;                // set by load()
-  std::vector<std::string> zygote;  // modules to import ahead; empty: there is no zygote for it
+  std::vector<std::string> zygote;  // modules to import ahead; empty: the language has no zygote
   std::vector<std::string>
       requires_paths;   // absolute; `a|b` means either; all must exist in the image
-  std::string install;  // what to tell the operator to install
+  std::string install;  // packages for the operator to install
 };
 
-// Parses one file; `name` is the file's stem, for messages. Unknown keys are errors.
+// Parses a file; `name` is the file's stem, for messages. Unknown keys are errors.
 Result<Language> parseLanguage(std::string_view yaml, std::string_view name);
 
 // All languages by name and alias. Immutable once loaded, so shared between threads.

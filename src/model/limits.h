@@ -20,8 +20,8 @@ struct Limits {
   uint32_t cpu_millis = 800;                    // thousandths of a core, on average
   uint64_t memory_bytes = uint64_t{256} << 20;  // everything charged: heap, files in tmpfs, kernel
   uint64_t disk_bytes = uint64_t{1024} << 20;   // /workspace, /tmp and /dev/shm together
-  uint64_t inodes = 65'536;                     // files and directories in them
-  uint64_t file_bytes = uint64_t{1024} << 20;   // one file (RLIMIT_FSIZE)
+  uint64_t inodes = 65'536;                     // files and directories there
+  uint64_t file_bytes = uint64_t{1024} << 20;   // of a file (RLIMIT_FSIZE)
   uint32_t open_files = 1024;                   // per process (RLIMIT_NOFILE)
   uint32_t pids = 64;                           // processes and threads, the runner not counted
   uint64_t output_bytes = uint64_t{1} << 20;    // kept of each of stdout and stderr
@@ -33,23 +33,22 @@ struct Limits {
 // of `disk_bytes` and three quarters of `memory_bytes`.
 uint64_t scratchBytes(const Limits& limits);
 
-// It lives on disk instead, where there is room for all of `disk_bytes`, if those are more than
-// both that share of the memory and `over_bytes` (workspace.disk.over_mb): what is asked for
-// without a thought stays in memory.
+// Whether the workspace is on disk instead: if `disk_bytes` exceeds both that share of the memory
+// and `over_bytes` (workspace.disk.over_mb). So default requests stay in memory.
 bool needsDisk(const Limits& limits, uint64_t over_bytes);
 
-// Gives `cpu_time` a value if it has none: one second more than the wall time on every core the
-// quota allows, so that a busy program meets the wall limit first unless it was asked otherwise.
+// Sets `cpu_time` if absent: the wall time plus a second, on each core of the quota, so that a busy
+// program reaches the wall limit first unless requested otherwise.
 void settle(Limits& limits);
 
-// What a request gets that names no limits. Its processor time is what settle() derives from the
-// wall time and the processor share of `limits`.
+// The limits of a request without limits. settle() derives the processor time from the wall time
+// and the processor share of `limits`.
 Limits usualLimits(const Limits& limits);
 
-// As records and audit rows have them, each in the unit of its name; requests have their own names.
+// The form in records and audit rows, each in the unit of its name; requests use other names.
 base::json::object toJsonObject(const Limits& limits);
 
-// Names of limits as they appear in `details.limit`.
+// Names of limits in `details.limit`.
 namespace limit_name {
 inline constexpr std::string_view kWall = "timeout_seconds";
 inline constexpr std::string_view kCpuTime = "cpu_seconds";
@@ -63,14 +62,14 @@ inline constexpr std::string_view kPids = "pids";
 inline constexpr std::string_view kFileLocks = "file_locks";  // the node's, of no request
 inline constexpr std::string_view kOutput = "max_output_bytes";
 }  // namespace limit_name
-// Those that a program of a session has for itself in a fresh sandbox (RunRequest::fresh), at most
-// the session's. The others are the session's.
+// Limits of a session's program in a fresh sandbox (RunRequest::fresh), at most the session's. All
+// other limits are the session's.
 inline constexpr std::array<std::string_view, 4> kFreshLimits = {
     limit_name::kMemory, limit_name::kFileSize, limit_name::kOpenFiles, limit_name::kPids};
 
-// One of the limits, in the unit that policy and its messages use.
+// A kind of limit, in the unit of policy and its messages.
 struct LimitKind {
-  std::string_view name;  // as requests name it
+  std::string_view name;  // name in requests
   std::string_view unit;
   uint64_t (*get)(const Limits& limits);
   void (*set)(Limits& limits, uint64_t value);
@@ -80,19 +79,19 @@ const std::array<LimitKind, kLimitCount>& limitKinds();
 
 // Some of the limits, by their place in limitKinds().
 using LimitSet = std::bitset<kLimitCount>;
-// The place of a limit in limitKinds(); kLimitCount for a name that no limit has.
+// The index of a limit in limitKinds(); kLimitCount for an unknown name.
 size_t limitIndex(std::string_view name);
 
-// One limit that a run ran into, as the kernel or the node saw it.
+// A limit reached by a run, as seen by the kernel or the node.
 struct LimitHit {
-  std::string limit;   // one of limit_name
+  std::string limit;   // a name of limit_name
   uint64_t value = 0;  // the limit, in `unit`
-  uint64_t used = 0;   // what was used or asked for, in `unit`
+  uint64_t used = 0;   // usage or demand, in `unit`
   std::string unit;    // "bytes", "ms", "processes", "files", "locks"
-  bool fatal = false;  // it ended the run; otherwise the program saw an error and went on
+  bool fatal = false;  // ended the run; otherwise the program got an error and continued
 
-  // The program says that it had too many open files, and nobody saw it at its limit: `used` is the
-  // most that was seen, 0 where nobody looked. Of every other limit something was counted.
+  // The program reported too many open files, but was not seen at its limit: `used` is the maximum
+  // seen, 0 if not looked at. All other hits are counted facts.
   [[nodiscard]] bool isProbable() const { return limit == limit_name::kOpenFiles && used < value; }
 };
 

@@ -43,7 +43,7 @@ std::string Numbering::check(uint64_t position, const AuditEntry& entry) {
   return {};
 }
 
-// From here on only a tenant's own numbers are right, this entry's first.
+// From this entry on only a tenant's own numbers are valid.
 std::string Numbering::renumber(uint64_t position, const AuditEntry& entry) {
   if (!positions_) return "numbers of the whole log ended before it, or never were";
   const base::json::value* through = entry.event.details.if_contains(kThrough);

@@ -16,19 +16,19 @@ namespace cloister::model {
 
 inline constexpr std::string_view kRenumbered = "ledger.renumbered";
 
-// What the ledger records where its first `through` entries have their position as their number.
+// The ledger's record that its first `through` entries have their position as number.
 AuditEvent renumbered(uint64_t through);
 
-// Holds the number of every entry of a whole log to what it must be. No part of the log says in
-// advance which numbers it begins with; so both are possible until an entry has only one of them.
+// Checks the number of each entry of a whole log. The log does not say in advance with which
+// numbers it begins; both kinds are possible until an entry fits only one of them.
 class Numbering {
  public:
-  // For each entry in order, its position counted by the caller from 1. What is wrong with its
-  // number or, of `ledger.renumbered`, with its place; "" if nothing is.
+  // Call for each entry in order; the caller counts the position from 1. Returns the defect of the
+  // number or, for `ledger.renumbered`, of its place; "" if valid.
   std::string check(uint64_t position, const AuditEntry& entry);
 
-  // Whether entries have their position as number and nothing ended that: a log of an earlier
-  // version, or one to which nothing was added since the upgrade.
+  // Whether entries are still numbered by position: a log of an earlier version, or without new
+  // entries since the upgrade.
   [[nodiscard]] bool old() const { return positions_ && !own_; }
 
  private:

@@ -19,24 +19,23 @@ enum class Stream : uint8_t { kStdout = 1, kStderr = 2 };
 struct Usage {
   int64_t wall_ms = 0;
   int64_t cpu_ms = 0;
-  uint64_t max_rss_bytes = 0;  // the sandbox's peak charge where the kernel tells it
-  uint64_t memory_bytes = 0;   // charged now, of what still runs; 0 in a record of what has ended
-  uint32_t cpu_millis = 0;     // of processors now, in thousandths; likewise
-  uint64_t io_read_bytes = 0;  // of storage; what memory or the page cache holds is not counted
+  uint64_t max_rss_bytes = 0;  // the sandbox's peak charge, if the kernel reports a peak
+  uint64_t memory_bytes = 0;   // charged now, for running programs; 0 in records of ended ones
+  uint32_t cpu_millis = 0;     // current processor use, in thousandths; 0 in records of ended ones
+  uint64_t io_read_bytes = 0;  // of storage devices; memory and page cache do not count
   uint64_t io_write_bytes = 0;
-  // At the peak; nothing where a guest's kernel has them, or the host's does not tell.
+  // Maximum; nullopt if a guest's kernel has the processes, or the host's reports no number.
   std::optional<uint32_t> processes = 0;
-  // Of one process, at the most that was seen; nothing where nobody looked. A program that ends
-  // within milliseconds may not have been looked at.
+  // Maximum seen in a process; nullopt if not looked at. A program that ends within milliseconds
+  // may be missed.
   std::optional<uint32_t> open_files = {};
-  // What the workspace could hold, which in memory can be less than Limits::disk_bytes; 0 before it
-  // is known.
+  // The workspace's capacity, which in memory can be below Limits::disk_bytes; 0 until known.
   uint64_t disk_limit_bytes = 0;
 
   friend bool operator==(const Usage&, const Usage&) = default;
 
-  // That of another sandbox, which came after: peaks stay the highest of both.
-  // Sums that a hostile node makes too large stay at their largest.
+  // Adds the usage of a later sandbox: peaks become the maximum of both. Sums made too large by a
+  // hostile node stay at their maximum.
   void add(const Usage& later) {
     const auto sum = [](auto& to, auto more) {
       if (__builtin_add_overflow(to, more, &to)) to = std::numeric_limits<decltype(more)>::max();
@@ -54,13 +53,13 @@ struct Usage {
   }
 };
 
-// The first cause wins: once one of these is set, later events do not change it.
+// The first cause wins: later events do not change the value.
 enum class End : uint8_t {
   kExited = 1,   // by itself, `exit_code`
   kSignaled,     // by a signal not ours, `signal`
   kTimedOut,     // wall limit
-  kLimit,        // another limit ended it: `limits[0]`
-  kCancelled,    // asked to stop
+  kLimit,        // by another limit: `limits[0]`
+  kCancelled,    // by request
   kRunnerLost,   // the runner died or broke its protocol
   kStartFailed,  // the program could not be started: `message`
 };
@@ -77,7 +76,7 @@ struct Outcome {
   int exit_code = 0;
   int signal = 0;
   std::string message;           // for kRunnerLost, kStartFailed
-  std::vector<LimitHit> limits;  // the fatal one first
+  std::vector<LimitHit> limits;  // the fatal hit first
   Usage usage;
   std::optional<CompileResult> compile;  // when there was a compile step
   bool compile_failed = false;           // then `end` is about the compiler

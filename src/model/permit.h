@@ -14,22 +14,23 @@ namespace cloister::model {
 
 struct PermitFields {
   std::string id;            // permit_…
-  std::string execution_id;  // what it is for; one use. "" where it makes a session's sandbox
-  std::string session_id;    // of the session that it makes, or runs a program in; otherwise ""
+  std::string execution_id;  // for a single use by this execution. "" for a session's sandbox
+  std::string session_id;    // of the session to make, or to run a program in; otherwise ""
   std::string tenant;
-  std::string policy_id;     // names the policy version that decided
+  std::string policy_id;     // names the deciding policy version
   std::string runtime;       // "process"
   std::string image;         // model::ImageRef as text
   std::string network_tier;  // "none"
   Limits limits;             // of the whole sandbox
-  Walls walls = {};          // of the agent that it is for; of a sandbox, not of a program in one
-  // What all sandboxes of this agent have of processors together, in thousandths; 0: no such bound.
+  Walls walls = {};          // the agent's confinement rules; for a sandbox, not for a program
+                             // within
+  // Total processor share of all sandboxes of this agent, in thousandths; 0: no such limit.
   std::string agent = {};
   uint32_t agent_cpu_millis = 0;
-  std::string spec_sha256;  // hex digest of the encoded ExecSpec; "" where it makes a session
+  std::string spec_sha256;  // hex digest of the encoded ExecSpec; "" when making a session
   std::string prestart;     // model::prestartKey(), "" where the program starts with its code
-  // Of a session: sandboxes can be made within its own. Of a program in one: it has one of those,
-  // of which `limits` are then the whole's.
+  // For a session: nested sandboxes are possible. For a program within: the program gets a nested
+  // sandbox, and `limits` are the limits of the whole nested sandbox.
   bool nested = false;
   // The program of a session has a sandbox of its own with the session's workspace, whose limits
   // `limits` are.
@@ -56,7 +57,7 @@ class Permit {
   PermitFields fields_;
 };
 
-// A permit as it travels: the encoded fields and the signature over exactly those bytes.
+// A permit in transit: the encoded fields and a signature over exactly these bytes.
 struct SignedPermit {
   std::string encoded;
   std::string signature;  // 64 bytes

@@ -7,20 +7,20 @@
 
 namespace cloister::model {
 
-// One line of `cloister doctor`.
+// A line of `cloister doctor`.
 struct Finding {
   enum class State { kOk, kReduced, kMissing };
   std::string area;  // "isolation", "language", "runtime"
   std::string name;  // "landlock", "python"
   State state = State::kOk;
-  std::string detail;  // what was found
-  std::string remedy;  // what to do, "" if nothing
+  std::string detail;  // the fact found
+  std::string remedy;  // the remedy, "" if none
 };
 
-// The finding that says whether a node has workspaces on disk.
+// Name of the finding about workspaces on disk.
 inline constexpr char kDiskFinding[] = "disk workspaces";
 
-// A program of an image, by name, that is a link to another.
+// A program name of an image that links to another program.
 struct ProgramLink {
   std::string name;
   std::string real;
@@ -29,15 +29,15 @@ struct ProgramLink {
 };
 inline constexpr size_t kMaxProgramLinks = 4096;
 
-// An image that was imported into a node.
+// An image imported into a node.
 struct OfferedImage {
   std::string name;
   std::string digest;  // "sha256:…"
-  std::string source;  // what it was imported from: "oci", "docker", "directory"
+  std::string source;  // kind of its source: "oci", "docker", "directory"
   std::string created;
   uint64_t size_bytes = 0;
   uint64_t files = 0;
-  bool machines = false;               // virtual machines can have it too
+  bool machines = false;               // also usable by virtual machines
   std::vector<std::string> languages;  // names whose toolchain is present
   std::vector<ProgramLink> links;      // at most kMaxProgramLinks
 
@@ -45,12 +45,12 @@ struct OfferedImage {
 };
 inline constexpr size_t kMaxOfferedImages = 64;
 
-// What a node can do, told to the control plane when it connects.
+// A node's abilities, sent to the control plane on connection.
 struct NodeOffer {
   std::string node;  // its name
   std::string version;
   std::vector<std::string> runtimes;   // usable ones only
-  std::vector<std::string> weakened;   // what is weaker here, in every result
+  std::vector<std::string> weakened;   // weaknesses on this node, for each result
   std::string image_digest;            // of the default image
   std::vector<std::string> languages;  // names whose toolchain is present
   std::vector<Finding> findings;
@@ -58,7 +58,7 @@ struct NodeOffer {
   uint64_t memory_bytes = 0;  // of the machine
   uint32_t cpus = 0;
   std::vector<ProgramLink> links;    // of the default image; at most kMaxProgramLinks
-  std::vector<OfferedImage> images;  // besides the default one
+  std::vector<OfferedImage> images;  // besides the default image
 };
 
 }  // namespace cloister::model

@@ -27,25 +27,25 @@ struct Durations {
   friend bool operator==(const Durations&, const Durations&) = default;
 };
 
-// Sandboxes that may stand in for each other.
+// Interchangeable sandboxes.
 struct PoolKind {
   std::string language;         // whose interpreter was started ahead; "any": none was
-  bool default_limits = false;  // what is built in are the default limits'
-  uint64_t scratch_bytes = 0;   // that they have
+  bool default_limits = false;  // built for the default limits
+  uint64_t scratch_bytes = 0;   // size of their scratch file systems
   uint32_t ready = 0;
   uint32_t wanted = 0;   // ready ones to keep
-  uint32_t making = 0;   // ahead of claims
-  uint32_t waiting = 0;  // claims that wait for those
+  uint32_t making = 0;   // being made ahead of claims
+  uint32_t waiting = 0;  // claims waiting for these
 
   friend bool operator==(const PoolKind&, const PoolKind&) = default;
 };
 
 // How a claim got its sandbox.
 enum class Served : uint8_t {
-  kReady,    // one stood ready
-  kAwaited,  // one was being made ahead, and it waited for that
+  kReady,    // a ready sandbox was available
+  kAwaited,  // waited for a sandbox being made ahead
   kCopied,   // of a zygote, on demand
-  kMade,     // anew, on demand
+  kMade,     // newly made, on demand
 };
 inline constexpr std::array<std::string_view, 4> kServedNames = {"ready", "awaited", "copied",
                                                                  "made"};
@@ -53,7 +53,7 @@ inline constexpr std::array<std::string_view, 4> kServedNames = {"ready", "await
 // Counts are since the node's start.
 struct PoolStats {
   static constexpr size_t kMaxKinds = 128;
-  // Of a kind whose language is not known, and of all that are beyond kMaxKinds together.
+  // Label of kinds with an unknown language, and of all kinds beyond kMaxKinds together.
   static constexpr std::string_view kOther = "other";
   static constexpr std::string_view kAny = "any";
 
@@ -63,15 +63,15 @@ struct PoolStats {
 
   std::vector<PoolKind> kinds;
   Held held = Held::kNo;
-  uint32_t zygotes = 0;  // that stand
-  uint32_t dying = 0;    // sandboxes that are being removed
+  uint32_t zygotes = 0;  // ready zygotes
+  uint32_t dying = 0;    // sandboxes being removed
   std::array<uint64_t, kServedNames.size()> served{};
-  uint64_t failed = 0;   // claims that got none
+  uint64_t failed = 0;   // claims without a sandbox
   uint64_t copies = 0;   // sandboxes made by zygotes, ahead or on demand
-  uint64_t dead = 0;     // ready ones that had ended when they were looked at
-  uint64_t drained = 0;  // ready ones given up because memory was short
-  Durations claim;       // of those served
-  Durations refill;      // making one ahead, what is started in it included
+  uint64_t dead = 0;     // ready sandboxes found ended
+  uint64_t drained = 0;  // ready ones removed because of a memory shortage
+  Durations claim;       // duration of served claims
+  Durations refill;      // duration of making ahead, including the program's start
 
   friend bool operator==(const PoolStats&, const PoolStats&) = default;
 };

@@ -12,8 +12,8 @@
 
 namespace cloister::model {
 
-// SHA-256, in hex, of all that is known beforehand of a program that has one file, no compiler and
-// no input: its command, environment and file's name. "" for any other.
+// SHA-256, in hex, of all facts known beforehand about a program with a single file, no compiler
+// and no input: its command, environment and file name. "" for any other program.
 std::string prestartKey(const ExecSpec& spec);
 
 // True if `language` may be started ahead of `code`.

@@ -16,18 +16,17 @@ struct Principal {
   std::string agent;
   std::string user;
   Roles roles = Role::kAgent;
-  std::string key_id;  // the credential, for the audit log
-  std::string request =
-      {};               // what it asks with (X-Request-Id), for the service's log; not recorded
-  int64_t ends_at = 0;  // of `key_id`, as auth::Credential has it; not recorded
+  std::string key_id;        // the credential, for the audit log
+  std::string request = {};  // X-Request-Id of the request, for the service's log; not recorded
+  int64_t ends_at = 0;       // of `key_id`, as in auth::Credential; not recorded
 
   [[nodiscard]] bool isAdmin() const { return roles.has(Role::kAdmin); }
   [[nodiscard]] bool may(Permission permission) const { return model::may(roles, permission); }
 
-  // Whether it may see, and whether it may change or end, what `agent` of `tenant` made (an
-  // execution, a session, an artifact …): its own; with a role above agent, its whole tenant's; an
-  // administrator, every tenant's. A viewer only sees. Credentials without an agent are one agent,
-  // "". Permissions come on top.
+  // Whether the principal may see, or may change or end, objects made by `agent` of `tenant` (an
+  // execution, a session, an artifact …): its own objects; with a role above agent, its whole
+  // tenant's; an administrator, all tenants'. A viewer only sees. Credentials without an agent are
+  // a single agent, "". Permissions are checked in addition.
   [[nodiscard]] bool sees(std::string_view of_tenant, std::string_view of_agent) const {
     return isAdmin() || (tenant == of_tenant && (agent == of_agent || roles.hasAny(kSeeAll)));
   }
@@ -38,11 +37,11 @@ struct Principal {
   [[nodiscard]] bool reaches(const Principal& maker) const {
     return reaches(maker.tenant, maker.agent);
   }
-  // Whether both have the rules of one agent.
+  // Whether the rules of the same agent apply to both.
   [[nodiscard]] bool sameAgent(const Principal& other) const {
     return tenant == other.tenant && agent == other.agent;
   }
-  // Whether it sees one agent's things alone.
+  // Whether the principal sees only its own agent's objects.
   [[nodiscard]] bool seesItsOwn() const { return !roles.hasAny(kSeeAll); }
 
  private:

@@ -18,27 +18,27 @@ namespace cloister::model {
 struct Quota {
   std::optional<uint64_t> concurrent = std::nullopt;  // runs in a sandbox at once; others wait
   std::optional<uint64_t> sessions = std::nullopt;    // at once
-  // Runs, programs of sessions and cells that are accepted; so many at once, too.
+  // Accepted runs, programs of sessions and cells; also the limit of a burst.
   std::optional<uint64_t> runs_per_minute = std::nullopt;
-  // Of a processor, by what ended in this hour of the clock; from then on nothing new begins.
+  // Processor time of work ended in this clock hour; above the limit no new work begins.
   std::optional<uint64_t> cpu_seconds_per_hour = std::nullopt;
-  std::optional<uint64_t> memory_mb = std::nullopt;   // limits of what runs at once; runs wait
+  std::optional<uint64_t> memory_mb = std::nullopt;   // limits of concurrent work; runs wait
   std::optional<uint64_t> storage_mb = std::nullopt;  // artifacts and snapshots; of tenants only
 
   friend bool operator==(const Quota&, const Quota&) = default;
 };
 
-// One member, as data.
+// A member as data.
 struct QuotaDimension {
   std::string_view name;
   std::optional<uint64_t> Quota::* bound;
-  bool of_agents;  // an agent can have one of its own
+  bool of_agents;  // also available for agents
 };
 std::span<const QuotaDimension> quotaDimensions();
 
 inline constexpr uint64_t kMaxQuota = 1'000'000'000;
 
-// Whose it is: a tenant's, or of one agent of it.
+// The owner of a quota: a tenant, or an agent of a tenant.
 struct QuotaScope {
   std::string tenant;
   std::string agent = {};  // "": the whole tenant's
@@ -51,7 +51,7 @@ struct QuotaRecord {
   Quota quota;
 };
 
-// What of each is used now.
+// The current use.
 struct QuotaUse {
   uint64_t running = 0;
   uint64_t sessions = 0;
@@ -60,12 +60,12 @@ struct QuotaUse {
   uint64_t memory_mb = 0;
 };
 
-// Every member, null where there is none.
+// All members, null if absent.
 base::json::object toJsonObject(const Quota& quota);
 // kInvalid names the member, below `path`: unknown, no whole number, 0 or more than kMaxQuota, or
-// one that agents cannot have. null is none.
+// not available for agents. null means none.
 Result<Quota> parseQuota(const base::json::object& object, const std::string& path, bool of_agent);
-// `first`'s, and where it has none, `second`'s.
+// The values of `first`, or else of `second`.
 Quota merged(const Quota& first, const Quota& second);
 
 }  // namespace cloister::model

@@ -14,7 +14,7 @@ namespace {
 
 namespace json = base::json;
 
-constexpr size_t kNamed = 10;  // fields that an error names
+constexpr size_t kNamed = 10;  // number of fields named by an error
 constexpr std::string_view kAlgorithm = "ed25519";
 
 using Digests = std::map<std::string, std::string>;  // JSON Pointer → hex SHA-256
@@ -45,7 +45,7 @@ std::string digestOf(const std::string& pointer, const json::value& value) {
   return base::sha256Hex(text + canonicalJson(value));
 }
 
-// Of every value that holds no other, and of every empty array and object.
+// Adds digests of all scalar values, and of all empty arrays and objects.
 void addDigests(const std::string& pointer, const json::value& value, Digests& out) {
   if (value.is_object() && !value.get_object().empty()) {
     for (const auto& [name, member] : value.get_object())

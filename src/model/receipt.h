@@ -14,12 +14,12 @@ namespace cloister::model {
 
 inline constexpr std::string_view kReceiptFormat = "cloister-execution-receipt v1";
 
-// `facts` with what makes it a receipt: `format`, the digest of each field under `fields`, and a
-// `signature`. The same facts give the same bytes. No number in `facts` may have a fraction.
+// Makes a receipt of `facts`: adds `format`, the digest of each field under `fields`, and a
+// `signature`. Equal facts give equal bytes. No number in `facts` may have a fraction.
 base::json::object sealReceipt(base::json::object facts, const base::SigningKey& key);
 
-// kInvalid tells what does not hold, each changed, missing or added field by its JSON Pointer
-// (RFC 6901); the first of them is `field`. Hostile input.
+// kInvalid names each changed, missing or added field by its JSON Pointer (RFC 6901); `field` is
+// the first. Hostile input.
 Result<> verifyReceipt(const base::json::object& receipt, const base::VerifyKey& key);
 
 }  // namespace cloister::model

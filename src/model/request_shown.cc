@@ -18,7 +18,7 @@ std::string textOf(const json::object& object, std::string_view name) {
   return value != nullptr && value->is_string() ? std::string(value->get_string()) : "";
 }
 
-// Its bytes, where `encoding` beside it says how they are written.
+// The bytes of a member, decoded by the member `encoding`.
 std::string bytesOf(const json::object& object, std::string_view name) {
   std::string text = textOf(object, name);
   if (textOf(object, "encoding") != "base64") return text;

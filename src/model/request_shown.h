@@ -8,10 +8,10 @@
 
 namespace cloister::model {
 
-// Characters that are listed; the others are counted.
+// Maximum number of listed characters; the others are counted.
 inline constexpr size_t kMostUnusual = 1000;
 
-// `workspace`: what that of its session had in it then, as it was kept; null for none.
+// `workspace`: the stored content list of the session's workspace; null for none.
 base::json::object shownRequest(const Escalation& escalation, const base::json::object& request,
                                 base::json::value workspace);
 

@@ -18,9 +18,9 @@ constexpr Roles of(std::initializer_list<Role> roles) {
 }
 
 using enum Role;
-// Everyone who has to do with what runs.
+// All roles concerned with running programs.
 constexpr Roles kEveryone = of({kViewer, kAgent, kOperator, kApprover, kTenantAdmin, kAdmin});
-// What is in files may be secret; who keeps the service running need not read it.
+// Files may have secrets, which operators need not read.
 constexpr Roles kReaders = of({kViewer, kAgent, kApprover, kTenantAdmin, kAdmin});
 constexpr Roles kRunners = of({kAgent, kAdmin});
 constexpr Roles kStoppers = of({kAgent, kOperator, kTenantAdmin, kAdmin});
@@ -102,8 +102,8 @@ bool may(Roles roles, Permission permission) {
 
 Roles mayGive(Roles roles) {
   if (roles.has(kAdmin)) return kEveryone.with(kMetrics);
-  // An operator, like whoever reads the metrics, sees the whole service, which is more than one
-  // tenant has to give.
+  // An operator, like a reader of the metrics, sees the whole service, which a tenant's
+  // administrator cannot grant.
   if (roles.has(kTenantAdmin)) return of({kViewer, kAgent, kApprover, kTenantAdmin});
   return {};
 }

@@ -15,10 +15,10 @@
 namespace cloister::model {
 
 enum class Role : uint8_t {
-  kViewer,       // sees what its tenant has
+  kViewer,       // sees its tenant's objects
   kAgent,        // and runs code
-  kOperator,     // stops what runs, and sees how the service fares
-  kApprover,     // sees all of its tenant, the audit log too, and does nothing of it itself
+  kOperator,     // stops programs, and sees the state of the service
+  kApprover,     // sees its whole tenant, including the audit log, but starts nothing
   kTenantAdmin,  // keys and the audit log of its tenant
   kAdmin,        // everything, every tenant
   kMetrics,      // the service's metrics, and how its node fares
@@ -30,7 +30,7 @@ inline constexpr Role kAllRoles[] = {Role::kViewer,   Role::kAgent,       Role::
 std::string_view roleName(Role role);
 std::optional<Role> roleFromName(std::string_view name);
 
-// A set of roles; one role is a set of itself.
+// A set of roles; a role converts to a set.
 class Roles {
  public:
   constexpr Roles() = default;
@@ -91,28 +91,28 @@ enum class Permission : uint8_t {
   kQuotaGrant,
 };
 
-// One row of the table.
+// A row of the table.
 struct Grant {
   Permission permission;
   std::string_view name;  // "execution.run"
-  Roles roles;            // that have it
-  std::string_view what;  // it allows
+  Roles roles;            // roles with the permission
+  std::string_view what;  // description of the permitted operation
 };
-// All of them, in the order of Permission.
+// All permissions, in the order of Permission.
 const std::vector<Grant>& grants();
 std::string_view permissionName(Permission permission);
 
 bool may(Roles roles, Permission permission);
-// The roles that one with `roles` may give to a key.
+// The roles that a principal with `roles` may give to a key.
 Roles mayGive(Roles roles);
-// kInvalid, naming them, for roles that one credential must not have together: who runs code, who
-// approves it and who gives out keys are three, and an administrator needs no other role.
+// kInvalid, naming the roles, if a credential must not have the roles together: running code,
+// approving and issuing keys are separate, and an administrator needs no other role.
 Result<> goTogether(Roles roles);
 
 // "agent, viewer": in the order of the enumeration.
 std::string toText(Roles roles);
 std::vector<std::string_view> names(Roles roles);
-// From such names. kInvalid for an unknown one, with those that there are.
+// Parses role names. kInvalid for an unknown name, listing all names.
 Result<Roles> rolesFromNames(const std::vector<std::string>& names);
 
 }  // namespace cloister::model

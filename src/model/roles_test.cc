@@ -95,7 +95,7 @@ TEST(Roles, NobodyGivesMoreThanTheyHave) {
     EXPECT_TRUE(mayGive(role).empty()) << roleName(role);
 }
 
-// Whom the roles let see, and change, what another agent of the tenant made.
+// Roles that may see, and change, objects of another agent of the tenant.
 TEST(Principals, ReachTheirOwnAgentsThingsUnlessARoleReachesFurther) {
   using enum Role;
   struct Row {
@@ -123,7 +123,7 @@ TEST(Principals, ReachTheirOwnAgentsThingsUnlessARoleReachesFurther) {
   }
 }
 
-// docs/IDENTITY.md has the table as the code has it.
+// docs/IDENTITY.md must have the same table as the code.
 TEST(Permissions, AreDocumented) {
   const std::string text =
       base::readFile(std::string(CLOISTER_SOURCE_DIR) + "/docs/IDENTITY.md").value();

@@ -20,7 +20,7 @@ namespace json = base::json;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr size_t kMaxName = 256;          // of an environment variable or metadata member
 constexpr size_t kMaxArgument = 131'071;  // the kernel's MAX_ARG_STRLEN, less the final NUL
-// PATH_MAX, less the final NUL and "/workspace/": what a program can still open by its full path.
+// PATH_MAX, less the final NUL and "/workspace/": the longest path that a program can open in full.
 constexpr size_t kMaxPath = 4096 - 1 - 11;
 constexpr size_t kMaxComponent = 255;
 
@@ -36,7 +36,7 @@ Result<> atMost(const std::string& field, size_t size, size_t max, std::string_v
               field);
 }
 
-// What becomes an argument or an environment entry ends at its first NUL, so none may hide one.
+// Arguments and environment entries end at their first NUL, so refuse NUL.
 Result<> noNul(const std::string& field, std::string_view text) {
   if (text.find('\0') == std::string_view::npos) return {};
   return invalid(field, "must not contain NUL");
@@ -44,7 +44,7 @@ Result<> noNul(const std::string& field, std::string_view text) {
 
 struct ListBounds {
   size_t count;
-  size_t bytes;  // of one item
+  size_t bytes;  // of an item
 };
 
 Result<std::vector<std::string>> textItems(const json::array& items, const std::string& field,
@@ -198,7 +198,7 @@ Result<FileSpec> parseFile(const json::object& object, const std::string& at) {
   return file;
 }
 
-// After sorting by path: no path twice, and none that another needs as its directory.
+// After sorting by path: no path occurs twice or is another's directory.
 Result<> checkDistinct(const std::vector<FileSpec>& files) {
   std::set<std::string_view> paths;
   for (const FileSpec& file : files) {
@@ -264,7 +264,7 @@ Result<> parseSurroundings(ObjectReader& reader, const RequestBounds& bounds, Ru
   return {};
 }
 
-// Everything that execve(2) copies to the new stack must fit there, or the program cannot start.
+// All data copied by execve(2) must fit onto the new stack, or the program cannot start.
 Result<> checkCommandBytes(const RunRequest& request, size_t max) {
   size_t total = 0;
   if (const auto* text = std::get_if<std::string>(&request.command)) total += text->size();
@@ -287,7 +287,7 @@ std::string shortNumber(double number) {
   return text;
 }
 
-// A limit as a request writes it.
+// A limit in a request's form.
 struct LimitField {
   std::string_view name;
   double min;  // in the field's unit, like `max`
@@ -374,7 +374,7 @@ Result<> oneOf(const std::string& field, const std::string& word,
   return invalid(field, "must be one of " + list);
 }
 
-// The stored form has every limit; those with the usual value were named only where it says so.
+// The stored form has all limits; a limit with the default value was named only if listed here.
 Result<> readNamedLimits(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
   if (!bounds.own_metadata) return {};
   const Limits usual = usualLimits(request.limits);

@@ -26,11 +26,11 @@ struct FileSpec {
   uint32_t mode = 0644;  // 0644 or 0755
 };
 
-// What a request's `network_policy.tier` may be.
+// Permitted values of a request's `network_policy.tier`.
 inline constexpr std::array<std::string_view, 5> kNetworkTiers = {"none", "restricted", "internal",
                                                                   "api", "full"};
 
-// What a request's `tier` may be, the lowest first.
+// Permitted values of a request's `tier`, lowest first.
 inline constexpr std::array<std::string_view, 4> kTierNames = {"Auto", "Assisted", "HumanApprove",
                                                                "ManualOnly"};
 
@@ -43,8 +43,8 @@ struct RunRequest {
   std::map<std::string, std::string> env;
   std::vector<FileSpec> files;
   std::vector<std::string> deps;
-  Limits limits;  // defaults where not asked
-  // The limits that the request itself names. Policy may lower the others, never these.
+  Limits limits;  // defaults unless requested
+  // The limits named by the request. Policy may lower only the other limits.
   LimitSet named_limits;
   std::string network_tier = "none";
   std::string runtime;  // "" = policy's choice
@@ -52,16 +52,16 @@ struct RunRequest {
   std::string tier;     // Auto, Assisted, HumanApprove, ManualOnly; "" = policy's choice
   std::vector<std::string> artifacts = {"**"};  // globs under /workspace
   std::map<std::string, std::string> metadata;
-  // Of a session: programs may have sandboxes of their own within it. Of a program in one: it has
-  // one. Nothing else has it.
+  // For a session: programs may have nested sandboxes. For a program within: the program gets a
+  // nested sandbox. False otherwise.
   bool nested = false;
-  // The program of a session has a sandbox of its own, with the session's workspace. Only programs
-  // of sessions have it.
+  // The session's program gets a separate sandbox with the session's workspace. Only for programs
+  // of sessions.
   bool fresh = false;
-  std::string approval;  // an escalation's id, whose approval of exactly this it uses; "" if none
+  std::string approval;  // id of an escalation that approved exactly this request; "" if none
 };
 
-// Where a program of a session runs: in the session's sandbox, or in one of its own.
+// Values for a session's program: the session's sandbox, or a separate one.
 inline constexpr std::string_view kSandboxMember = "sandbox";
 inline constexpr std::string_view kFreshSandbox = "fresh";
 inline constexpr std::string_view kSessionSandbox = "session";
@@ -75,10 +75,10 @@ struct RequestBounds {
   size_t files_bytes = size_t{16} << 20;
   size_t args = 256;
   size_t env = 256;
-  size_t text_bytes = 32'768;              // one argument, environment value, metadata value
+  size_t text_bytes = 32'768;              // of an argument, environment value or metadata value
   size_t command_bytes = size_t{1} << 20;  // command, arguments and environment together
   size_t items = 64;                       // dependencies, artifact globs, metadata members
-  // Members that are the service's own may be there: those of model/tool.h, and `named_limits`.
+  // Whether the service's own members are permitted: those of model/tool.h, and `named_limits`.
   bool own_metadata = false;
   Limits max;  // the most a request may ask for; see defaultBounds()
 };
@@ -89,38 +89,38 @@ RequestBounds defaultBounds();
 // of the result are settled (see settle()) and its files sorted by path.
 Result<RunRequest> parseRunRequest(const base::json::object& body, const RequestBounds& bounds);
 
-// The same, of an object that may have other members besides, read by the caller. What it leaves
-// out stays as `request` has it, but for its code, command, input, files, metadata and variables.
+// The same for an object with further members, read by the caller. Absent members stay as in
+// `request`, except its code, command, input, files, metadata and variables.
 Result<> readRunRequest(base::ObjectReader& reader, const RequestBounds& bounds,
                         RunRequest& request);
-// Only what is not about one program: language, environment, dependencies, metadata, limits,
-// network, runtime, image, tier.
+// Reads only settings independent of a single program: language, environment, dependencies,
+// metadata, limits, network, runtime, image, tier.
 Result<> readSettings(base::ObjectReader& reader, const RequestBounds& bounds, RunRequest& request);
 
-// Of those only runtime and tier.
+// Reads only runtime and tier.
 Result<> readPlacement(base::ObjectReader& reader, RunRequest& request);
 
-// A member that holds bytes, and the one that says how they are written there.
+// A member with bytes, and the member with their encoding.
 struct TextField {
   std::string name;
   std::string encoding;
 };
-// The bytes of a member: as they are for "utf8" or nothing, decoded for "base64".
+// A member's bytes: unchanged for "utf8" or none, decoded for "base64".
 Result<std::string> decodeText(const TextField& field, std::string text,
                                const std::optional<std::string>& encoding);
 
-// Reads the limits' members (timeout_seconds, memory_mb …) of an object into `limits`, leaving
-// those that are absent, then settles it. More than `max` is kInvalid and says what to do. With
-// `named`, adds those that are there to it.
+// Reads limit members (timeout_seconds, memory_mb …) of an object into `limits`, keeps absent
+// limits, then calls settle(). Above `max` is kInvalid with a remedy. Adds the present limits to
+// `named`.
 Result<> readLimits(base::ObjectReader& reader, const Limits& max, Limits& limits,
                     LimitSet* named = nullptr);
 
-// True for a name that a shell would take too: letters, digits and `_`, no digit first.
+// True for a name valid in a shell: letters, digits and `_`, no digit first.
 bool isEnvironmentName(std::string_view name);
 
-// The canonical JSON of the request: what is stored, hashed for idempotency, and shown. Members are
-// sorted and defaults filled in, so that equal requests give equal text; parsing it with
-// `own_metadata` gives the request again.
+// The canonical JSON of the request: stored, hashed for idempotency, and shown. Members are sorted
+// and defaults filled in, so that equal requests give equal text; parsing the text with
+// `own_metadata` restores the request.
 base::json::object toJsonObject(const RunRequest& request);
 
 // Limits, named and measured as in requests.

@@ -30,7 +30,7 @@ json::value toSeconds(std::chrono::milliseconds time) {
   return static_cast<double>(time.count()) / 1000;
 }
 
-// Bytes as a JSON string and the name of how they are written there.
+// Bytes as a JSON string, and the name of the encoding.
 std::pair<std::string, std::string_view> encoded(const std::string& bytes) {
   if (base::isUtf8(bytes)) return {bytes, "utf8"};
   return {base::toBase64(bytes), "base64"};
@@ -48,7 +48,7 @@ json::array toArray(const std::vector<FileSpec>& files) {
   return array;
 }
 
-// The limits that the request names with the value that they have anyway.
+// The limits named by the request with the default value.
 json::array namedUsual(const RunRequest& request) {
   const Limits usual = usualLimits(request.limits);
   json::array names;
@@ -95,12 +95,12 @@ json::object toJsonObject(const RunRequest& request) {
   sorted["encoding"] = json::string(encoding);
   sorted["env"] = toObject(request.env);
   sorted["files"] = toArray(request.files);
-  // Only where it says something: the digest of an earlier version's request is to stay.
+  // Only if set: digests of earlier versions' requests must not change.
   if (!request.image.empty()) sorted["image"] = json::string(request.image);
   sorted["input"] = json::string(input);
   sorted["language"] = textOrNull(request.language);
   sorted["metadata"] = toObject(request.metadata);
-  // Only where it says something, as with the image.
+  // Only if any, for the same reason as the image.
   if (json::array named = namedUsual(request); !named.empty()) {
     sorted["named_limits"] = std::move(named);
   }

@@ -288,7 +288,7 @@ TEST(RunRequest, EqualRequestsGiveEqualText) {
   EXPECT_NE(text, base::toJson(toJsonObject(with({}).value())));
 }
 
-// Policy may lower what a request does not name, so naming a usual value is another request.
+// Policy may lower unnamed limits, so naming a default value makes a different request.
 TEST(RunRequest, RemembersWhichLimitsItNames) {
   const size_t memory = limitIndex(limit_name::kMemory);
   const RunRequest plain = with({}).value();

@@ -9,11 +9,11 @@ namespace cloister::model {
 
 struct SandboxEnd {
   enum class Kind : uint8_t {
-    kMemory = 1,  // the kernel ended it at its memory limit
+    kMemory = 1,  // the kernel ended the sandbox at its memory limit
     kRunnerLost,  // its runner died or broke its protocol
-    kFileLocks,   // the node ended it for the locks on files that it held
-    kNodeLost,    // the node that had it is out of reach
-    kTornDown,    // as was asked
+    kFileLocks,   // the node ended the sandbox because of its file locks
+    kNodeLost,    // the sandbox's node is out of reach
+    kTornDown,    // by request
   };
   Kind kind = Kind::kTornDown;
   std::string message;  // for a reader; "" for kTornDown

@@ -175,7 +175,7 @@ Result<std::string> readCwd(base::ObjectReader& reader, std::string otherwise) {
   return *cwd;
 }
 
-// A network that nothing in the session may use is a mistake.
+// A network without the capability to use the network is a mistake.
 Result<std::vector<std::string>> readScope(base::ObjectReader& reader, const RunRequest& settings) {
   auto scope = TRY(readCapabilities(reader, "capabilities")).value_or(std::vector<std::string>{});
   const bool has = std::ranges::find(scope, capability::kNetwork) != scope.end();
@@ -191,8 +191,8 @@ Result<std::string> readSnapshot(base::ObjectReader& reader) {
   return invalid("from_snapshot", "must be the id of a snapshot, as in GET /v1/snapshots");
 }
 
-// What an exec gets unasked. The processor time follows the exec's own wall time, unless the
-// session was made with another.
+// Default limits of an exec. The processor time follows the exec's own wall time, unless the
+// session has an explicit value.
 Limits limitsUnasked(const Session& session) {
   Limits limits = session.limits;
   Limits derived = limits;
@@ -202,7 +202,7 @@ Limits limitsUnasked(const Session& session) {
   return limits;
 }
 
-// The limits that were settled with the session, and not those that each program has of its own.
+// The limits fixed with the session, without the limits of each program.
 LimitSet ofTheSandbox() {
   LimitSet named;
   named.set();
@@ -211,8 +211,8 @@ LimitSet ofTheSandbox() {
   return named;
 }
 
-// What belongs to the sandbox was settled with the session: no program has less of it, or more; one
-// with a sandbox of its own may have less.
+// The sandbox's limits were fixed with the session: no program has less or more of them; a program
+// with a separate sandbox may have less.
 Result<> checkShared(const Limits& asked, const Limits& session, const RunRequest& run) {
   struct Row {
     std::string_view name;
@@ -303,7 +303,7 @@ Result<> readNested(base::ObjectReader& reader, const Session& session, ExecRequ
   return {};
 }
 
-// Of a fresh sandbox.
+// For a fresh sandbox.
 LimitSet ofTheSession() {
   LimitSet named = ofTheSandbox();
   for (const std::string_view own : kFreshLimits)
@@ -316,7 +316,7 @@ Result<bool> readFresh(base::ObjectReader& reader, const Session& session) {
   if (!sandbox || *sandbox == kSessionSandbox) return false;
   const std::string field(kSandboxMember);
   if (*sandbox != kFreshSandbox) return invalid(field, "must be \"fresh\" or \"session\"");
-  // With these a process in the guest makes them, which is there for that alone.
+  // In these runtimes a special process in the guest makes fresh sandboxes.
   constexpr std::array<std::string_view, 2> kGuests = {"gvisor", "microvm"};
   const std::string& runtime = session.provenance.runtime;
   if (session.nested || std::ranges::find(kGuests, runtime) == kGuests.end()) return true;
@@ -388,7 +388,7 @@ Result<SessionRequest> parseStoredSession(json::object stored, const RequestBoun
 json::object toJsonObject(const SessionRequest& request) {
   json::object object = toJsonObject(request.settings);
   object["cwd"] = request.cwd;
-  // Only where it says something: the digest of an earlier version's request is to stay.
+  // Only if set: digests of earlier versions' requests must not change.
   if (!request.from_snapshot.empty()) object["from_snapshot"] = request.from_snapshot;
   if (const auto& scope = request.capabilities; !scope.empty())
     object["capabilities"] = json::array(scope.begin(), scope.end());
@@ -448,7 +448,7 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   request.run.named_limits = request.run.fresh ? ofTheSession() : ofTheSandbox();
   request.run.artifacts = {};
   const json::value* code = body.if_contains("code");
-  // As `cloister run` has it.
+  // The same default as `cloister run`.
   if (request.run.language.empty() && code != nullptr && !code->is_null()) {
     request.run.language = "python";
   }
@@ -472,10 +472,10 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
     base::ObjectReader inner(*tty, "tty");
     request.terminal = TRY(readTerminalSize(inner));
     request.keep_input = true;
-    // Somebody sits there: unless asked, it lasts as long as any program may.
+    // A person uses the terminal: by default the program may last as long as any program.
     if (!body.contains("timeout_seconds")) {
       request.run.limits.wall = bounds.max.wall;
-      request.run.limits.cpu_time = std::chrono::milliseconds(0);  // settled with it
+      request.run.limits.cpu_time = std::chrono::milliseconds(0);  // derived from the wall time
     }
     request.run.env.try_emplace("TERM", "xterm-256color");
   }

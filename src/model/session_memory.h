@@ -11,10 +11,10 @@
 
 namespace cloister::model {
 
-// What one session may keep; docs/CONFIGURATION.md, session.memory.
+// A session's limits of stored values; docs/CONFIGURATION.md, session.memory.
 struct MemoryBounds {
   uint64_t keys = 256;
-  uint64_t value_bytes = uint64_t{64} << 10;  // of one value's text
+  uint64_t value_bytes = uint64_t{64} << 10;  // of a value's text
   uint64_t bytes = uint64_t{1} << 20;         // of all values' texts
 };
 
@@ -28,18 +28,18 @@ struct MemoryItem {
 
 base::json::object toJsonObject(const MemoryItem& item);
 
-// A value with its text: JSON, byte for byte as it was given.
+// A value with its JSON text, byte for byte as given.
 struct MemoryValue {
   MemoryItem item;
   std::string json;
 };
 
-// 1 to 128 letters, digits, '.', '_' and '-', the first of them a letter, a digit or '_'. kInvalid
-// names `field`.
+// 1 to 128 letters, digits, '.', '_' and '-', the first a letter, a digit or '_'. kInvalid names
+// `field`.
 Result<> checkMemoryKey(std::string_view key, const std::string& field);
 
-// Whether it is one JSON text (RFC 8259) of at most `bounds.value_bytes`: kTooLarge and kInvalid
-// name `field` and `key`, and repeat nothing of the value.
+// Checks for a single JSON text (RFC 8259) of at most `bounds.value_bytes`: kTooLarge and kInvalid
+// name `field` and `key`, without any part of the value.
 Result<> checkMemoryValue(std::string_view json, std::string_view key, const std::string& field,
                           const MemoryBounds& bounds);
 

@@ -186,7 +186,7 @@ TEST(ExecRequest, TimesAreItsOwn) {
   const auto longer = exec(R"({"command":"x","timeout_seconds":100})", session);
   ASSERT_TRUE(longer) << longer.error().message;
   EXPECT_EQ(longer->run.limits.wall, std::chrono::seconds(100));
-  EXPECT_EQ(longer->run.limits.cpu_time, std::chrono::seconds(101));  // follows it
+  EXPECT_EQ(longer->run.limits.cpu_time, std::chrono::seconds(101));  // derived from the wall time
   session.limits.cpu_time = std::chrono::seconds(5);
   EXPECT_EQ(exec(R"({"command":"x"})", session)->run.limits.cpu_time, std::chrono::seconds(5));
 }

@@ -10,7 +10,7 @@
 namespace cloister::model {
 namespace {
 
-// The code point at `at`, and how many bytes it takes; 0 bytes where it is not UTF-8.
+// The code point at `at`, and its number of bytes; 0 bytes for invalid UTF-8.
 struct Decoded {
   char32_t point = 0;
   size_t bytes = 0;
@@ -32,8 +32,8 @@ struct Range {
   char32_t last;
 };
 
-// Characters that are not seen, or change how others are: Unicode's categories Cc, Cf, Zl, Zp, Co
-// and what else is invisible.
+// Invisible characters, and characters that change the display of others: Unicode's categories Cc,
+// Cf, Zl, Zp, Co and other invisible ones.
 constexpr Range kUnseen[] = {
     {0x00, 0x1f},       {0x7f, 0x9f},        {0xad, 0xad},       {0x34f, 0x34f},
     {0x600, 0x605},     {0x61c, 0x61c},      {0x6dd, 0x6dd},     {0x70f, 0x70f},
@@ -65,17 +65,17 @@ std::string escapeOf(std::string_view bytes, char32_t point) {
   return text;
 }
 
-// Letters of other alphabets: within a word of ASCII letters they are there to deceive.
+// Letters of other alphabets, deceptive within a word of ASCII letters.
 constexpr Range kForeign[] = {{0x370, 0x1dff},   {0x2c00, 0x2dff}, {0xa640, 0xa6ff},
                               {0xab30, 0xabbf},  {0xfb00, 0xfdff}, {0x10000, 0x1afff},
                               {0x1d400, 0x1d7ff}};
-// What is drawn over the character before it, and ASCII once more.
+// Combining marks, drawn over the character before, and full-width forms of ASCII.
 constexpr Range kCombining[] = {
     {0x300, 0x36f}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x20d0, 0x20ff}};
 constexpr Range kFullWidth[] = {{0xff01, 0xff5e}};
 constexpr Range kTurning[] = {{0x61c, 0x61c}, {0x200e, 0x200f}, {0x202a, 0x202e}, {0x2066, 0x2069}};
 constexpr Range kNoWidth[] = {{0x200b, 0x200d}, {0x2060, 0x2060}, {0xfeff, 0xfeff}};
-constexpr size_t kWord = 4096;  // bytes of a word that are looked at together
+constexpr size_t kWord = 4096;  // bytes of a word examined together
 
 const Confusable* confusable(char32_t point) {
   const auto* found = std::ranges::lower_bound(kConfusables, point, {}, &Confusable::point);
@@ -94,11 +94,11 @@ bool isLatin(char32_t point) {
   return isAsciiLetter(point) || (point >= 0xc0 && point <= 0x24f);
 }
 
-// Letters, digits and _ beside each other.
+// A sequence of letters, digits and _.
 struct Word {
   size_t end = 0;
-  bool latin = false;    // a Latin letter is in it
-  bool natural = false;  // a letter that cannot be taken for one is, so that it is seen as foreign
+  bool latin = false;    // has a Latin letter
+  bool natural = false;  // has a letter without a Latin look-alike, which shows the word as foreign
 };
 
 Word wordAt(std::string_view text, size_t at) {
@@ -127,11 +127,11 @@ std::string unseenWhat(char32_t point) {
   return "cannot be seen";
 }
 
-// Why a character is not what it looks like; "": it is. `word`: that it is in.
+// Why a character deceives; "" if not. `word`: the surrounding word.
 std::string deceptive(char32_t point, const Word& word) {
   if (point < 0x80) return "";
   if (const Confusable* like = confusable(point)) {
-    // A word of another alphabet, with letters that only that has, is what it looks like.
+    // A word of another alphabet with unmistakable letters does not deceive.
     const auto ascii = static_cast<uint8_t>(like->like);
     if ((isAsciiLetter(ascii) || isDigit(ascii)) && word.natural && !word.latin) return "";
     return std::string(like->script) + ", looks like \"" + like->like + "\"";
@@ -145,8 +145,8 @@ std::string deceptive(char32_t point, const Word& word) {
   return "";
 }
 
-// Calls each(offset, bytes, code point, what it is) for each character; `what` is "" for one that
-// is seen as what it is, and bytes that are no text are one each.
+// Calls each(offset, bytes, code point, what) for each character. `what` is "" for an ordinary
+// character; each byte of invalid text counts as a character.
 template <class Each>
 void forEachCharacter(std::string_view text, Each each) {
   Word word;
@@ -169,7 +169,7 @@ std::string shown(std::string_view text, size_t most, bool marked) {
   std::string out;
   size_t done = 0;
   const auto add = [&](size_t at, std::string_view bytes, char32_t point, const std::string& what) {
-    const bool hidden = point != ' ' && isIn(kUnseen, point);  // and what is no text, as 0
+    const bool hidden = point != ' ' && isIn(kUnseen, point);  // includes invalid text, as 0
     const bool plain = point != '\\' && !hidden && (!marked || what.empty());
     const std::string piece = plain ? std::string(bytes) : escapeOf(bytes, point);
     if (out.size() + piece.size() > most) return false;
@@ -201,7 +201,7 @@ std::vector<Unusual> unusualIn(std::string_view text, bool lines, size_t most, u
       ++left_out;
       return true;
     }
-    // Of a byte that is no text, itself.
+    // For a byte of invalid text, the byte itself.
     const char32_t shown = what == "not UTF-8" ? static_cast<uint8_t>(bytes[0]) : point;
     found.push_back({at, shown, std::move(what)});
     return true;

@@ -11,24 +11,24 @@
 
 namespace cloister::model {
 
-// Text from anywhere, for a terminal or a mail: one line of printable characters. Control and
-// format characters, those that turn the direction of text or have no width, line ends, and bytes
-// that are not UTF-8 are written as escapes (\n, \x1b, \u{202e}), so is the backslash; what is over
-// `most` bytes is left out, and says how much.
+// Any text for a terminal or a mail: a line of printable characters. Escapes (\n, \x1b, \u{202e})
+// replace control and format characters, changes of direction, characters without width, line ends,
+// invalid UTF-8, and the backslash. Text beyond `most` bytes is left out, with a note of its size.
 std::string safeText(std::string_view text, size_t most);
 
-// The same for those who decide: what can be taken for ASCII (model/confusables.h, other alphabets
-// within a word of ASCII letters, combining marks, full-width forms) is written as an escape, too.
+// The same for approvers: escapes also replace characters that look like ASCII
+// (model/confusables.h, other alphabets within a word of ASCII letters, combining marks, full-width
+// forms).
 std::string markedText(std::string_view text, size_t most = std::string_view::npos);
 
-// A character that would not be seen as what it is.
+// A character whose display deceives.
 struct Unusual {
   size_t offset = 0;  // in bytes
   char32_t point = 0;
   std::string what;  // "Cyrillic, looks like \"a\""
 };
-// Those of `text`, at most `most`; the others are counted in `left_out`. With `lines`, line feeds
-// and tabs are usual.
+// The deceptive characters of `text`, at most `most`; `left_out` counts the others. With `lines`,
+// line feeds and tabs are ordinary.
 std::vector<Unusual> unusualIn(std::string_view text, bool lines, size_t most, uint64_t& left_out);
 
 // "U+0430".

@@ -14,11 +14,11 @@
 
 namespace cloister::model {
 
-// What every snapshot's id begins with, as newId() takes it.
+// The prefix of a snapshot's id, for newId().
 inline constexpr char kSnapshotPrefix[] = "snap";
 
-// Of a snapshot with all that ran: with what a session is to be made to go on as it. Of the limits
-// those of its programs' time and output are nobody's.
+// For a snapshot with running programs: the properties of a session that resumes the snapshot. The
+// limits of programs' time and output are unused.
 struct SnapshotMemory {
   std::string runtime;
   std::string image;  // its name
@@ -28,16 +28,16 @@ struct SnapshotMemory {
 struct Snapshot {
   std::string id;  // snap_…
   std::string tenant;
-  std::string agent = {};  // that the session belongs to; not shown
-  std::string session_id;  // whose workspace it is of
+  std::string agent = {};  // the session's agent; not shown
+  std::string session_id;  // the session whose workspace was saved
   std::string name;        // "" if none
   base::json::object metadata;
   uint64_t entries = 0;         // files, directories and links
   uint64_t bytes = 0;           // of all files
-  uint64_t chunks = 0;          // the pieces they are kept in
-  uint64_t added_bytes = 0;     // of those pieces and the manifest that the tenant did not have yet
-  uint64_t manifest_bytes = 0;  // of the list of all that
-  std::string sha256;           // of that list, which has the digest of every piece
+  uint64_t chunks = 0;          // number of stored pieces
+  uint64_t added_bytes = 0;     // bytes of pieces and manifest new to the tenant
+  uint64_t manifest_bytes = 0;  // of the list of all pieces
+  std::string sha256;           // of the list, which includes the digest of each piece
   int64_t created_at = 0;       // wall-clock microseconds
   int64_t expires_at = 0;       // 0: never
   std::optional<SnapshotMemory> memory = {};  // then `entries` and `bytes` are of its image
@@ -53,7 +53,7 @@ struct SnapshotChunk {
   uint64_t size = 0;
 };
 
-// What a tenant may keep of them.
+// A tenant's limits.
 struct SnapshotQuota {
   uint64_t snapshots = 0;
   ArtifactQuota all;  // with its artifacts
@@ -64,7 +64,7 @@ struct SnapshotRequest {
   std::string name;
   base::json::object metadata;
   int64_t ttl_us = 0;   // 0: as long as may be
-  bool memory = false;  // all that runs, and not the workspace alone
+  bool memory = false;  // includes running programs, not only the workspace
 };
 // kInvalid names the field.
 Result<SnapshotRequest> parseSnapshotRequest(const base::json::object& body);

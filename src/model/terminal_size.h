@@ -12,7 +12,7 @@ struct TerminalSize {
   friend bool operator==(const TerminalSize&, const TerminalSize&) = default;
 };
 
-// Of either side: more than any screen has, and little enough for programs that reserve it.
+// Maximum of either side: beyond any screen, and small enough for programs that allocate the area.
 inline constexpr uint16_t kMaxTerminalSide = 4096;
 
 constexpr bool isSize(TerminalSize size) {

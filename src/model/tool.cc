@@ -29,7 +29,7 @@ constexpr std::array<TypeName, 4> kTypes = {{{"text", Type::kText, "string"},
                                              {"boolean", Type::kBoolean, "boolean"},
                                              {"list", Type::kList, "array"}}};
 
-// Of a request, what a session has decided when it was made.
+// Members of a request that a session fixes at its creation.
 constexpr std::array<std::string_view, 9> kOfSandbox = {"memory_mb",    "cpu_millis",     "disk_mb",
                                                         "file_size_mb", "inodes",         "pids",
                                                         "open_files",   "network_policy", "deps"};
@@ -45,7 +45,7 @@ bool isWord(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::ranges::all_of(text, allowed);
 }
 
-// "shell.execute": words, with a dot between them.
+// "shell.execute": words separated by dots.
 bool isToolId(std::string_view text) {
   if (text.size() > 128) return false;
   for (size_t at = 0; at <= text.size();) {
@@ -56,7 +56,7 @@ bool isToolId(std::string_view text) {
   return true;
 }
 
-// The name in a text that is {name}; "" for any other.
+// The name in a text of the form {name}; "" for any other.
 std::string_view placeholder(std::string_view text) {
   const bool braces = text.size() > 2 && text.starts_with('{') && text.ends_with('}');
   const std::string_view name = braces ? text.substr(1, text.size() - 2) : std::string_view();
@@ -184,7 +184,7 @@ Result<ToolRetry> readRetry(base::ObjectReader& reader) {
   return retry;
 }
 
-// Every text with braces is a placeholder of an argument that there is.
+// Checks that each text with braces is a placeholder of a known argument.
 Result<> checkTemplate(const Tool& tool, const json::value& value, const std::string& path) {
   if (const json::object* object = value.if_object()) {
     for (const auto& member : *object)
@@ -202,7 +202,8 @@ Result<> checkTemplate(const Tool& tool, const json::value& value, const std::st
   return invalid(path, "braces may hold the name of an argument only, and must stand alone");
 }
 
-// What an argument gives to a command is behind "--", where no program takes it for an option.
+// Checks that arguments for a command are behind "--", so that no program takes an argument for an
+// option.
 Result<> checkCommand(const json::object& request, const std::string& path) {
   const json::value* command = request.if_contains("command");
   const json::array* argv = command != nullptr ? command->if_array() : nullptr;
@@ -236,7 +237,7 @@ json::value sampleOf(const ToolArgument& argument) {
   return nullptr;
 }
 
-// It becomes a request that there can be.
+// Checks that sample arguments give a valid request.
 Result<> tryOut(const Tool& tool, const std::string& path) {
   json::object arguments;
   for (const ToolArgument& argument : tool.arguments)
@@ -301,7 +302,7 @@ Result<std::vector<Tool>> readTools(const json::object& document) {
 
 // ---- from a call to a request ------------------------------------------------------------------
 
-// A value of the template with the arguments in it; nullopt where its argument stays away.
+// A template value with arguments filled in; nullopt if its argument is absent.
 std::optional<json::value> filled(const json::value& value, const json::object& arguments) {
   if (const json::object* object = value.if_object()) {
     json::object whole;
@@ -330,7 +331,7 @@ std::optional<json::value> filled(const json::value& value, const json::object& 
   return argument != nullptr ? std::optional(*argument) : std::nullopt;
 }
 
-// What was given, checked, and what was not, where there is something else for it.
+// The given arguments, checked, with defaults for absent ones.
 Result<json::object> settled(const Tool& tool, const json::object& given) {
   base::ObjectReader reader(given, "arguments");
   json::object arguments;

@@ -30,11 +30,11 @@ struct ToolArgument {
   int64_t min = 0;              // of an integer, as `max`
   int64_t max = INT64_MAX;
   std::vector<std::string> choices;  // of a text; empty: any
-  base::json::value otherwise;       // where it is not given; null: it stays away
+  base::json::value otherwise;       // default; null: the argument stays absent
   std::string description;
 };
 
-// How often a call is run again, by what became of it.
+// Number of retries of a call, by cause.
 struct ToolRetry {
   uint32_t startup = 0;  // its sandbox could not be started, and nothing ran
   uint32_t timeout = 0;  // its time was over
@@ -43,9 +43,9 @@ struct ToolRetry {
 struct Tool {
   std::string id;     // "shell.execute"
   std::string title;  // for people and models
-  std::string why;    // it is there
+  std::string why;    // reason of its existence
   std::string tool_type;
-  ToolRules rules;  // that each call is held to
+  ToolRules rules;  // apply to each call
   ToolRetry retry;
   std::vector<ToolArgument> arguments;
   base::json::object request;  // the template
@@ -53,7 +53,7 @@ struct Tool {
 
 class ToolSet {
  public:
-  // One document of tools. Errors name the document, the key and its line.
+  // Parses a document of tools. Errors name the document, the key and its line.
   static Result<ToolSet> parse(std::string_view yaml, std::string_view name);
 
   [[nodiscard]] const std::vector<Tool>& all() const { return tools_; }
@@ -64,30 +64,28 @@ class ToolSet {
   std::vector<Tool> tools_;
 };
 
-// The run request that a call of `tool` becomes. kInvalid or kTooLarge for arguments that it does
-// not take, `field` naming the one ("arguments.code").
+// The run request of a call of `tool`. kInvalid or kTooLarge for an invalid argument, named by
+// `field` ("arguments.code").
 Result<base::json::object> requestOf(const Tool& tool, const base::json::object& arguments);
 
-// The same for a program in a session, which has its sandbox already: without what is the
-// sandbox's. kInvalid for a tool that names a runtime or a tier, as it may not run in any that is
-// there.
+// The same for a program in a session: leaves out the sandbox's members. kInvalid for a tool with a
+// runtime or a tier, since the session's sandbox may not fit.
 Result<base::json::object> sessionRequestOf(const Tool& tool, const base::json::object& arguments);
 
-// What GET /v1/capabilities shows of it: its arguments as a JSON Schema (2020-12) of an object.
+// The form in GET /v1/capabilities: its arguments as a JSON Schema (2020-12) of an object.
 base::json::object toJsonObject(const Tool& tool);
 
-// Members of an execution's metadata that begin so are the service's own; a request may not have
-// them.
+// Prefix of metadata members reserved for the service; a request may not use the prefix.
 inline constexpr std::string_view kReservedMetadata = "cloister.";
-// The id of the tool that an execution is a call of.
+// The id of the called tool.
 inline constexpr std::string_view kToolMember = "cloister.tool";
-// The execution that it tries again.
+// The execution being retried.
 inline constexpr std::string_view kRetryMember = "cloister.retry_of";
-// Which try it is, from 2 on; the first does not have it.
+// The number of the try, from 2; absent for the first.
 inline constexpr std::string_view kAttemptMember = "cloister.attempt";
-// What it needs (model/capability.h), its words with ", " between them.
+// The needed capabilities (model/capability.h), separated by ", ".
 inline constexpr std::string_view kNeedsMember = "cloister.capabilities";
-// The risk of that tool, and the tier that it has for that alone: nobody asked for so high a one.
+// The tool's risk, and the tier raised only because of the risk, above the requested tier.
 inline constexpr std::string_view kRiskMember = "cloister.risk";
 inline constexpr std::string_view kRiskTierMember = "cloister.risk_tier";
 

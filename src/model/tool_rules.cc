@@ -14,7 +14,7 @@ namespace {
 namespace json = base::json;
 
 constexpr std::array<std::string_view, 3> kRisks = {"low", "medium", "high"};
-// Of a session's program; the others are its sandbox's.
+// Limits of a session's program; all others are its sandbox's.
 constexpr std::array<std::string_view, 3> kOfProgram = {limit_name::kWall, limit_name::kCpuTime,
                                                         limit_name::kOutput};
 
@@ -44,7 +44,7 @@ Result<> readToolLimits(base::ObjectReader& reader, ToolRules& rules) {
   return inner.finish();
 }
 
-// The limits of `rules` in a request, one after the other.
+// Applies the limits of `rules` to a request.
 Result<> holdToLimits(const std::string& id, const ToolRules& rules, ToolPlace place,
                       RunRequest& request) {
   for (size_t i = 0; i < kLimitCount; ++i) {

@@ -16,36 +16,36 @@
 namespace cloister::model {
 
 struct ToolRules {
-  std::vector<std::string> capabilities;  // that it needs, of kCapabilities; never empty
+  std::vector<std::string> capabilities;  // needed capabilities of kCapabilities; never empty
   std::string network = "none";           // its tier, of kNetworkTiers
-  Limits most;                            // only those of `bounded` count
+  Limits most;                            // only members of `bounded` count
   LimitSet bounded;
   std::string risk;  // low, medium or high
-  std::string tier;  // the lowest that a call may have, by its risk
+  std::string tier;  // the lowest permitted tier of a call, by its risk
 };
 
-// The lowest tier of each risk. `tiers` of a registry changes them.
+// The lowest tier of each risk. `tiers` of a registry changes the defaults.
 using RiskTiers = std::map<std::string, std::string, std::less<>>;
 Result<RiskTiers> readRiskTiers(base::ObjectReader& reader);
 
 // The members `capabilities`, `network`, `limits` and `risk` of an entry. Errors name the member.
 Result<ToolRules> readToolRules(base::ObjectReader& reader, const RiskTiers& tiers);
 
-// Where the request of a call runs.
+// The sandbox of a call's request.
 enum class ToolPlace : uint8_t { kOwnSandbox, kFresh, kSession };
 
-// Makes the rules hold for the request that a call of the tool `id` became: a limit that it does
-// not name becomes the smaller of the two, one that is over the tool's is kInvalid, with the
-// limit's name as `field`. Its tier and network become the tool's. In a session only the limits of
-// one program count, in a fresh sandbox there those that this can have (RunRequest::fresh) as well,
-// and the session's network must be the tool's. Policy comes after.
+// Applies the rules of tool `id` to a call's request. An unnamed limit becomes the smaller of both;
+// a named limit above the tool's is kInvalid, with the limit's name as `field`. Tier and network
+// become the tool's. In a session only the limits of a single program count, in a fresh sandbox
+// there also the limits of fresh sandboxes (RunRequest::fresh), and the session's network must be
+// the tool's. Policy is applied afterwards.
 Result<> holdToRules(const std::string& id, const ToolRules& rules, ToolPlace place,
                      RunRequest& request);
 
-// The capabilities that a request needs: those of the tool that it is a call of, or what it does.
+// The capabilities needed by a request: those of its tool, or of its own operations.
 std::vector<std::string> capabilitiesNeeded(const RunRequest& request);
 
-// What GET /v1/capabilities shows of them.
+// The form in GET /v1/capabilities.
 base::json::object toJsonObject(const ToolRules& rules);
 
 }  // namespace cloister::model

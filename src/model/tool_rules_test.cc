@@ -14,7 +14,7 @@ namespace json = base::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The rules of an entry with these members, in a registry with those.
+// The rules of a tool with `members`, in a registry with `registry`.
 ToolRules rulesOf(std::string_view members, std::string_view registry = "") {
   const std::string yaml = "version: 1\n" + std::string(registry) +
                            "tools:\n  - {id: t, title: T, why: w, tool_type: run_code, " +
@@ -110,7 +110,7 @@ TEST(ToolRules, WhatIsNoCallNeedsWhatItDoes) {
               ElementsAre("command_execution", "file_write", "network"));
 }
 
-// What needs no set-up stays as it is.
+// Tools without set-up must stay automatic.
 TEST(ToolRules, TheInstallationsToolsAreAuto) {
   const std::string path = CLOISTER_SOURCE_DIR "/policies/tools.yaml";
   const auto set = ToolSet::parse(base::readFile(path).value(), path);

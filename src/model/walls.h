@@ -14,36 +14,37 @@
 namespace cloister::model {
 
 struct Walls {
-  // Where programs may change files; beyond it the kernel refuses (Landlock).
+  // Paths that programs may change; the kernel refuses other changes (Landlock).
   enum class Writes : uint8_t {
-    kAll,        // all that is writable in a sandbox
+    kAll,        // all writable directories of a sandbox
     kTemporary,  // /tmp and /dev/shm
     kNone,
   };
 
-  // Absolute paths of the image, in which * stands for any characters: whoever opens one is refused
-  // (mounts). DIRECTORY/* is the directory.
+  // Absolute paths of the image, with * for any characters. Opening such a path is refused (by
+  // mounts). DIRECTORY/* includes the directory.
   std::vector<std::string> hidden;
-  // A path that may be opened all the same, with what is beneath it, though `within`, which is one
-  // of `hidden`, names it. What else of those names it hides it nevertheless.
+  // A path, including paths beneath, that may be opened although `within`, a member of `hidden`,
+  // matches. Other matches of `within` stay hidden.
   struct Shown {
     std::string within;
     std::string path;  // without a *
     friend bool operator==(const Shown&, const Shown&) = default;
   };
   std::vector<Shown> shown;
-  // Programs that cannot be run or read, by name, in which * stands for any characters; under every
-  // name that leads to one of them. They are looked for in kProgramPlaces, as the next.
+  // Names of programs, with * for any characters, that cannot be run or read, under any name that
+  // links to the program. Searched in kProgramPlaces, as the next.
   std::vector<std::string> without;
-  // Where it is set: the only programs that are there, and what they are links to.
+  // If set: the only available programs, including targets of their links.
   std::optional<std::vector<std::string>> only = std::nullopt;
-  bool runs_own = true;  // files that the sandbox can write may be executed (else noexec)
+  bool runs_own = true;  // files writable in the sandbox may be executed (else noexec)
   Writes writes = Writes::kAll;
-  // Where programs may change files although `writes` does not let them.
+  // An exception from `writes`: a path that programs may change.
   struct Writable {
     uint8_t operations = 0;  // kMayWrite and the like
     bool beneath = false;    // all beneath the directory `path`; otherwise the file `path`
-    std::string path;        // plain, in one of kWritablePlaces; a directory may be one of them
+    std::string path;        // plain, within a directory of kWritablePlaces; a directory may equal
+                             // such a directory
     friend bool operator==(const Writable&, const Writable&) = default;
   };
   std::vector<Writable> writable;
@@ -57,7 +58,7 @@ struct Walls {
   friend bool operator==(const Walls&, const Walls&) = default;
 };
 
-// Beneath the root; one that is a link to another is that other.
+// Beneath the root; a link to another counts as the other.
 inline constexpr std::string_view kProgramPlaces[] = {
     "usr/local/sbin", "usr/local/bin", "usr/sbin",  "usr/bin",
     "sbin",           "bin",           "usr/games", "usr/local/games",

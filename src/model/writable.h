@@ -8,11 +8,12 @@
 
 namespace cloister::model {
 
-// The only directories of a sandbox in which anything can be changed.
+// The only directories of a sandbox with changeable files.
 inline constexpr std::string_view kWritablePlaces[] = {"/workspace", "/tmp", "/dev/shm"};
 
-// Bits. The kernel does not tell a file that is new from one that is not: beneath a directory, to
-// write lets programs make files too, and to create lets them write what is there.
+// Bits. The kernel does not distinguish new from existing files: beneath a directory, the
+// permission to write includes making files, and the permission to create includes writing existing
+// files.
 inline constexpr uint8_t kMayWrite = 1;
 inline constexpr uint8_t kMayCreate = 2;
 inline constexpr uint8_t kMayDelete = 4;  // beneath a directory only

@@ -31,7 +31,7 @@ json::value plainScalar(const std::string& text) {
   if (text.empty() || text == "~" || text == "null") return nullptr;
   if (text == "true" || text == "false") return text == "true";
   if (const auto whole = number<int64_t>(text)) return *whole;
-  // Only what begins like a number: "inf" and "nan" are words here.
+  // Only text that begins like a number: "inf" and "nan" are words here.
   if (text.find_first_of("0123456789") <= 2) {
     if (const auto real = number<double>(text); real && std::isfinite(*real)) return *real;
   }
@@ -85,7 +85,7 @@ class Builder : public YAML::EventHandler {
     std::string path = {};
   };
 
-  // The path of what comes next.
+  // The path of the next node.
   [[nodiscard]] std::string nextPath() const {
     if (open_.empty()) return "";
     const Open& top = open_.back();
@@ -153,7 +153,7 @@ class Builder : public YAML::EventHandler {
 
 constexpr const char* kMoreThanOne = "has more than one document";
 
-// yaml-cpp throws on what it cannot read; this is the edge where that stops.
+// yaml-cpp throws on unreadable text; the exception stops here.
 std::string build(std::string_view yaml, Builder& builder) {
   try {
     std::istringstream stream{std::string(yaml)};

@@ -12,12 +12,12 @@ namespace cloister::node {
 
 class CpuRate {
  public:
-  // Over the last second, or since the last but one call if that is longer ago.
+  // The measuring period: the last second, or since the last call but one if longer ago.
   static constexpr std::chrono::milliseconds kSpan{1000};
-  // Calls that come closer together are not remembered, so that there are few.
+  // Calls in quicker succession are not stored, to keep few entries.
   static constexpr std::chrono::milliseconds kApart{50};
 
-  // It has used `cpu_ms` until `now`. In thousandths of a processor; 0 at the first call.
+  // Records `cpu_ms` used until `now`. Returns thousandths of a processor; 0 at the first call.
   uint32_t tell(int64_t cpu_ms, base::Monotonic now);
 
  private:
@@ -25,7 +25,7 @@ class CpuRate {
     base::Monotonic at;
     int64_t cpu_ms;
   };
-  std::deque<Look> looks_;  // the oldest first, that from which it is counted
+  std::deque<Look> looks_;  // oldest first; the oldest is the reference
 };
 
 }  // namespace cloister::node

@@ -15,10 +15,10 @@ using wire::FromNode;
 
 namespace {
 
-// That wait: full ones, as small ones are joined, or ends of file.
+// Limit of waiting pieces: full ones, since small pieces are joined, or ends of file.
 constexpr size_t kMaxPieces = 64;
 
-// For a program that holds the workspace to end, once nothing is held for it any more.
+// Time for a holding program to end after the hold is over.
 constexpr std::chrono::seconds kHeldPatience{10};
 constexpr std::chrono::milliseconds kHeldLook{100};
 
@@ -58,7 +58,7 @@ Task<Result<model::Outcome>> ExecSlot::perform(Slot& slot, model::PermitFields p
   while (!going_ && !closing())
     co_await changed_.wait();
   if (!closing()) CO_TRY(co_await mayStart(slot, opened));
-  if (closing()) co_return model::Outcome{};  // which nobody hears of
+  if (closing()) co_return model::Outcome{};  // the outcome is not sent
   exec_ = CO_TRY(co_await slot.open(request.permit, spec));
   if (cancelled_) exec_->cancel();
   feedOn();
@@ -96,7 +96,7 @@ bool ExecSlot::input(std::string bytes) {
     return false;
   }
   input_bytes_ += static_cast<uint32_t>(bytes.size());
-  // A client may send it byte by byte to a program that does not read.
+  // A client may send single bytes to a program that does not read.
   const bool joins = !bytes.empty() && !input_.empty() && !input_.back().empty() &&
                      input_.back().size() + bytes.size() <= wire::kInputPiece;
   if (joins) {
@@ -113,7 +113,7 @@ void ExecSlot::feedOn() {
   async::spawn(changed_.executor(), feed(shared_from_this()));
 }
 
-// What the program does not take any more is dropped with it.
+// Input not accepted by the program is dropped with the program.
 Task<void> ExecSlot::feed(std::shared_ptr<ExecSlot> self) {
   while (!self->input_.empty()) {
     std::string bytes = std::move(self->input_.front());

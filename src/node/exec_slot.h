@@ -20,16 +20,16 @@ class ExecSlot : public std::enable_shared_from_this<ExecSlot> {
   ExecSlot(std::shared_ptr<net::FrameConnection> connection, boost::asio::any_io_executor executor,
            uint32_t channel);
 
-  // To the program's end, with which the channel is free, whatever was answered. A program that may
-  // run is held until go(). The control plane lets none go while its session's workspace is held,
-  // but those that it has opened since; one that it lets go all the same waits a little, and fails.
+  // Runs the program to its end, after which the channel is free, whatever was answered. A
+  // permitted program waits for go(). While the session's workspace is held, the control plane
+  // sends go() only to programs opened since; any other program then waits a little, and fails.
   runtime::Task<void> run(std::shared_ptr<Slot> slot, model::PermitFields permit,
                           wire::OpenRequest request);
 
-  // False if it was said before.
+  // False if already called.
   [[nodiscard]] bool go();
   void cancel();
-  // Ends it; kTornDown comes instead of its result.
+  // Ends the program; kTornDown replaces its result.
   void close();
   [[nodiscard]] bool closing() const { return outlet_.isShut(); }
   [[nodiscard]] bool acknowledge(uint32_t units) { return outlet_.acknowledge(units); }
@@ -47,7 +47,7 @@ class ExecSlot : public std::enable_shared_from_this<ExecSlot> {
 
   Outlet outlet_;
   async::Signal changed_;
-  std::unique_ptr<runtime::Exec> exec_;  // while it runs
+  std::unique_ptr<runtime::Exec> exec_;  // during the run
   std::deque<std::string> input_;        // on its way to the program
   uint32_t input_bytes_ = 0;
   bool feeding_ = false;

@@ -48,14 +48,14 @@ class HostileNodeTest : public testing::Test {
     return wire::encodeOutcome(outcome);
   }
 
-  // Channel 1 with a program that has been started, as far as we know.
+  // Runs `talk` on channel 1 with a program started, as far as the control plane knows.
   Result<model::Outcome> execWhile(const std::function<void()>& talk) {
     say(FromNode::kProvisioned, 1,
         wire::encodeProvisioned({"fake", "liar", "host", "sha256:0", {}}));
     auto sandbox = async::runTask(io_, node_->provision({"permit", "signature"}));
     EXPECT_TRUE(sandbox);
     if (!sandbox) return std::unexpected(sandbox.error());
-    // Only once it has been asked may the node speak.
+    // The node may send only after a request.
     async::spawn(io_.get_executor(),
                  [](HostileNodeTest& test, std::function<void()> tell) -> Task<void> {
                    Result<Frame> frame;
@@ -103,7 +103,7 @@ TEST_F(HostileNodeTest, AnHonestOneIsHeard) {
   EXPECT_EQ(seen_.files.at("a"), "ab");
 }
 
-// A runner may die while it hands over a file, or lie about its size.
+// A runner may die while sending a file, or state a wrong size.
 TEST_F(HostileNodeTest, AFileThatBreaksOffIsNoLie) {
   const auto outcome = execWhile([&] {
     say(FromNode::kStarted, 1);
@@ -163,7 +163,7 @@ TEST_F(HostileNodeTest, APoolOverTheBound) {
   expectLost([&] { say(FromNode::kPool, 0, std::string(wire::kMaxPool + 1, '\0')); });
 }
 
-// What is another clock's time becomes ours.
+// Times of another clock are converted to ours.
 TEST_F(HostileNodeTest, TellsItsImageAtAnyTime) {
   model::ImageState state;
   state.digest = "sha256:" + std::string(64, 'a');
@@ -226,7 +226,7 @@ TEST_F(HostileNodeTest, UnknownStream) {
 }
 
 TEST_F(HostileNodeTest, MoreOutputThanTheWindow) {
-  // The first piece is not passed on before the last one has come; the rest is not waited for.
+  // The first piece is forwarded only after the last was received; the rest is not awaited.
   seen_.delay = Millis{500};
   seen_.on_output = [this, pieces = 0]() mutable {
     if (pieces++ > 0) seen_.delay = Millis{0};
@@ -348,7 +348,7 @@ TEST_F(HostileNodeTest, AnswersWhatWasNotAsked) {
   expectLost([&] { say(FromNode::kPong, 0); });
 }
 
-// Its connection stands, and nothing comes of it.
+// The connection stands, but sends nothing.
 class SilentNodeTest : public testing::Test {
  protected:
   SilentNodeTest() {
@@ -368,7 +368,7 @@ class SilentNodeTest : public testing::Test {
       test.closed_ = true;
     }(*this));
   }
-  // Takes what is asked, and answers or not.
+  // Receives requests, and answers or stays silent.
   void listen(bool answers) {
     async::spawn(io_.get_executor(), [](SilentNodeTest& test, bool replies) -> Task<void> {
       while (const auto frame = co_await test.peer_->read(1U << 20)) {

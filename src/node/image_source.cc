@@ -48,7 +48,7 @@ StoredImages::Stamp StoredImages::stamp() const {
 std::shared_ptr<const std::vector<model::OfferedImage>> StoredImages::offered() {
   const Stamp now = stamp();
   if (now == listed_ && listed_.settled) return offered_;
-  listed_ = now;  // before the look: what changes meanwhile is looked at again
+  listed_ = now;  // taken before the look: later changes cause another look
   list();
   return offered_;
 }
@@ -83,7 +83,7 @@ void StoredImages::list() {
   offered_ = std::make_shared<const std::vector<model::OfferedImage>>(std::move(offered));
 }
 
-// What is in a tree never changes; where its programs are is for each name to say.
+// A tree's content never changes; the places of its programs depend on the name.
 model::OfferedImage StoredImages::describe(const images::Found& found) {
   model::OfferedImage offered;
   const auto known = std::ranges::find_if(*offered_, [&](const model::OfferedImage& each) {

@@ -17,7 +17,7 @@ namespace cloister::node {
 
 class StoredImages final : public runtime::ImageSource {
  public:
-  // `languages` outlives it.
+  // `languages` must outlive the object.
   StoredImages(images::Store store, const model::LanguageSet& languages);
 
   std::shared_ptr<const std::vector<model::OfferedImage>> offered() override;
@@ -25,7 +25,7 @@ class StoredImages final : public runtime::ImageSource {
   Result<std::vector<std::string>> env(const model::ImageRef& image) override;
 
  private:
-  // When the names were written last, as far as one can see.
+  // The time of the last change of names, as far as visible.
   struct Stamp {
     ino_t inode = 0;
     timespec written{};
@@ -45,7 +45,7 @@ class StoredImages final : public runtime::ImageSource {
   Stamp listed_;
   std::vector<images::Found> found_;
   std::shared_ptr<const std::vector<model::OfferedImage>> offered_;
-  std::map<std::string, std::string> complained_;  // of a name, why it cannot be used
+  std::map<std::string, std::string> complained_;  // name → why the image is unusable
 };
 
 }  // namespace cloister::node

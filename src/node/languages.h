@@ -9,11 +9,11 @@
 
 namespace cloister::node {
 
-// The first of the paths that `language` requires which the image at `image_root` ("": the host's)
-// lacks; "" if it has all. Links lead no further than the image.
+// The first path required by `language` that the image at `image_root` ("": the host's) lacks; ""
+// if complete. Links are resolved within the image.
 std::string lackingPath(const model::Language& language, const std::string& image_root);
 
-// The names of those that lack nothing.
+// The names of languages without missing paths.
 std::vector<std::string> languagesIn(const model::LanguageSet& languages,
                                      const std::string& image_root);
 

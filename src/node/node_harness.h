@@ -60,7 +60,7 @@ class NodeFixture {
     config.offer.max_sandboxes = max_sandboxes;
     config.offer.memory_bytes = uint64_t{8} << 30;
     async::spawn(io.get_executor(), serveAll(std::move(config)));
-    io.poll();  // it listens now
+    io.poll();  // starts listening
   }
   NodeFixture(const NodeFixture&) = delete;
   NodeFixture& operator=(const NodeFixture&) = delete;
@@ -80,7 +80,7 @@ class NodeFixture {
     return node ? *std::move(node) : nullptr;
   }
 
-  // Runs what is ready until `done`; false if nothing is left to happen first.
+  // Runs ready handlers until `done`; false if no handler is left.
   template <class Condition>
   bool runUntil(Condition done) {
     io.restart();

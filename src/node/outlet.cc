@@ -9,7 +9,7 @@ namespace {
 using runtime::Task;
 using wire::FromNode;
 
-constexpr size_t kPiece = size_t{64} << 10;  // of output in one frame
+constexpr size_t kPiece = size_t{64} << 10;  // maximum output in a frame
 
 }  // namespace
 

@@ -24,9 +24,9 @@ class Outlet final : public runtime::ExecObserver {
   runtime::Task<void> onFileBegin(std::string path, uint64_t size) override;
   runtime::Task<void> onFileData(std::string_view bytes) override;
   runtime::Task<void> onFileEnd() override;
-  // Says besides what it uses of processors now.
+  // Also reports the current processor use.
   void onUsage(const model::Usage& usage) override;
-  // That, of what has used `cpu_ms` so far.
+  // The current processor use, given `cpu_ms` in total.
   uint32_t cpuNow(int64_t cpu_ms) { return cpu_.tell(cpu_ms, base::monotonicNow()); }
 
   // Without the window.
@@ -35,7 +35,7 @@ class Outlet final : public runtime::ExecObserver {
 
   // False if more is acknowledged than is on the way.
   [[nodiscard]] bool acknowledge(uint32_t units);
-  // From now on what the program says is dropped.
+  // From now on drops the program's output.
   void shut();
   [[nodiscard]] bool isShut() const { return shut_; }
 

@@ -11,9 +11,9 @@ namespace cloister::node {
 namespace {
 
 constexpr size_t kMaxEncoded = 16'384;
-constexpr int64_t kSkew = 1'000'000;       // µs that the two clocks may differ
-constexpr size_t kFewUsed = 1024;          // that are kept without a look at them
-constexpr int64_t kMaxLife = 300'000'000;  // µs: bounds what must be remembered
+constexpr int64_t kSkew = 1'000'000;       // µs of permitted clock difference
+constexpr size_t kFewUsed = 1024;          // entries kept without a check
+constexpr int64_t kMaxLife = 300'000'000;  // µs: bounds the number of remembered entries
 
 std::unexpected<Error> refused(std::string_view why) {
   return fail(Code::kDenied, "checking the permit: " + std::string(why));
@@ -100,7 +100,7 @@ Result<> PermitGate::markUsed(const model::PermitFields& permit, int64_t now) {
   return {};
 }
 
-// Next when there are twice as many as are left, so that each costs little and few are kept.
+// Checks again when the entries have doubled, so that checks are cheap and few entries are kept.
 void PermitGate::forgetExpired(int64_t now) {
   std::erase_if(used_, [&](const auto& entry) { return now > entry.second + kSkew; });
   forget_at_ = std::min(remember_, std::max(kFewUsed, 2 * used_.size()));

@@ -26,7 +26,7 @@ namespace asio = boost::asio;
 using asio::local::stream_protocol;
 constexpr size_t kMaxSocketPath = 107;  // sun_path, unix(7)
 
-// Nobody may connect before the mode and group are set: that is what listening comes last for.
+// No client may connect before mode and group are set, so listen(2) comes last.
 Result<stream_protocol::acceptor> listenAt(const asio::any_io_executor& executor,
                                            const ServerConfig& config) {
   const std::string doing = "listening at " + config.socket;
@@ -51,7 +51,7 @@ Result<stream_protocol::acceptor> listenAt(const asio::any_io_executor& executor
   return acceptor;
 }
 
-// Who is at the other end, as the kernel knows it (SO_PEERCRED, unix(7)).
+// Checks the user at the other end by the kernel's record (SO_PEERCRED, unix(7)).
 Result<> checkPeer(stream_protocol::socket& peer, uint32_t control_uid) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
@@ -77,9 +77,9 @@ struct Server {
   PermitGate& gate;
   Runtimes runtimes;
   bool busy = false;  // a control plane is connected, or its sandboxes have a moment to go
-  std::vector<std::weak_ptr<Session>> ended{};  // which may still hold sandboxes
+  std::vector<std::weak_ptr<Session>> ended{};  // may still hold sandboxes
 
-  // Sandboxes of control planes that are gone.
+  // Number of sandboxes of disconnected control planes.
   [[nodiscard]] size_t held() const {
     size_t count = 0;
     for (const auto& each : ended) {
@@ -109,7 +109,7 @@ asio::awaitable<Result<>> serve(ServerConfig config, PermitGate& gate,
   while (true) {
     auto [error, peer] = co_await acceptor.async_accept(asio::as_tuple(asio::use_awaitable));
     if (error) {
-      // Out of descriptors, say: wait rather than spin.
+      // For example, out of descriptors: wait instead of spinning.
       base::log(base::Level::kError, "accept failed", {{"reason", error.message()}});
       asio::steady_timer pause(executor, std::chrono::milliseconds(100));
       co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));

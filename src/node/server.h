@@ -23,14 +23,14 @@
 
 namespace cloister::node {
 
-// Checks signed permits and remembers, until they expire, those that were used. One thread.
+// Checks signed permits, and remembers used permits until they expire. A single thread.
 class PermitGate {
  public:
   // No key yet: refuses everything until trust().
   explicit PermitGate(model::Limits ceiling, size_t remember = 65'536);
   PermitGate(base::VerifyKey key, model::Limits ceiling, size_t remember = 65'536);
 
-  // From now on only this key signs. What was used stays used.
+  // From now on trusts only this key. Used permits stay used.
   void trust(base::VerifyKey key);
 
   // kDenied: bad signature, malformed, not yet valid or expired (a second of clock difference is
@@ -47,18 +47,18 @@ class PermitGate {
   model::Limits ceiling_;
   size_t remember_;
   std::map<std::string, int64_t> used_;  // id → expiry
-  size_t forget_at_ = 0;                 // so many, when what has expired goes
+  size_t forget_at_ = 0;                 // number of entries at which expired ones are removed
 };
 
 struct ServerConfig {
-  std::string socket;        // path; made with mode 0660, a stale one is replaced
+  std::string socket;        // path; made with mode 0660, replacing a stale socket
   uint32_t control_uid = 0;  // only this uid (or root) may connect (SO_PEERCRED)
-  // Group the socket is given to; -1: left as it is.
+  // The socket's group; -1: unchanged.
   uint32_t control_gid = UINT32_MAX;
   // File with the control plane's public key (base64), read at each connection, so that a rotated
   // key needs a reconnect only. Empty: the gate's key is used.
   std::string key_path;
-  model::NodeOffer offer;  // but for the images, which are the runtimes'
+  model::NodeOffer offer;  // without the images, which the runtimes provide
 };
 
 // Listens, then serves until the io_context stops. The error of listening is returned; afterwards

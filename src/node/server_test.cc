@@ -54,7 +54,7 @@ class ServerTest : public testing::Test {
     return async::runTask(node_.io, runtime.provision(node_.sign(fields(of))));
   }
 
-  // A control plane that says whatever a test wants.
+  // A control plane that sends arbitrary messages.
   std::shared_ptr<FrameConnection> raw() {
     FrameConnection::Stream stream(node_.io);
     stream.connect(boost::asio::local::stream_protocol::endpoint(node_.socket()));
@@ -85,7 +85,7 @@ class ServerTest : public testing::Test {
     return wire::encodeSignedPermit(node_.sign(fields(of)));
   }
 
-  // On channel 1: a session's sandbox, which is there.
+  // Makes a session's sandbox on channel 1.
   std::shared_ptr<FrameConnection> withSession() {
     auto connection = raw();
     model::PermitFields permit = fields({});
@@ -94,7 +94,7 @@ class ServerTest : public testing::Test {
     expectHears(*connection, FromNode::kProvisioned);
     return connection;
   }
-  // Of a program in it.
+  // The opening message of a program in the session.
   std::string opening(const model::ExecSpec& named, const model::ExecSpec& sent) {
     model::PermitFields permit = fields(named);
     permit.session_id = session_;
@@ -250,14 +250,14 @@ TEST_F(ServerTest, AStalledControlPlaneStallsOnlyItsProgram) {
     ASSERT_TRUE(frame && frame->type == static_cast<uint16_t>(FromNode::kOutput));
     got += wire::windowCost(frame->payload.size());
   }
-  // The window is full: what comes next is the answer to another sandbox, not more output.
+  // The window is full: the next message belongs to another sandbox.
   const auto echo = spec({"echo", "x"});
   say(*connection, ToNode::kProvision, 2, permitFor(echo));
   const auto next = hear(*connection);
   ASSERT_TRUE(next);
   EXPECT_EQ(next->type, static_cast<uint16_t>(FromNode::kProvisioned));
   EXPECT_EQ(next->channel, 2U);
-  // Opened again, it goes on.
+  // After acknowledgement the output continues.
   std::string units(4, '\0');
   wire::Writer(units.data(), units.size()).u32(static_cast<uint32_t>(got));
   say(*connection, ToNode::kAck, 1, units);
@@ -289,7 +289,7 @@ TEST_F(ServerTest, HoldsASessionsProgramUntilItMayGo) {
   }
 }
 
-// It does not depend on the control plane that none of those is told to go.
+// The node itself must refuse, without relying on the control plane.
 TEST_F(ServerTest, WhatWasOpenedBeforeTheWorkspaceIsHeldDoesNotStartMeanwhile) {
   const auto connection = withSession();
   const auto echo = spec({"echo", "x"});
@@ -316,7 +316,7 @@ TEST_F(ServerTest, WhatWasOpenedBeforeTheWorkspaceIsHeldDoesNotStartMeanwhile) {
   expectFrames(2, {FromNode::kStarted, FromNode::kOutput, FromNode::kFinished});
 }
 
-// Only the window bounds it, in whatever pieces it comes.
+// Only the window bounds the input, whatever the pieces.
 TEST_F(ServerTest, InputMayComeInAnyPieces) {
   const auto connection = withSession();
   auto hold = spec({"hold"});
@@ -324,7 +324,7 @@ TEST_F(ServerTest, InputMayComeInAnyPieces) {
   say(*connection, ToNode::kOpen, 2, opening(hold, hold));
   say(*connection, ToNode::kGo, 2);
   expectHears(*connection, FromNode::kStarted);
-  say(*connection, ToNode::kInput, 2, std::string(wire::kInputPiece, 'x'));  // all that it takes
+  say(*connection, ToNode::kInput, 2, std::string(wire::kInputPiece, 'x'));  // the whole window
   for (int i = 0; i < 5'000; ++i)
     say(*connection, ToNode::kInput, 2, "x");
   say(*connection, ToNode::kTeardown, 2);

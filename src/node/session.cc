@@ -22,8 +22,8 @@ using wire::ToNode;
 
 constexpr uint32_t kMaxPlans = 16;
 constexpr auto kTellEvery = std::chrono::seconds(1);
-// For what an ended connection leaves, before another control plane may connect. A start that hangs
-// takes as long as its runner and spawner are waited for.
+// Time for the cleanup of an ended connection before another control plane may connect. A hanging
+// start takes as long as the timeouts of its runner and spawner.
 constexpr auto kRemovalPatience = std::chrono::seconds(1);
 
 std::unexpected<Error> broken(std::string_view what) {
@@ -108,7 +108,7 @@ Result<> Session::handle(net::Frame frame) {
   }
 }
 
-// Everything that must hold before a runtime is asked for anything.
+// Checks all conditions before asking a runtime.
 Result<runtime::Runtime*> Session::admit(const model::SignedPermit& permit, bool use,
                                          model::PermitFields& fields) {
   if (use && slots_.size() >= places()) {
@@ -234,7 +234,7 @@ Task<void> Session::closeSlot(uint32_t channel) {
   changed_.notify();
 }
 
-// One of the runtimes has images, and keeps sandboxes ready.
+// The images of the single runtime with images and a pool.
 Session::Images Session::images() const {
   for (const auto& [name, runtime] : runtimes_) {
     if (auto images = runtime->images()) return images;
@@ -242,7 +242,7 @@ Session::Images Session::images() const {
   return nullptr;
 }
 
-// The runtimes share one image of the node's own.
+// The runtimes share the node's own image.
 std::optional<model::ImageState> Session::image() const {
   for (const auto& [name, runtime] : runtimes_) {
     if (auto image = runtime->image()) return image;
@@ -258,7 +258,7 @@ void Session::tellImage() {
   image_told_ = std::move(now);
 }
 
-// Those that are left of the node's.
+// The node's remaining slots.
 uint32_t Session::places() const {
   const uint32_t all = config_.offer.max_sandboxes;
   return all - static_cast<uint32_t>(std::min<size_t>(held_by_others_(), all));

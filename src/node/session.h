@@ -21,8 +21,7 @@ using Runtimes = std::map<std::string, runtime::Runtime*>;
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  // `held_by_others`: sandboxes of earlier connections that are not removed yet. They take places
-  // of this one.
+  // `held_by_others`: number of unremoved sandboxes of earlier connections, which occupy slots.
   Session(net::FrameConnection::Stream stream, const ServerConfig& config, PermitGate& gate,
           const Runtimes& runtimes, std::function<size_t()> held_by_others);
 
@@ -30,7 +29,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // takes longer than a second goes on by itself.
   runtime::Task<void> run();
 
-  // Sandboxes that are there, or are being made or removed.
+  // Number of sandboxes, including sandboxes being made or removed.
   [[nodiscard]] size_t held() const { return slots_.size(); }
 
  private:
@@ -57,8 +56,8 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] bool idle() const { return slots_.empty() && execs_.empty() && plans_ == 0; }
   void offer();
   void tellImage();
-  // Tells what is kept ready, and what is offered, while there is something new, nobody else waits
-  // to be heard, and at most once a second.
+  // Sends news about ready sandboxes and offers, after all other messages, and at most once a
+  // second.
   runtime::Task<void> tellChanges();
   runtime::Task<void> answerPlan(uint32_t call, runtime::Runtime* runtime,
                                  model::SignedPermit permit);

@@ -20,9 +20,9 @@ namespace {
 using runtime::Task;
 using wire::FromNode;
 
-constexpr std::chrono::milliseconds kUsagePeriod{1000};  // of what a session is said to use
+constexpr std::chrono::milliseconds kUsagePeriod{1000};  // interval of a session's usage reports
 
-// But for the time, which goes on by itself.
+// Ignores the wall time, which always advances.
 bool differs(model::Usage one, const model::Usage& other) {
   one.wall_ms = other.wall_ms;
   return one != other;
@@ -91,7 +91,7 @@ void Slot::tellUsed() {
   told_ = used;
 }
 
-// A permit to run a program in it, and the program that the permit names.
+// Checks a permit to run a program in the session, and the program named by the permit.
 Result<model::ExecSpec> Slot::admit(const model::PermitFields& permit,
                                     const wire::OpenRequest& request) const {
   const bool same = isSession() && permit.session_id == permit_.session_id &&

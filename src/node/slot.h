@@ -23,25 +23,25 @@ class Slot : public std::enable_shared_from_this<Slot> {
   // Each answers on the connection; a refusal is an answer too. Start on the executor.
   runtime::Task<void> provision(runtime::Runtime& runtime, model::SignedPermit permit);
   runtime::Task<void> exec(std::string encoded_spec);
-  // Ends what runs, releases the sandbox. Says kTornDown unless the connection has ended.
+  // Ends all programs and releases the sandbox. Sends kTornDown unless the connection has ended.
   runtime::Task<void> close();
 
-  // Whether a program may run in the sandbox of a session, and which; `permit` is the request's,
-  // and was admitted.
+  // Checks whether a program may run in the session's sandbox, and decodes the program. `permit` is
+  // the request's, already admitted.
   Result<model::ExecSpec> admit(const model::PermitFields& permit,
                                 const wire::OpenRequest& request) const;
-  // After that.
+  // Call after admit().
   runtime::Task<Result<std::unique_ptr<runtime::Exec>>> open(model::SignedPermit permit,
                                                              const model::ExecSpec& spec);
 
-  // Programs of a session may hold its workspace (wire::files::kHold). Until what is returned goes,
-  // no program may start that was opened before.
+  // Holds the workspace for a program of the session (wire::files::kHold). Programs opened before
+  // may not start while the result lives.
   std::shared_ptr<void> hold();
-  // What mayStart() is asked with, of a program that is opened now.
+  // The argument of mayStart() for a program opened now.
   [[nodiscard]] uint64_t opened() const { return holds_; }
   [[nodiscard]] bool mayStart(uint64_t opened) const { return holding_ == 0 || opened == holds_; }
 
-  // What a session's sandbox has used until now; said behind the end of each program of it.
+  // Sends the usage of a session's sandbox, after the end of each program.
   void tellUsed();
 
   void cancel();
@@ -66,9 +66,9 @@ class Slot : public std::enable_shared_from_this<Slot> {
   std::unique_ptr<runtime::Sandbox> sandbox_;
   bool busy_ = true;
   bool dead_ = false;       // its sandbox has ended
-  bool exec_used_ = false;  // a permit is for one exec
-  uint64_t holds_ = 0;      // that there have been
-  uint32_t holding_ = 0;    // of them, those that are not over
+  bool exec_used_ = false;  // a permit is for a single exec
+  uint64_t holds_ = 0;      // total number of holds
+  uint32_t holding_ = 0;    // number of current holds
   async::Signal changed_;
 };
 

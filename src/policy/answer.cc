@@ -106,7 +106,7 @@ Result<> readOperations(ObjectReader& reader, Rule& rule) {
   return {};
 }
 
-// What lets it run: how, and how far.
+// Reads the conditions of a permission: tier, runtime, image and limits.
 Result<> readGrant(ObjectReader& reader, const Question& question, const model::Limits& most,
                    Rule& rule) {
   TRY(readTier(reader, question, rule));
@@ -165,7 +165,7 @@ Result<Rule> readRule(ObjectReader& reader, const Question& question, const mode
 
 namespace {
 
-// The host's needs no word.
+// Leaves out the host's image, which each node has.
 json::array imagesJson(const Question& question) {
   json::array images;
   if (question.images == nullptr) return images;
@@ -208,7 +208,7 @@ Result<Policy> readAnswer(const json::object& answer, const Question& question,
   const auto revision = TRY(readText(reader, "revision", kMaxName));
   policy.id = policy.name + "@" + revision.value_or("unversioned");
   TRY(reader.finish());
-  // The answer's tier is the one, whatever a table of tiers would say.
+  // The answer's own tier counts, whatever a table of tiers would give.
   for (TierSetting& tier : policy.tiers)
     tier.runtime = policy.rules[0].runtime;
   return policy;

@@ -14,12 +14,12 @@
 
 namespace cloister::policy {
 
-// `most`: the limits of the configuration, for engines that want to know them.
+// `most`: the configuration's limits, for engines that use the limits.
 base::json::object questionJson(const Question& question, const model::Limits& most);
 
-// The policy that the answer is; `engine` names it in its id, as "opa@REVISION". kInvalid names the
-// member: unknown or of a wrong type, missing, more than `most`, a tier below the one that was
-// asked for, a network that was not asked for.
+// Converts an answer to a policy; `engine` names the engine in the policy's id, as "opa@REVISION".
+// kInvalid names the member: unknown, of a wrong type, missing, above `most`, a tier below the
+// requested tier, or a network not requested.
 Result<Policy> readAnswer(const base::json::object& answer, const Question& question,
                           const model::Limits& most, std::string_view engine);
 

@@ -35,7 +35,7 @@ class Answers : public testing::Test {
             .runtimes = &runtimes_,
             .risk_facts = &facts_};
   }
-  // The answer with members put in its place; null takes one away.
+  // Reads the answer with changed members; null removes a member.
   Result<Policy> read(const json::object& changes, json::object answer = allowing()) const {
     for (const auto& [name, value] : changes) {
       if (value.is_null()) {
@@ -126,7 +126,7 @@ TEST_F(Answers, OneThatWantsApprovalHasToSayOfWhom) {
   EXPECT_FALSE(read({{"approval", approval}})) << "approval beside allow";
 }
 
-// Whatever the engine says, what holds for our own rules holds.
+// The checks of our own rules also apply to any engine's answer.
 TEST_F(Answers, NoAnswerGrantsWhatIsBeyondTheNodeOrTheRequest) {
   const auto reasonOf = [&](const Result<Policy>& policy) {
     const auto denied = refusalOf(decide(*policy, question()));

@@ -17,7 +17,7 @@ std::unexpected<Error> refused(std::string_view reason, const std::string& messa
   return fail(Code::kConflict, message, std::string(reason));
 }
 
-// Names of one person are written in more than one way: "sam", "SAM", "sam ".
+// A person's name may be written in several ways: "sam", "SAM", "sam ".
 bool isSameName(std::string_view one, std::string_view other) {
   const auto trimmed = [](std::string_view name) {
     while (name.starts_with(' '))
@@ -30,7 +30,7 @@ bool isSameName(std::string_view one, std::string_view other) {
   return std::ranges::equal(trimmed(one), trimmed(other), {}, lower, lower);
 }
 
-// As personOf() writes them: tenants, agents and keys are told apart byte by byte.
+// Compares texts of personOf(): tenants, agents and keys are compared byte by byte.
 bool isSamePerson(std::string_view one, std::string_view other) {
   constexpr std::string_view kUser = "/user:";
   const size_t at = one.find(kUser);
@@ -40,7 +40,7 @@ bool isSamePerson(std::string_view one, std::string_view other) {
          isSameName(one.substr(name), other.substr(name));
 }
 
-// The credential, the user or the agent is the same: then it is no second pair of eyes.
+// Whether credential, user or agent is the requester's: then the vote is not independent.
 bool isRequester(const Escalation& e, const Ballot& ballot) {
   const Principal& who = e.requester;
   const Principal& by = ballot.by;
@@ -76,7 +76,7 @@ Result<> mayVote(const Escalation& e, const Ballot& ballot) {
   return fail(Code::kDenied, "deciding on " + e.id + ": it takes the role " + roles);
 }
 
-// Its state, for one more vote.
+// Whether the state permits another vote.
 Result<> isOpen(const Escalation& e, const Ballot& ballot) {
   const bool takes_back = !ballot.approve && e.status == EscalationStatus::kApproved;
   if (e.status != EscalationStatus::kPending && !takes_back) {
@@ -90,8 +90,8 @@ Result<> isOpen(const Escalation& e, const Ballot& ballot) {
   return {};
 }
 
-// Whom it is bound to: another tenant's or agent's run, or another session's, is not what was
-// shown.
+// Checks the bindings: a run of another tenant or agent, or in another session, is not the
+// displayed run.
 Result<> isBoundTo(const Escalation& e, const Use& use) {
   const Principal& who = e.requester;
   const bool same_requester = who.tenant == use.by.tenant && who.app == use.by.app &&
@@ -118,8 +118,8 @@ Result<> isBoundTo(const Escalation& e, const Use& use) {
   return {};
 }
 
-// Of those who approved, whom the policy takes now: it may not have been asked then, or have named
-// others.
+// The number of approvers accepted by the current policy, which may not have been asked before, or
+// have named other roles.
 uint32_t approvalsOf(const Escalation& e, const std::vector<std::string>& roles) {
   return static_cast<uint32_t>(
       std::ranges::count_if(e.decisions, [&](const model::EscalationDecision& decision) {

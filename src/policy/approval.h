@@ -24,37 +24,39 @@ inline constexpr std::string_view kExpired = "approval_expired";
 inline constexpr std::string_view kUsed = "approval_used";
 inline constexpr std::string_view kPending = "approval_pending";
 inline constexpr std::string_view kDenied = "approval_denied";
-inline constexpr std::string_view kRevoked = "approval_revoked";     // a credential that approved
-inline constexpr std::string_view kRequester = "requester_revoked";  // the one that asked
+inline constexpr std::string_view kRevoked = "approval_revoked";     // the revoked credential of an
+                                                                     // approver
+inline constexpr std::string_view kRequester = "requester_revoked";  // the requester's revoked
+                                                                     // credential
 }  // namespace approval
 
-// What one approver says.
+// An approver's decision.
 struct Ballot {
   model::Principal by;
-  std::string person;  // whom `by` stands for
+  std::string person;  // the person represented by `by`
   bool approve = false;
   std::string reason;
   int64_t now = 0;  // wall-clock microseconds
 };
 
-// Counts a vote. One denial denies; approvals of `quorum` distinct persons approve. An approval
-// that was not used yet can be taken back by a denial. A person whose vote was struck may vote.
-// kDenied: for the requester, for whoever runs code, without one of the roles; kConflict: it is
-// decided already, its time is over, the person has voted.
+// Counts a vote. A single denial denies; approvals by `quorum` distinct persons approve. A denial
+// can revoke an unused approval. A person whose vote was struck may vote again. kDenied: the voter
+// is the requester, runs code, or has none of the roles; kConflict: already decided, expired, or
+// the person has voted.
 Result<> vote(model::Escalation& escalation, const Ballot& ballot);
 
-// Votes that were given with one of `credentials`, which are revoked, no longer count. What had its
-// quorum by them waits for votes again, up to the time that it had. Whether it changed anything.
+// Removes votes made with any of the revoked `credentials`. An approval that thereby loses its
+// quorum waits for votes again, until its original expiry. Returns whether anything changed.
 bool strike(model::Escalation& escalation, const std::set<std::string>& credentials);
 
-// By a rule, where nobody has to be asked.
+// Approves by a rule, without a person.
 void approveByRule(model::Escalation& escalation, const std::string& reason, int64_t now);
 
-// By the service, before it was used: what would run now is not what was approved, or nobody could
-// use an approval. kConflict: it is neither pending nor approved.
+// Denies by the service, before use: the code to run differs from the approved code, or an approval
+// would be useless. kConflict: neither pending nor approved.
 Result<> denyByRule(model::Escalation& escalation, const std::string& reason, int64_t now);
 
-// What is about to run.
+// The run about to start.
 struct Use {
   model::Principal by;
   std::string execution_id;
@@ -62,26 +64,26 @@ struct Use {
   std::string digest;
   int64_t now = 0;
   std::string_view operation = model::operation::kRun;  // or kSession
-  // What an approval is bound to that was asked for while the image was not verified, where it is
-  // the same image; "" for none. Good for those asked for after `same_since`.
+  // The digest of an approval requested before the image was verified, if the image is the same; ""
+  // for none. Valid for approvals requested after `same_since`.
   std::string unverified_digest = {};
   int64_t same_since = 0;
 };
 
 // Spends the approval on the execution, or the session: approved → used.
 Result<> use(model::Escalation& escalation, const Use& use);
-// Whether the approval that this execution has used still stands, when its program is about to
-// start. `wanted`: what policy wants now, null if it wants none. Only approvals of those with one
-// of its roles count, whoever was asked.
+// Whether the execution's used approval is still valid when its program is about to start.
+// `wanted`: the requirement of the current policy, null for none. Only approvers with any of its
+// roles count, whoever was asked.
 Result<> stands(const model::Escalation& escalation, const Use& use, const NeedsApproval* wanted);
 
-// Whether enough of those who approved have a role that policy names now.
+// Whether enough approvers have a role named by the current policy.
 bool satisfies(const model::Escalation& escalation, const NeedsApproval& wanted);
 
-// Its time is over: pending or approved → expired. kConflict before that.
+// Expires a pending or approved escalation at its time. kConflict before.
 Result<> expire(model::Escalation& escalation, int64_t now);
 
-// Whether its rule names a role of `by`: who votes on it needs that besides the permission.
+// Whether its rule names a role of `by`, required for a vote besides the permission.
 bool mayDecide(const model::Escalation& escalation, const model::Principal& by);
 
 }  // namespace cloister::policy

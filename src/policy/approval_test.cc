@@ -78,7 +78,7 @@ TEST(Approval, OneApproverApproves) {
   EXPECT_FALSE(vote(e, ballot("other"))) << "it is decided";
 }
 
-// As long as it has let nothing go on.
+// As long as the approval was not used.
 TEST(Approval, TheServiceDeniesWhatIsOpen) {
   Escalation pending = asked();
   ASSERT_TRUE(denyByRule(pending, "why", kNow + 1));
@@ -92,7 +92,7 @@ TEST(Approval, TheServiceDeniesWhatIsOpen) {
   EXPECT_EQ(denyByRule(used, "why", kNow + 3).error().code, Code::kConflict);
 }
 
-// A vote ends with its credential, as long as nothing was done by it.
+// A vote ends with its credential, unless already used.
 TEST(Approval, AStruckVoteDoesNotCount) {
   Escalation e = asked();
   e.quorum = 2;
@@ -151,7 +151,7 @@ TEST(Approval, NobodyDecidesOnTheirOwn) {
   }
 }
 
-// A key's maker writes the name as they like, and it is of one person all the same.
+// A key's creator chooses the spelling of the name, but the person is the same.
 TEST(Approval, AUsersNameIsComparedWithoutCase) {
   for (const char* written : {"DEV", "Dev", "dev ", " DEV"}) {
     Escalation e = asked();
@@ -253,7 +253,7 @@ TEST(Approval, IsNotGivenAfterItsTime) {
   EXPECT_EQ(e.dueAt(), 0);
 }
 
-// What a use differs in from what was approved, and the reason it is refused for.
+// A difference between a use and the approved use, and the reason of the refusal.
 struct Difference {
   const char* what;
   void (*make)(Use&);
@@ -343,8 +343,7 @@ TEST(Approval, StandsOnlyWhileAllOfItDoes) {
   EXPECT_EQ(stands(e, useOf(e), &wanted).error().field, approval::kMismatch);
 }
 
-// Who asks by hand is told of the configuration's approvers; the rule that the run meets may name
-// others.
+// A request by hand asks the configuration's approvers; the rule of the run may name others.
 TEST(Approval, CountsOnlyThoseWhomTheRuleNames) {
   Escalation e = asked();
   ASSERT_TRUE(vote(e, ballot("boss")));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxPieces = 256;
 
-// Some values of one condition, or all but some. Sorted numbers.
+// Some values of a condition, or all but some. Sorted numbers.
 struct Values {
   bool except = true;
   std::vector<size_t> values;
@@ -50,18 +50,18 @@ Values minus(const Values& a, const Values& b) {
   return intersect(a, {!b.except, b.values});
 }
 
-// The conditions of a document as sets: every text that any rule names has a number.
+// A document's conditions as sets: each text named by a rule has a number.
 class Space {
  public:
   explicit Space(const Policy& policy);
 
   using Box = std::vector<Values>;
-  // `as_seen_by`: the rule whose box it is to cover; see dependencies().
+  // `as_seen_by`: the rule whose box is to be covered; see dependencies().
   [[nodiscard]] Box boxOf(const Rule& rule, const Rule& as_seen_by) const;
   [[nodiscard]] bool isEmpty(const Box& box) const;
-  // What of `box` is outside of `cut`; nullopt where both have nothing in common.
+  // The parts of `box` outside of `cut`; nullopt if the two do not overlap.
   [[nodiscard]] std::optional<std::vector<Box>> subtract(const Box& box, const Box& cut) const;
-  // Of a session and of a run alone: what no request is.
+  // Combinations of a session and a separate run, which no request has.
   [[nodiscard]] std::vector<Box> impossible() const;
   [[nodiscard]] int highestScore() const { return most_; }
 
@@ -81,8 +81,8 @@ class Space {
 // Behind the lists of a box.
 enum Other : size_t { kDependencies, kSession, kScore, kOthers };
 
-// A rule that names dependencies has some of the requests with dependencies. It covers all of those
-// only of a rule that names no others.
+// A rule that names dependencies matches only some requests with dependencies. Such a rule covers
+// all of another rule's requests only if the other rule names no further dependencies.
 Values dependencies(const Conditions& match, const Conditions& covered) {
   const auto within = [](const auto& inner, const auto& outer) {
     return !inner.empty() && std::ranges::all_of(inner, [&](const std::string& name) {
@@ -204,7 +204,7 @@ std::vector<Space::Box> Space::impossible() const {
   return boxes;
 }
 
-// Takes `cut` from all pieces; whether it took anything.
+// Removes `cut` from all pieces; returns whether anything was removed.
 bool take(const Space& space, const Space::Box& cut, std::vector<Space::Box>& pieces) {
   bool taken = false;
   std::vector<Space::Box> rest;

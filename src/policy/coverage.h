@@ -15,7 +15,7 @@ namespace cloister::policy {
 struct DeadRule {
   const Rule* rule = nullptr;
   std::vector<const Rule*> covered_by;  // earlier rules, in their order; empty: no request matches
-  std::string why;                      // without any: what excludes every request
+  std::string why;                      // without covering rules: why no request matches
 };
 
 std::vector<DeadRule> deadRules(const Policy& policy);

@@ -12,7 +12,7 @@
 
 namespace cloister::policy {
 
-// The one place that makes a Permit.
+// The only place that makes a Permit.
 class PermitIssuer {
  public:
   static model::Permit issue(model::PermitFields fields) {
@@ -43,7 +43,7 @@ const Rule* firstMatch(const Policy& policy, const Question& question, int score
   return found == policy.rules.end() ? nullptr : &*found;
 }
 
-// What no node can do yet, whatever a rule says.
+// Features that no node has yet, whatever a rule says.
 std::optional<Denied> beyondUs(const RunRequest& request) {
   if (request.network_tier != "none") {
     return Denied{"",
@@ -59,7 +59,7 @@ std::optional<Denied> beyondUs(const RunRequest& request) {
   return std::nullopt;
 }
 
-// What would make a runtime available.
+// Advice on making a runtime available.
 struct RuntimeAdvice {
   std::string_view runtime;
   std::string_view advice;
@@ -82,7 +82,7 @@ bool offers(const Question& question, std::string_view runtime) {
   return std::ranges::find(*question.runtimes, runtime) != question.runtimes->end();
 }
 
-// The rule's tier, or that of the score; more where the request asks for more.
+// The rule's tier, or the score's; higher if the request asks for a higher tier.
 Tier tierOf(const Policy& policy, const Rule& rule, const Question& question, int score) {
   Tier tier = rule.tier.value_or(Tier::kAuto);
   for (size_t i = 0; !rule.tier && i < kTiers; ++i) {
@@ -96,12 +96,12 @@ std::string_view stronger(std::string_view one, std::string_view other) {
   return runtimeStrength(one).value_or(-1) < runtimeStrength(other).value_or(-1) ? other : one;
 }
 
-// What does that in a session's sandbox is our own program.
+// In a session's sandbox, our own program serves files.
 bool servesFiles(const Question& question) {
   return !question.inside.empty() && question.operation == "files";
 }
 
-// "risk medium of tool x": why a call has the tier that it has. "" where somebody asked for that.
+// "risk medium of tool x": the reason of a call's tier. "" if the tier was requested.
 std::string riskOfTool(const RunRequest& request) {
   const auto member = [&](std::string_view name) {
     const auto found = request.metadata.find(std::string(name));
@@ -111,7 +111,8 @@ std::string riskOfTool(const RunRequest& request) {
   return "risk " + member(model::kRiskMember) + " of tool " + member(model::kToolMember);
 }
 
-// Why a person is asked: the rule's own word, or how it came to a tier that wants an approval.
+// The reason for asking a person: the rule's own, or the reason of a tier that requires an
+// approval.
 std::string reasonOf(const Evaluation& made, const Question& question) {
   if (made.rule->effect == Effect::kApprove) return made.rule->why;
   const std::string tier =
@@ -124,7 +125,7 @@ std::string reasonOf(const Evaluation& made, const Question& question) {
   return "score " + std::to_string(made.score) + " needs" + tier;
 }
 
-// What the request itself asks for, which nothing weaker replaces.
+// The runtime requested explicitly, which no weaker runtime may replace.
 std::string_view askedFor(const Policy& policy, const Question& question) {
   const RunRequest& request = question.request;
   std::string_view least = stronger(kProcess, request.runtime);
@@ -135,7 +136,7 @@ std::string_view askedFor(const Policy& policy, const Question& question) {
   return request.nested ? stronger(least, kGvisor) : least;
 }
 
-// `policy.allow_weaker`: where the node does not offer what policy wants, `runtime` does instead.
+// `policy.allow_weaker`: uses `runtime` if the node does not offer the runtime required by policy.
 bool weakens(const Policy& policy, const Question& question, std::string_view runtime,
              const std::string& needed, Evaluation& made) {
   if (!policy.allow_weaker || offers(question, made.runtime)) return false;
@@ -146,7 +147,7 @@ bool weakens(const Policy& policy, const Question& question, std::string_view ru
   return true;
 }
 
-// The strongest that the node offers, for weakens().
+// Calls weakens() with the node's strongest runtime.
 bool weakensToOffered(const Policy& policy, const Question& question, const std::string& needed,
                       Evaluation& made) {
   std::string_view best;
@@ -157,8 +158,8 @@ bool weakensToOffered(const Policy& policy, const Question& question, const std:
   return !best.empty() && weakens(policy, question, best, needed, made);
 }
 
-// A session's sandbox is what it is. What policy wants stronger by now no longer runs in it; its
-// files are served, or nobody could take them elsewhere.
+// A session's sandbox cannot change its runtime. If policy now requires a stronger runtime, no
+// program runs there; file operations still work, so that users can move their files.
 std::optional<Denied> staysInside(const Policy& policy, const Question& question,
                                   const std::string& needed, Evaluation& made) {
   const std::string wanted(made.runtime);
@@ -173,7 +174,7 @@ std::optional<Denied> staysInside(const Policy& policy, const Question& question
                 "new one"};
 }
 
-// Never weaker than the tier, the rule or the request has it.
+// Chooses a runtime at least as strong as the tier's, the rule's and the request's.
 std::optional<Denied> chooseRuntime(const Policy& policy, const Question& question,
                                     Evaluation& made) {
   const Rule& rule = *made.rule;
@@ -192,7 +193,7 @@ std::optional<Denied> chooseRuntime(const Policy& policy, const Question& questi
   std::string needed = "tier " + std::string(tierName(made.tier)) +
                        (risk.empty() ? " of rule " + rule.name : " for " + risk);
   if (question.request.nested && made.runtime == kProcess) {
-    // Sandboxes within want a kernel that is not the host's.
+    // Nested sandboxes require a kernel other than the host's.
     made.runtime = offers(question, kGvisor) || !offers(question, kMicrovm) ? kGvisor : kMicrovm;
     needed = "a session with nested sandboxes";
   }
@@ -213,7 +214,7 @@ std::optional<Denied> chooseRuntime(const Policy& policy, const Question& questi
       adviceFor(made.runtime)};
 }
 
-// What is asked for, where the rule lets it, or else what the rule says.
+// The requested image, if the rule permits the image, or else the rule's.
 std::optional<Denied> chooseImage(const Question& question, Evaluation& made) {
   if (servesFiles(question)) return std::nullopt;
   const Rule& rule = *made.rule;
@@ -265,7 +266,7 @@ std::optional<Denied> overLimit(const Rule& rule, const Limits& asked) {
   return std::nullopt;
 }
 
-// What the request does not name is the smaller of the default and the rule's `max`.
+// Unnamed limits become the smaller of the default and the rule's `max`.
 void fitToRule(const Rule& rule, const RunRequest& request, Limits& limits) {
   static const size_t kCpuTime = model::limitIndex(model::limit_name::kCpuTime);
   for (size_t i = 0; i < model::kLimitCount; ++i) {
@@ -297,7 +298,7 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       .agent = question.agent_cpu_millis > 0 ? question.principal.agent : "",
       .agent_cpu_millis = question.principal.agent.empty() ? 0 : question.agent_cpu_millis,
       .spec_sha256 = question.spec_sha256,
-      // Interpreters that start ahead of their code are the host's.
+      // Interpreters started ahead of their code belong to the host's image.
       .prestart = made.image == nullptr ? question.prestart : "",
       .nested = question.request.nested,
       .fresh = question.request.fresh,
@@ -306,7 +307,7 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
   });
 }
 
-// Why the matching rule does not let it run; nothing of this can be approved.
+// Why the matching rule denies; no approval can change such a denial.
 std::optional<Denied> refuse(const Policy& policy, const Question& question, Evaluation& made) {
   const Rule* rule = made.rule;
   if (!policy.broken.empty()) {

@@ -29,14 +29,14 @@
 
 namespace cloister::policy {
 
-// A rule that wants a person's consent. Nothing may run until the approval stands; what decides is
-// the rule that matched, so a request that was approved is decided again with `Question::approved`.
+// The decision of a rule that requires a person's approval. Nothing may run without the approval.
+// The matching rule decides, so an approved request is decided again with `Question::approved`.
 struct NeedsApproval {
   std::string rule;                         // its name; never ""
   std::string reason;                       // the rule's `why`, or why its tier is so high
-  std::vector<std::string> approver_roles;  // a principal with one of them; never empty
+  std::vector<std::string> approver_roles;  // roles of approvers; never empty
   uint32_t quorum = 1;                      // distinct approvers, 1 to 10
-  int64_t ttl_seconds = 3600;               // how long the request waits for them
+  int64_t ttl_seconds = 3600;               // how long the request waits for approvers
   std::string fallback = "deny";            // at the timeout; nothing else is known
 };
 
@@ -45,10 +45,10 @@ struct Denied {
   std::string reason;
   std::string remedy;
   bool for_approval = false;  // only an approval is missing; see refusalOf()
-  bool unavailable = false;   // there is no policy that could decide; it may be back later
+  bool unavailable = false;   // no policy can decide at the moment; try again later
 };
 
-// What the decision is about, beyond the request itself.
+// The facts of a decision beyond the request itself.
 struct Question {
   const model::RunRequest& request;
   const model::Principal& principal;
@@ -57,46 +57,48 @@ struct Question {
   std::string spec_sha256;
   std::string prestart;    // see PermitFields, as the two above and below
   int64_t now = 0;         // wall-clock microseconds
-  int64_t valid_for = 0;   // microseconds a permit lives before the node must have it
-  std::string language;    // ruleLanguage(); without it nothing is allowed
+  int64_t valid_for = 0;   // microseconds in which the node must receive the permit
+  std::string language;    // ruleLanguage(); without a language nothing is allowed
   std::string session_id;  // see PermitFields
-  // What the node offers, outlives the question; null or empty: not known, then only "process".
+  // The node's offers, which must outlive the question; null or empty: unknown, then only
+  // "process".
   const std::vector<std::string>* runtimes = nullptr;
-  const std::vector<model::OfferedImage>* images = nullptr;  // likewise: only the host's
+  const std::vector<model::OfferedImage>* images = nullptr;  // null or empty: only the host's
   std::string inside = {};  // the runtime of its session's sandbox; "": there is none yet
-  const model::Walls* walls = nullptr;  // that a sandbox gets for the agent; null: none
+  const model::Walls* walls = nullptr;  // the agent's confinement rules for a sandbox; null: none
   uint32_t agent_cpu_millis = 0;        // see PermitFields
-  bool approved = false;  // an approval of exactly this stands: a rule that wants one allows
-  std::string_view operation = "run";     // one of kOperations
-  const RiskFacts* risk_facts = nullptr;  // null: as if there were none
+  bool approved = false;  // exactly this request is approved: an approving rule then allows
+  std::string_view operation = "run";     // a member of kOperations
+  const RiskFacts* risk_facts = nullptr;  // null: no facts
 };
 
-// What `languages` of a rule are compared with: the language's own name, never an alias, or
-// "command" for a command, whatever language it names besides. "" for an unknown language.
+// The name compared with `languages` of a rule: the language's own name, never an alias, or
+// "command" for a command, whatever language the request names. "" for an unknown language.
 std::string ruleLanguage(const model::RunRequest& request, const model::LanguageSet& languages);
 
 using Decision = std::variant<model::Permit, Denied, NeedsApproval>;
 
 Decision decide(const Policy& policy, const Question& question);
 
-// How a decision comes about: all that decide() goes by, for those who explain it.
+// The course of a decision: all facts used by decide(), for explanations.
 struct Evaluation {
-  const Rule* rule = nullptr;  // that decides, in the policy; null: none
+  const Rule* rule = nullptr;  // the deciding rule of the policy; null: none
   int score = 0;
-  Tier tier = Tier::kAuto;  // with a rule that allows
+  Tier tier = Tier::kAuto;  // valid with an allowing rule
   std::string_view runtime;
-  std::string weaker;  // what `policy.allow_weaker` made of the runtime, for records; "" if nothing
+  std::string weaker;  // the change of the runtime by `policy.allow_weaker`, for records; "" if
+                       // none
   const model::OfferedImage* image = nullptr;  // among the question's; null: the host's
-  model::Limits limits;  // asked for; those that are not named, lowered to what the rule allows
+  model::Limits limits;  // requested limits; unnamed ones are lowered to the rule's
   std::optional<Denied> denied;
-  const Approval* wanted = nullptr;  // that is missing; in the policy
+  const Approval* wanted = nullptr;  // the missing approval; in the policy
 };
 Evaluation evaluate(const Policy& policy, const Question& question);
-// Of one that is not denied.
+// The image of an evaluation without denial.
 model::ImageRef imageOf(const Evaluation& made);
 
-// Why `decision` is no permit; nullopt where it is one. A missing approval is a denial that says
-// how to ask, for callers that cannot wait for one.
+// Why `decision` is no permit; nullopt for a permit. A missing approval is a denial with advice on
+// asking, for callers that cannot wait.
 std::optional<Denied> refusalOf(const Decision& decision);
 
 // Whether a rule matches; `score` is riskOf() the question.
@@ -105,18 +107,18 @@ bool matches(const Rule& rule, const Question& question, int score);
 // Evaluation::weaker, for `weakened` of the record.
 std::string weakerOf(const Policy& policy, const Question& question);
 
-// The name of the rule that decides, for the record; "" when none matches.
+// The name of the deciding rule, for the record; "" without a match.
 std::string decidingRule(const Policy& policy, const Question& question);
 
-// The most that the rule which decides allows; what is asked for where none matches.
+// The maximum limits of the deciding rule; the requested limits without a match.
 model::Limits mostAllowed(const Policy& policy, const Question& question);
-// The longest that its rule lets a program run; nothing where the rule names no time.
+// The maximum run time of the deciding rule; nullopt if the rule gives no time.
 std::optional<std::chrono::milliseconds> mostTime(const Policy& policy, const Question& question);
 
-// The request and its language → what the sandbox is to run: files, argv, environment. kInvalid for
-// an unknown language, or a file in the place of the code. What a compile step makes goes to /tmp,
-// so that /workspace holds only the request's files and what the program writes. `tag` makes the
-// code's names its own, for a program beside others in a session; "" for a run alone.
+// Converts a request and its language to the sandbox's work: files, argv, environment. kInvalid for
+// an unknown language, or a file in the place of the code. The output of a compile step goes to
+// /tmp, so that /workspace has only the request's files and the program's. `tag` makes the code's
+// names unique for a program beside others in a session; "" for a separate run.
 Result<model::ExecSpec> resolve(const model::RunRequest& request,
                                 const model::LanguageSet& languages, std::string_view tag = {});
 

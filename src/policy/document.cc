@@ -39,7 +39,7 @@ std::string listed(const Names& names) {
   return text;
 }
 
-// A list that, where it is there, names something.
+// A list that must not be empty if present.
 Result<std::vector<std::string>> readList(ObjectReader& reader, const base::json::object& object,
                                           std::string_view name) {
   std::vector<std::string> values = TRY(model::textList(reader, name));
@@ -50,7 +50,7 @@ Result<std::vector<std::string>> readList(ObjectReader& reader, const base::json
   return values;
 }
 
-// Names in which * may stand for any characters.
+// Names with * for any characters.
 Result<std::vector<std::string>> readPatterns(ObjectReader& reader,
                                               const base::json::object& object,
                                               std::string_view name) {
@@ -129,8 +129,8 @@ Result<> readMax(ObjectReader& reader, const model::Limits& max, Rule& rule) {
   return inner.finish();
 }
 
-// A grant has a runtime and an image; a denial has advice. Mixing them is a mistake in a rule that
-// somebody relies on, so it is one here too.
+// Only a permission has a runtime and an image; only a denial has advice. Mixing both is a mistake
+// in a security rule, and therefore an error.
 Result<> readEffectOfVersion1(ObjectReader& reader, const model::Limits& max, Rule& rule) {
   const auto allow = TRY(reader.boolean("allow"));
   if (!allow) return wrong(reader.pathOf("allow"), "is required");
@@ -283,7 +283,7 @@ Result<> readSettings(ObjectReader& reader, const base::json::object& document, 
   return {};
 }
 
-// "match:" with nothing behind it would match everything, so nothing may be left empty.
+// An empty "match:" would match everything, so refuse empty members.
 Result<> refuseEmpty(const base::json::value& value, const std::string& path) {
   if (value.is_null()) return wrong(path, "is empty; leave it out, or say what is meant");
   if (const base::json::object* object = value.if_object()) {

@@ -20,13 +20,13 @@
 
 namespace cloister::policy {
 
-// How far a run is held, the weakest first.
+// Tiers of control over a run, the weakest first.
 enum class Tier : uint8_t { kAuto, kAssisted, kHumanApprove, kManualOnly };
 inline constexpr size_t kTiers = 4;
 std::string_view tierName(Tier tier);
 std::optional<Tier> tierFromName(std::string_view name);
 
-// How strong a runtime's wall is: more is stronger; nullopt for one that nobody knows.
+// The strength of a runtime's isolation: more is stronger; nullopt for an unknown runtime.
 std::optional<int> runtimeStrength(std::string_view runtime);
 
 // Whose consent is wanted; see NeedsApproval.
@@ -38,31 +38,31 @@ struct Approval {
 };
 
 struct TierSetting {
-  std::string runtime;              // the weakest that will do
-  std::optional<Approval> approve;  // nothing of this tier runs without it
-  std::optional<int> from_score;    // chosen from this score on, where a rule names no tier
+  std::string runtime;              // the weakest permitted
+  std::optional<Approval> approve;  // required for this tier
+  std::optional<int> from_score;    // score from which the tier applies, unless a rule names a tier
 };
 
-// What a request must be for a rule to decide it. Empty lists match everything; in a list, * stands
-// for any characters.
+// Conditions of a rule. Empty lists match everything; in a list, * stands for any characters.
 struct Conditions {
   std::vector<std::string> tenants;
   std::vector<std::string> apps;
   std::vector<std::string> agents;
   std::vector<std::string> users;
-  std::vector<std::string> roles;      // one of the principal's is among them
+  std::vector<std::string> roles;      // matches if the principal has a listed role
   std::vector<std::string> languages;  // see ruleLanguage()
   std::vector<std::string> network_tiers;
-  std::vector<std::string> tool_types;  // of the request's metadata; only what the client says
+  std::vector<std::string> tool_types;  // of the request's metadata; only the client's claim
   std::vector<std::string> operations;  // see kOperations
   std::optional<bool> has_dependencies;
-  std::vector<std::string> any_dependency;     // one of them is asked for
-  std::vector<std::string> only_dependencies;  // some are asked for, and none but these
+  std::vector<std::string> any_dependency;     // matches if a listed dependency is requested
+  std::vector<std::string> only_dependencies;  // matches if any dependency is requested and all are
+                                               // listed
   std::optional<int> score_at_least;
   std::optional<bool> in_session;  // false: a run alone
 };
 
-// What a question can be about.
+// Operations of questions.
 inline constexpr std::array<std::string_view, 5> kOperations = {"run", "session", "exec", "files",
                                                                 "kernel"};
 
@@ -71,19 +71,19 @@ std::string_view effectName(Effect effect);
 
 struct Rule {
   std::string name;
-  std::string why;     // required: every rule says why
-  std::string remedy;  // of a denial: what the caller can do; "" for the general advice
+  std::string why;     // required for each rule
+  std::string remedy;  // of a denial: advice for the caller; "" for the general advice
   Conditions match;
   Effect effect = Effect::kDeny;
   Approval approval;                // of kApprove
   std::optional<Tier> tier;         // without: by the score
-  std::string runtime;              // the weakest that will do, beside what the tier asks; "" none
-  std::string image = "host";       // what it runs in, where the request asks for no other
-  std::vector<std::string> images;  // globs of those that a request may ask for besides
-  model::Limits max;                // more than this is denied, not clamped
-  bool bounds_time = false;  // `max` names timeout_seconds: it holds what lasts as a session, too
-  std::vector<std::string> operations;  // that it allows; empty: all
-  std::string canonical;                // JSON of what the document says
+  std::string runtime;              // the weakest permitted, besides the tier's; "" none
+  std::string image = "host";       // default image of requests
+  std::vector<std::string> images;  // globs of further permitted images
+  model::Limits max;                // requests above are denied, not lowered
+  bool bounds_time = false;         // `max` names timeout_seconds, which then also limits sessions
+  std::vector<std::string> operations;  // permitted operations; empty: all
+  std::string canonical;                // JSON of the rule in the document
 };
 
 struct Policy {
@@ -95,22 +95,22 @@ struct Policy {
   std::vector<Rule> rules;
   RiskWeights risk;
   std::array<TierSetting, kTiers> tiers;
-  std::string settings;       // JSON of what the document says besides its rules
-  std::string broken;         // why it cannot be used: everything is denied, and this is the reason
-  std::string mending;        // of `broken`: what helps; "" for the usual
-  std::optional<int> score;   // of every question, where another engine worked it out
-  bool allow_weaker = false;  // of the configuration; the document cannot say it
+  std::string settings;       // JSON of the document except its rules
+  std::string broken;         // the defect for which everything is denied
+  std::string mending;        // remedy of `broken`; "" for the usual
+  std::optional<int> score;   // score of all questions, if computed by another engine
+  bool allow_weaker = false;  // from the configuration, not the document
 };
 
 // Parses a document. Errors give the line and the member: unknown keys, a missing `why`, no rules,
-// a tier whose runtime is stronger than the one its rule names. `max` is the most a rule can allow,
-// and what it allows where its own `max` says nothing.
+// a tier whose runtime is stronger than its rule's. `max` is the maximum for any rule, and the
+// default of a rule's `max`.
 Result<Policy> parsePolicy(std::string_view yaml, std::string_view name, const model::Limits& max);
 
-// The policy in force where the one that should be cannot be read.
+// A policy that denies everything, in force while the intended policy is unreadable.
 Policy brokenPolicy(std::string_view name, std::string why);
 
-// Whose consent is wanted, as documents say it; errors name members below `path`.
+// Reads the approvers of a rule; errors name members below `path`.
 Result<Approval> readApproval(const base::json::object& object, const std::string& path);
 
 // As version `version` of the ledger.

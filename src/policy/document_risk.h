@@ -12,7 +12,7 @@
 namespace cloister::policy {
 
 inline constexpr int64_t kMaxScore = 100'000;
-inline constexpr int64_t kMaxPoints = 1000;  // of one name
+inline constexpr int64_t kMaxPoints = 1000;  // maximum of a single name
 
 // The member `risk` of a document; errors name members below `path`.
 Result<RiskWeights> readRiskWeights(const base::json::object& object, const std::string& path);

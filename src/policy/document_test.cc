@@ -93,7 +93,7 @@ TEST(PolicyDocument, HostileYamlIsRefused) {
   EXPECT_THAT(errorOf(std::string(70'000, 'x')), HasSubstr("larger than"));
   EXPECT_FALSE(parse(std::string_view("version: 2\nrules: [{name: \"a\\0\", why: b}]", 42)));
   EXPECT_FALSE(parse("\xff\xfe"));
-  // Long keys in many lines: no line of theirs is kept, and it is quick all the same.
+  // Long keys in many lines: their lines are not stored, and parsing stays fast.
   std::string wide = "version: 2\n? " + std::string(30'000, 'k') + "\n: {";
   for (int i = 0; i < 4000; ++i)
     wide += "a" + std::to_string(i) + ": 1,";
@@ -262,7 +262,7 @@ TEST(PolicyDocument, TheScoreIsASumThatIsShown) {
   EXPECT_EQ(answer.at("rules").as_array().size(), 2U);
 }
 
-// What is found in a command is found in a shell's code too, and in argv.
+// Risks of a command are also found in a shell's code, and in argv.
 TEST(PolicyDocument, CommandsAreReadWhereverTheyStand) {
   for (const char* request :
        {R"({"request":{"command":"sudo ls"}})", R"({"request":{"command":["sudo","ls"]}})",

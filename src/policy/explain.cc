@@ -23,7 +23,7 @@ std::string listed(const std::vector<std::string>& values) {
   return values.size() > kShown ? text + ", ..." : text;
 }
 
-// What the question has where a condition looks.
+// The question's values for a condition.
 std::string found(const ListCondition& condition, const Question& question) {
   std::vector<std::string> values;
   const auto keep = [](std::string_view value, const void* with) {
@@ -36,7 +36,7 @@ std::string found(const ListCondition& condition, const Question& question) {
   return values.empty() ? "there is none" : "it is " + listed(values);
 }
 
-// Why a rule does not match: its first condition that does not hold; "" where all do.
+// Why a rule does not match: its first failing condition; "" if all hold.
 std::string missOf(const Rule& rule, const Question& question, int score) {
   const Conditions& match = rule.match;
   for (const ListCondition& condition : listConditions()) {
@@ -168,7 +168,7 @@ json::object differences(const Policy& from, const Policy& to) {
   json::array removed;
   json::array changed;
   std::vector<std::string> old_order;
-  std::vector<std::string> new_order;  // of the rules that both have
+  std::vector<std::string> new_order;  // of the rules common to both
   for (const Rule& rule : from.rules) {
     const Rule* now = ruleNamed(to, rule.name);
     if (now == nullptr) {

@@ -18,16 +18,16 @@
 
 namespace cloister::policy {
 
-// What supposed requests are read with.
+// The context for reading supposed requests.
 struct ReaderParts {
   const model::LanguageSet& languages;
   const Levels& levels;
   const model::RequestBounds& bounds;
-  const std::vector<std::string>* runtimes = nullptr;        // that the node offers
-  const std::vector<model::OfferedImage>* images = nullptr;  // likewise
+  const std::vector<std::string>* runtimes = nullptr;        // the node's offers
+  const std::vector<model::OfferedImage>* images = nullptr;  // offered by the node, too
 };
 
-// A request that somebody supposes, by somebody that they suppose.
+// A supposed request by a supposed principal.
 struct Supposed {
   model::RunRequest request;
   model::Principal principal;
@@ -39,32 +39,32 @@ struct Supposed {
   std::vector<std::string> runtimes;
   std::vector<model::OfferedImage> images;
 
-  // Good as long as this.
+  // Valid for the lifetime of this object.
   [[nodiscard]] Question question() const;
 };
 
-// Reads {request, principal, operation, session, approved, runtimes, images}: all but `request` may
-// be left out, and then it is `asker`, a run alone, and what the node offers. Members of `object`
-// that it does not know are for the caller to finish.
+// Reads {request, principal, operation, session, approved, runtimes, images}. All but `request` are
+// optional: the defaults are `asker`, a separate run, and the node's offers. The caller must finish
+// unknown members of `object`.
 Result<Supposed> readSupposed(base::ObjectReader& reader, const ReaderParts& parts,
                               const model::Principal& asker);
-// The same of a request that is parsed.
+// The same for a parsed request.
 Supposed suppose(model::RunRequest request, model::Principal principal, const ReaderParts& parts);
 
-// What was decided, in a word: "allow", "deny" or "approve".
+// The outcome in a word: "allow", "deny" or "approve".
 std::string_view outcomeOf(const Evaluation& made);
 
-// Which rules an explanation lists. What a rule that does not match is for may name other tenants.
+// Rules listed by an explanation. Conditions of a rule without a match may name other tenants.
 enum class Listed : uint8_t { kAll, kMatching };
 
-// The decision, the rules in their order with what each found, and the arithmetic of the score
+// The decision, the rules in order with their findings, and the computation of the score
 // (spec/openapi.yaml: PolicyExplanation).
 base::json::object explain(const Policy& policy, const Question& question,
                            Listed listed = Listed::kAll);
 // Only the decision: {decision, rule, tier, runtime, reason}; equal where nothing changes.
 base::json::object briefly(const Policy& policy, const Question& question);
 
-// Rules that came, went, changed or moved, and whether the weights and tiers are others.
+// Rules added, removed, changed or moved, and whether weights and tiers differ.
 base::json::object differences(const Policy& from, const Policy& to);
 
 // Runs the cases of a document (docs/POLICY.md: cases) against `policy`. kInvalid for cases that

@@ -124,7 +124,7 @@ TEST(Policy, TheFirstMatchDecides) {
   EXPECT_TRUE(allowed(decideOn(policy, R"({"command":"ls"})")));
 }
 
-// A rule about a language must not be passed by calling it something else.
+// Naming the language differently must not bypass a rule about the language.
 TEST(Policy, NeitherAliasNorCommandSlipsPastALanguageRule) {
   const Policy deny = policyOf(R"(
   - {name: not-py, why: no snakes, allow: false, languages: [python]}
@@ -264,7 +264,7 @@ TEST(Resolve, ACompileStepHasNoneOfTheArguments) {
   EXPECT_THAT(spec.run.argv, ElementsAre("/tmp/.cloister-program", "{binary}", "x"));
 }
 
-// A run alone takes everything with it.
+// A separate run removes everything with its sandbox.
 TEST(Resolve, CodeInASessionIsRemovedWithAllThatIsMadeOfIt) {
   const auto request =
       requestOf(R"({"language":"c","code":"","files":[{"path":"x","content":""}]})");

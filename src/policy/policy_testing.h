@@ -26,7 +26,7 @@ inline std::string errorOf(std::string_view text) {
   return policy ? "none" : policy.error().message;
 }
 
-// Rules of version 2 in flow style, one to a line from line 3 on.
+// Rules of version 2 in flow style, a line each from line 3 on.
 inline Policy policyOf(std::string_view rules, std::string_view settings = "") {
   auto policy = parse("version: 2\nrules:\n" + std::string(rules) + std::string(settings));
   EXPECT_TRUE(policy) << policy.error().message;

@@ -12,15 +12,15 @@ using model::Language;
 using model::RunRequest;
 using Argv = std::vector<std::string>;
 
-// Hidden in /tmp, so that neither a listing of /workspace nor its artifacts show them.
+// Hidden in /tmp, so that neither listings of /workspace nor artifacts include these files.
 constexpr std::string_view kBinary = "/tmp/.cloister-program";
 constexpr std::string_view kBuildDir = "/tmp/.cloister-build";
 constexpr std::string_view kInWorkspace = "/workspace/";
 
-// Where the code of one program goes, and what is made of it.
+// Paths of a program's code and compiled files.
 struct Places {
   std::string source;  // in the workspace
-  std::string named;   // the same, as its command names it
+  std::string named;   // the same, as named in its command
   std::string binary;
   std::string dir;
 };
@@ -79,7 +79,7 @@ Argv commandArgv(const RunRequest& request) {
   return argv;
 }
 
-// The request's own variables win over the language's, those over the base.
+// The request's own variables take precedence over the language's, and those over the base.
 std::vector<std::string> environment(const RunRequest& request, const Language* language) {
   std::map<std::string, std::string> env = request.env;
   if (language != nullptr) env.insert(language->env.begin(), language->env.end());

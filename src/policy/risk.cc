@@ -17,8 +17,7 @@ using base::globMatches;
 namespace {
 
 constexpr std::string_view kOther = "other";
-// The kind of what may be one that a rule names, such as `rm -rf "$DIR"`: ordinary scripts are full
-// of it.
+// The kind for possible matches of a rule, such as `rm -rf "$DIR"`, common in ordinary scripts.
 constexpr std::string_view kPerhaps = "perhaps";
 constexpr std::array<std::string_view, 2> kShells = {"bash", "sh"};  // whose code is a command
 
@@ -125,7 +124,7 @@ int PointsEach::of(size_t count) const {
 }
 
 int mostPoints(const RiskWeights& weights) {
-  constexpr int kMostOtherKinds = 100;  // of risks that the command filter knows
+  constexpr int kMostOtherKinds = 100;  // number of kinds known to the command filter
   const auto highest = [](const PointTable& table) {
     int most = 0;
     for (const auto& [name, points] : table.points)

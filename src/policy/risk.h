@@ -18,10 +18,10 @@ namespace cloister::policy {
 
 struct Levels;
 
-// What of a request only its large parts tell, kept because services let go of those before policy
-// is asked again.
+// Facts from a request's large parts, kept because services release the parts before policy is
+// asked again.
 struct RiskFacts {
-  // Kinds of policy::Risk, sorted, each once; "perhaps" for all that are not certain.
+  // Kinds of policy::Risk, sorted and unique; "perhaps" stands for all uncertain kinds.
   std::vector<std::string> command_risks;
   std::vector<std::string> variables;  // names in its environment
 };
@@ -29,13 +29,13 @@ struct RiskFacts {
 // The level whose filter finds the risks of commands.
 inline constexpr std::string_view kRiskLevel = "standard";
 
-// The command is judged by kRiskLevel of `levels`: text for a shell, argv, code in a shell's
-// language, or the commands that other code runs (shellouts.h). What the filter cannot read is a
-// risk too. Without the level there are no such risks.
+// Judges the command by kRiskLevel of `levels`: text for a shell, argv, code in a shell's language,
+// or commands run by other code (shellouts.h). Text unreadable for the filter is a risk too.
+// Without the level there are no such risks.
 RiskFacts riskFactsOf(const model::RunRequest& request, const model::LanguageSet& languages,
                       const Levels* levels);
 
-// Points by name; what is not named has those of "other".
+// Points by name; unnamed entries have the points of "other".
 struct PointTable {
   std::map<std::string, int, std::less<>> points;
   [[nodiscard]] int of(std::string_view name) const;
@@ -56,28 +56,28 @@ struct RiskWeights {
   PointTable tenants;
   PointsEach dependencies;
   PointsEach secrets;
-  std::vector<std::string> secret_names;  // globs of variables' names that count as secrets
+  std::vector<std::string> secret_names;  // globs of variable names that count as secrets
 };
 
-// No request scores more. A bound, which need not be reached.
+// An upper bound of any request's score, possibly never reached.
 int mostPoints(const RiskWeights& weights);
 
-// One term of the sum.
+// A term of the sum.
 struct RiskLine {
   std::string factor;  // "language", "command", "network", "dependencies", "secrets", "principal"
   std::string what;    // "python", "3 of them"
   int points = 0;
 };
 
-// What the score is about.
+// The subject of a score.
 struct RiskSubject {
   std::string_view language;
   const model::RunRequest& request;
   const model::Principal& principal;
-  const RiskFacts* facts = nullptr;  // null: as if there were none
+  const RiskFacts* facts = nullptr;  // null: no facts
 };
 
-// The sum; with `lines`, its terms that have points.
+// The sum; `lines` receives the non-zero terms.
 int riskOf(const RiskWeights& weights, const RiskSubject& subject,
            std::vector<RiskLine>* lines = nullptr);
 

@@ -10,18 +10,18 @@ namespace {
 
 constexpr size_t kMostBytes = size_t{256} << 10;
 constexpr size_t kMostCalls = 64;
-constexpr size_t kMostWords = 256;  // of one call
+constexpr size_t kMostWords = 256;  // of a call
 
 enum class Form : uint8_t {
   kText,   // the first text is for a shell
-  kWords,  // all texts are words of one program
-  kBoth,   // one text is for a shell, a list or several are words
+  kWords,  // all texts are words of a single program
+  kBoth,   // a single text is for a shell, a list or several are words
   kNamed,  // the first text is the program's path, the others are its words
   kChain,  // as kWords; more words follow in .arg("…") and .args([…])
 };
 
-// A call that runs a program. `module`: what the code has to name besides, for names that mean
-// other things elsewhere.
+// A call that runs a program. `module`: a name required elsewhere in the code, for names with other
+// meanings in other modules.
 struct Caller {
   std::string_view languages;  // with blanks around each
   std::string_view name;       // the last part, as system in os.system
@@ -88,7 +88,7 @@ bool isNamePart(char c) {
 
 struct Token {
   enum class Kind : uint8_t { kEnd, kName, kText, kOther } kind = Kind::kEnd;
-  std::string text;  // of a name, or a text's value; of kOther one character
+  std::string text;  // of a name, or a text's value; a single character for kOther
 };
 
 // Names, texts and signs of the code, without comments.
@@ -207,12 +207,12 @@ class Reader {
 
   struct Arguments {
     std::vector<std::string> texts;
-    bool listed = false;  // one of them stands in a list, or behind a comma
-    bool first = true;    // the first argument is a text, or a list that begins with one
+    bool listed = false;  // a text is in a list, or behind a comma
+    bool first = true;    // the first argument is a text, or a list that begins with a text
   };
 
-  // Behind the opening bracket, up to the one that closes it. Texts that are joined, as in
-  // "rm " + name, are one.
+  // Reads from behind the opening bracket up to the closing bracket. Joined texts, as in "rm " +
+  // name, count as a single text.
   Arguments readArguments() {
     Arguments arguments;
     int depth = 1;
@@ -243,7 +243,8 @@ class Reader {
     return arguments;
   }
 
-  // Of a text (f"…", u8"…"), or of a list of texts (new String[] {…}, c(…), shlex.split("…")).
+  // Prefixes of a text (f"…", u8"…"), or of a list of texts (new String[] {…}, c(…),
+  // shlex.split("…")).
   static bool isPrefix(std::string_view name) {
     constexpr std::array<std::string_view, 16> kPrefixes = {
         "f",  "r",   "b",      "u",   "rb", "br",   "fr",    "L",
@@ -282,7 +283,7 @@ class Reader {
   std::vector<ShellOut> found_;
 };
 
-// Lines of a cell as "!ls", which IPython gives to a shell.
+// Lines of a cell such as "!ls", which IPython passes to a shell.
 void addEscapes(std::string_view code, std::vector<ShellOut>& found) {
   while (!code.empty() && found.size() < kMostCalls) {
     const std::string_view line = code.substr(0, code.find('\n'));

@@ -14,7 +14,7 @@ namespace cloister::policy {
 // Text for a shell, or a program with its arguments.
 using ShellOut = std::variant<std::string, std::vector<std::string>>;
 
-// Of at most the first 256 KiB of `code`, and at most 64 calls. `language`: its own name.
+// Examines at most the first 256 KiB of `code`, and at most 64 calls. `language`: its own name.
 std::vector<ShellOut> shellOutsOf(std::string_view language, std::string_view code);
 
 }  // namespace cloister::policy

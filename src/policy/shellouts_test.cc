@@ -97,7 +97,7 @@ TEST(ShellOuts, OfTheOtherLanguages) {
       ElementsAre("rm -rf /", "<rm><-rf></>"));
 }
 
-// --- the documents that are shipped ---
+// --- the shipped documents ---
 
 std::string questionOf(const std::string& language, const std::string& text,
                        const std::string& more = "") {
@@ -114,7 +114,7 @@ Evaluation evaluated(const Policy& policy, const Supposed& supposed) {
 constexpr char kAllRuntimes[] = R"(,"runtimes":["process","gvisor","microvm"])";
 constexpr char kAsAdmin[] = R"(,"principal":{"tenant":"acme","roles":["admin"]})";
 
-// tests/data/agent_commands.txt: one command a line, with \n for a newline.
+// tests/data/agent_commands.txt: a command a line, with \n for a newline.
 std::vector<std::string> ordinaryCommands() {
   std::vector<std::string> all;
   std::istringstream text(

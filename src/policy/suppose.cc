@@ -36,7 +36,7 @@ Result<model::Principal> readPrincipal(const json::object& object, const std::st
   return who;
 }
 
-// Errors of a request name its members as if it were the whole.
+// A request's errors name its members as if the request were the whole document.
 Result<model::RunRequest> readRequest(const json::object& object, const std::string& path,
                                       const model::RequestBounds& bounds) {
   auto request = model::parseRunRequest(object, bounds);
@@ -48,7 +48,7 @@ Result<model::RunRequest> readRequest(const json::object& object, const std::str
   return std::unexpected(std::move(error));
 }
 
-// What a case wants, against what came.
+// Compares a case's expectations with the result.
 json::array problemsOf(const json::object& wanted, const json::object& came) {
   json::array problems;
   for (const auto& [name, value] : wanted) {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "model/tool_rules.h"
-#include "policy/policy_testing.h"  // which needs CLOISTER_SOURCE_DIR
+#include "policy/policy_testing.h"  // needs CLOISTER_SOURCE_DIR
 
 namespace cloister::policy {
 namespace {

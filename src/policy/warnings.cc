@@ -15,7 +15,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-// Below these no language of this service starts.
+// Minimum limits for starting any language of this service.
 struct Least {
   std::string_view limit;
   uint64_t value;  // in the unit of its LimitKind
@@ -66,7 +66,7 @@ void addSmallLimits(const Rule& rule, Names& warnings) {
   }
 }
 
-// As rules name them: a language's own name, or "command".
+// Names in rules: a language's own name, or "command".
 Names languageNames(const ReaderParts& parts) {
   Names names = {"command"};
   for (const model::Language& language : parts.languages.all())

@@ -12,8 +12,8 @@
 
 namespace cloister::policy {
 
-// One sentence for each, in the order of the rules. Names of images are only judged where
-// `parts.runtimes` says that a node is connected.
+// A sentence for each warning, in the order of the rules. Names of images are judged only if
+// `parts.runtimes` shows a connected node.
 std::vector<std::string> warningsOf(const Policy& policy, const ReaderParts& parts);
 
 }  // namespace cloister::policy

@@ -29,8 +29,8 @@ bool isPlainPath(std::string_view path) {
 
 namespace {
 
-// The same without openat2(2), which gVisor does not have: one component after the other, none of
-// them a link, all in the file system of `dir`.
+// Replaces openat2(2), which gVisor lacks: opens component by component, without links and within
+// the file system of `dir`.
 int openByComponents(int dir, const char* path, int flags, mode_t mode) {
   constexpr int kNew = O_CREAT | O_EXCL;  // is where its directory is
   if ((flags & kNew) == kNew && std::strchr(path, '/') == nullptr) {
@@ -49,7 +49,7 @@ int openByComponents(int dir, const char* path, int flags, mode_t mode) {
     const int how = slash == nullptr ? flags : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     Fd next(openat(at, name, how, mode));
     struct stat status{};
-    // Where the way leads through a link, that is not a directory; openat2(2) says what it is.
+    // A link in the middle gives ELOOP instead of ENOTDIR, as with openat2(2).
     if (!next && slash != nullptr && errno == ENOTDIR &&
         fstatat(at, name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
       return errno = S_ISLNK(status.st_mode) ? ELOOP : ENOTDIR, -1;
@@ -76,7 +76,7 @@ int openBeneath(int dir, const char* path, uint64_t flags, uint64_t mode) {
   how.flags = flags | O_CLOEXEC | O_NOFOLLOW;
   how.mode = mode;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-  static bool missing = false;  // a call is dear where there is none
+  static bool missing = false;  // avoids expensive failing calls
   if (!missing) {
     const auto fd = static_cast<int>(syscall(SYS_openat2, dir, path, &how, sizeof how));
     if (fd >= 0 || errno != ENOSYS) return asLease(fd);
@@ -90,8 +90,8 @@ int makeParents(int workspace, char* path) {
   for (char* slash = std::strchr(path, '/'); slash != nullptr;
        slash = std::strchr(slash + 1, '/')) {
     *slash = '\0';
-    // The directory above was opened beneath or made here; a link in it is refused by the next
-    // open.
+    // The parent directory was opened beneath the workspace or made here; the next open refuses a
+    // link.
     const char* last = std::strrchr(path, '/');
     Fd above(last == nullptr ? dup(workspace) : -1);
     if (last != nullptr) {

@@ -15,8 +15,8 @@ bool isPlainPath(std::string_view path);
 // ENOLCK where O_NONBLOCK would wait for a program's lease on the file.
 int openBeneath(int dir, const char* path, uint64_t flags, uint64_t mode = 0);
 
-// Makes the directories above the last component; `path` is as it was afterwards. Returns errno; a
-// component that exists and is no directory is found by the open that follows.
+// Makes the directories above the last component; restores `path`. Returns errno. The caller's open
+// detects an existing component that is no directory.
 int makeParents(int dir, char* path);
 
 }  // namespace cloister::runner

@@ -33,11 +33,11 @@ class BeneathTest : public ::testing::Test {
   base::Fd dir_;
 };
 
-// The kernel gives a holder 45 s to let go of it.
+// The kernel gives the holder of a lease 45 s to release the file.
 TEST_F(BeneathTest, ALeaseIsAFailureOfItsOwn) {
   base::Fd leased(openat(dir_.get(), "leased", O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   ASSERT_TRUE(leased);
-  const auto before = signal(SIGIO, SIG_IGN);  // which asks for it
+  const auto before = signal(SIGIO, SIG_IGN);  // the kernel's request to release
   ASSERT_EQ(fcntl(leased.get(), F_SETLEASE, F_WRLCK), 0) << errno;
   EXPECT_EQ(openBeneath(dir_.get(), "leased", O_RDONLY | O_NONBLOCK), -1);
   const int error = errno;

@@ -14,14 +14,14 @@
 namespace cloister::runner {
 namespace {
 
-// One direction. What was read waits here until it can be written, and nothing more is read.
-// All of it zero at first, which costs no memory until it is used.
+// A direction of transfer. Bytes read stay here until written, and reading pauses meanwhile. All
+// zero at first, which costs no memory until use.
 struct Flow {
   int from = 0;
   int to = 0;
   size_t begin = 0;
   size_t end = 0;
-  bool over = false;  // nothing more comes
+  bool over = false;  // no more data follows
   char bytes[65'536];
 
   [[nodiscard]] bool holds() const { return begin < end; }
@@ -57,7 +57,7 @@ int relay() {
     if (poll(fds, 2, -1) < 0 && errno != EINTR) return errno;
     if (fds[0].revents != 0) {
       const bool was_over = up.over;
-      // Who reads no more may still have something to say.
+      // A peer that no longer reads may still send.
       if (up.move() != 0) up.over = true, up.begin = up.end;
       if (up.over && !was_over && !up.holds()) shutdown(up.to, SHUT_WR);
     }

@@ -4,9 +4,9 @@
 
 namespace cloister::runner {
 
-// What stdin brings goes to `socket`, and the end of stdin is the end of what is written there;
-// what that says goes to stdout, until its end. Bounded: what cannot be written is waited for.
-// Returns errno. Once in a process.
+// Copies stdin to `socket` up to the end of stdin, which shuts down writing; copies the socket's
+// data to stdout until its end. Buffers are bounded: a slow writer pauses reading. Returns errno.
+// Call once in a process.
 int carry(int socket);
 
 }  // namespace cloister::runner

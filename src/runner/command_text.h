@@ -21,8 +21,8 @@ class BasicCommandText {
     counts_[0] = counts_[1] = 0;
   }
 
-  // Appends `text` to the string under way, or starts one; `more` leaves it open. A string begun as
-  // one kind must be continued as that kind: false otherwise.
+  // Appends `text` to the current string, or starts a string; `more` leaves the string open. False
+  // if an open string continues with another kind.
   bool add(TextKind kind, bool more, std::string_view text) {
     if (open_ && kind != kind_) return false;
     if (text.find('\0') != std::string_view::npos && error_ == 0) error_ = EINVAL;
@@ -75,8 +75,8 @@ class BasicCommandText {
   TextKind kind_ = TextKind::kArgument;
 };
 
-// Twice what the kernel takes by default (a quarter of an 8 MiB stack), so that the limit met is
-// the kernel's.
+// Twice the kernel's default limit (a quarter of an 8 MiB stack), so that programs meet the
+// kernel's limit.
 using CommandText = BasicCommandText<(size_t{4} << 20), 16'384>;
 
 }  // namespace cloister::runner

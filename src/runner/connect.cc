@@ -30,7 +30,7 @@ int openPort(uint16_t port, Fd& fd) {
   v6.sin6_family = AF_INET6;
   v6.sin6_port = htons(port);
   v6.sin6_addr = in6addr_loopback;
-  // Where there is no IPv6, what the first said is the reason.
+  // Without IPv6, report the first error.
   return openSocket(AF_INET6, reinterpret_cast<sockaddr*>(&v6), sizeof v6, fd) == 0 ? 0 : error;
 }
 

@@ -14,8 +14,8 @@
 
 namespace cloister::runner {
 
-// Calls `each(name)` for every entry but `.` and `..`, until it returns an errno. Returns that, or
-// the error of reading.
+// Calls `each(name)` for each entry except `.` and `..`, until `each` returns an errno. Returns the
+// errno, or the error of reading.
 template <class Each>
 int forEachEntry(int directory, Each each) {
   alignas(dirent64) char buffer[4096];

@@ -10,7 +10,7 @@
 
 namespace cloister::runner {
 
-// FNV-1a. A program that makes two paths collide can only hide its own file from itself.
+// FNV-1a. A program that makes two paths collide only hides its own file from itself.
 inline uint64_t hashPath(std::string_view path) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : path) {
@@ -41,13 +41,13 @@ class BasicFileTable {
     return true;
   }
 
-  // Has the memory that a file of this path needs.
+  // Allocates the memory for a file with this path.
   void touch(std::string_view path) {
     volatile bool& used = find(hashPath(path))->used;
     used = used;
   }
 
-  // True if the file was remembered and looks exactly as it did.
+  // True if the file was remembered and is unchanged.
   [[nodiscard]] bool unchanged(std::string_view path, const struct stat& st) {
     const Slot* slot = find(hashPath(path));
     return slot->used && *slot == makeSlot(path, st);

@@ -62,7 +62,7 @@ struct Place {
   }
 };
 
-// Opens what `text` names, "" being the workspace. Returns errno.
+// Opens the place named `text`, "" being the workspace. Returns errno.
 int openPlace(int workspace, const char* text, uint64_t flags, Fd& fd) {
   const bool self = *text == '\0';
   if (!self && !isPlainPath(text)) return EINVAL;
@@ -88,9 +88,9 @@ int statPlace(int workspace, char** argv) {
   return tell(fd.get(), "");
 }
 
-// Tells what is in a directory and, as far as allowed, beneath it.
+// Lists a directory and, up to a depth, its subdirectories.
 struct Listing {
-  uint64_t left;  // entries that may still be told
+  uint64_t left;  // entries still permitted
   uint32_t left_out = 0;
   char path[PATH_MAX];
 
@@ -104,7 +104,7 @@ struct Listing {
 
   int one(int directory, const char* name, size_t length, uint32_t depth) {
     struct stat st;
-    // It may have gone since its directory was read.
+    // The entry may have been removed since its directory was read.
     if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
     --left;
     if (const int error = the_answer.entry({path, length}, st); error != 0) return error;
@@ -132,11 +132,11 @@ int listPlace(int workspace, char** argv) {
 
 int clockPlace(int /*workspace*/, char** /*argv*/) {
   struct stat now{};
-  clock_gettime(CLOCK_REALTIME_COARSE, &now.st_mtim);  // as file systems read it
+  clock_gettime(CLOCK_REALTIME_COARSE, &now.st_mtim);  // the clock of file systems
   return the_answer.entry("", now);
 }
 
-// Of what a file is, its change time says the most: a program cannot set it.
+// The change time is decisive: a program cannot set a change time.
 struct Changes {
   int64_t since;  // microseconds
   char** globs;
@@ -196,7 +196,7 @@ int readPlace(int workspace, char** argv) {
   uint64_t length = 0;
   Fd fd;
   if (number(argv[2], offset) != 0 || number(argv[3], length) != 0) return EINVAL;
-  // O_NONBLOCK: what is asked for may be a FIFO.
+  // O_NONBLOCK: the requested file may be a FIFO.
   if (const int error = openPlace(workspace, argv[1], O_RDONLY | O_NONBLOCK | O_NOCTTY, fd);
       error != 0)
     return error;
@@ -210,7 +210,7 @@ int readPlace(int workspace, char** argv) {
     const ssize_t n = pread(fd.get(), piece, std::min<uint64_t>(length, sizeof piece),
                             static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n < 0 ? errno : EIO;  // it has become shorter
+    if (n <= 0) return n < 0 ? errno : EIO;  // the file became shorter
     if (const int error = the_answer.put({piece, static_cast<size_t>(n)}); error != 0) return error;
     offset += static_cast<uint64_t>(n);
     length -= static_cast<uint64_t>(n);
@@ -237,7 +237,7 @@ int takeInput(int fd) {
   }
 }
 
-// The mode that is asked for or, unless one is, that of the file that is there.
+// The requested mode, or else the mode of the existing file.
 int modeFor(const Place& place, const char* text, mode_t& mode) {
   mode = 0644;
   struct stat st;
@@ -253,8 +253,9 @@ int modeFor(const Place& place, const char* text, mode_t& mode) {
   return 0;
 }
 
-// A new file in a directory, without a name where the kernel has such files (gVisor has not), and
-// otherwise with one that its last owner removes, or the runner where that is killed.
+// A new file in a directory, without a name if the kernel supports such files (gVisor does not).
+// Otherwise with a temporary name, removed by this object, or by the runner if the process is
+// killed.
 struct Upload {
   int parent;
   char name[48];
@@ -280,12 +281,12 @@ struct Upload {
     if (named) unlinkat(parent, name, 0);
   }
 
-  // Takes the place of what has that name. Returns errno.
+  // Replaces the file with the final name. Returns errno.
   int become(const char* final_name) {
     char self[32];
     snprintf(self, sizeof self, "/proc/self/fd/%d", fd.get());
     if (!named) {
-      // A file that is new has never had another name, for those who watch.
+      // A new file never has another name, so that watchers see a single event.
       if (linkat(AT_FDCWD, self, parent, final_name, AT_SYMLINK_FOLLOW) == 0) return 0;
       if (errno != EEXIST) return errno;
       if (!noted.removal(name)) return ENOMEM;
@@ -296,7 +297,7 @@ struct Upload {
   }
 };
 
-// The file has its name only when all of it is there: an upload that ends midway changes nothing.
+// The file gets its name only when complete: an interrupted upload changes nothing.
 int writePlace(int workspace, char** argv) {
   Place place;
   mode_t mode = 0;
@@ -355,7 +356,7 @@ int removeTree(int parent, const char* name, uint32_t depth, uint32_t& most) {
   if (depth == 0) return ENAMETOOLONG;
   const Fd inner(openBeneath(parent, name, O_RDONLY | O_DIRECTORY));
   if (!inner) return errno;
-  // What is removed while a directory is read may hide what is left: again, until it goes.
+  // Removal during reading may hide entries: repeat until the directory is empty.
   for (;;) {
     bool any = false;
     lseek(inner.get(), 0, SEEK_SET);
@@ -457,7 +458,7 @@ int statePlace(int workspace, char** argv) {
   return stateOf(workspace, argv + 1);
 }
 
-// What else runs has been stopped, or there is nothing; until stdin ends.
+// All other programs are stopped, or none exists; holds until stdin ends.
 int holdPlace(int workspace, char** argv) {
   if (std::strcmp(argv[1], wire::files::kHoldFrozen) != 0 && anyOther()) return EBUSY;
   if (const int error = stateOf(workspace, argv + 2); error != 0) return error;
@@ -469,7 +470,7 @@ int holdPlace(int workspace, char** argv) {
   }
 }
 
-constexpr int kAtLeast = -100;  // so many less: of arguments of which there may be more
+constexpr int kAtLeast = -100;  // offset that marks a number of arguments as a minimum
 
 struct Request {
   std::string_view verb;

@@ -10,8 +10,8 @@ namespace cloister::runner {
 // runner, with a program's standard streams; `workspace` is the directory.
 int serveFiles(int workspace, char** argv);
 
-// Removes what is called so in a directory, with everything in it: `depth` directories deep and
-// `most` names at the most, which it counts down. Returns errno; EBUSY for more names.
+// Removes the named entry in a directory with its content: at most `depth` directories deep and
+// `most` names, which is reduced. Returns errno; EBUSY for more names.
 int removeTree(int parent, const char* name, uint32_t depth, uint32_t& most);
 
 }  // namespace cloister::runner

@@ -37,7 +37,7 @@ struct Answered {
   int error = 0;
   std::vector<Entry> entries;
   uint32_t left_out = 0;
-  std::string rest;  // behind the first entry, where raw bytes follow it
+  std::string rest;  // bytes after the first entry, if raw bytes follow
 };
 
 class FilesTest : public ::testing::Test {
@@ -231,7 +231,7 @@ TEST_F(FilesTest, RefusesWhatItDoesNotKnow) {
     EXPECT_EQ(ask({"read", "x", number, "1"}).error, EINVAL) << number;
 }
 
-// One header block, its checksum right.
+// A header block with a correct checksum.
 std::string block(const std::string& name, char type, const std::string& link = "",
                   uint64_t size = 0, const std::string& mode = "0006777") {
   std::string b(512, '\0');
@@ -309,7 +309,7 @@ TEST_F(FilesTest, AnArchiveThatIsKilledLeavesTheModesAsTheyWere) {
       "mkdir -p src/shut; yes | head -c 4000000 > src/shut/large;"
       " chmod 0 src/shut/large src/shut");
   jail_->startProgram(7, {"pack", "src"}, wire::kStartFiles);
-  // Until it is in the file, of which more is to come than anyone holds.
+  // Waits until writing is under way, with more data than all buffers hold.
   for (size_t got = 0; got < 200'000;) {
     const auto frame = jail_->next();
     ASSERT_TRUE(frame) << frame.error().message << " after " << got;
@@ -347,7 +347,7 @@ struct More {
   uint64_t inode = 0;
 };
 
-// path → mode, size and sum, as `state` and `hold` tell them.
+// path → mode, size and sum, from `state` and `hold`.
 std::map<std::string, std::string> states(const std::string& out,
                                           std::map<std::string, More>* more = nullptr) {
   std::map<std::string, std::string> all;
@@ -393,7 +393,7 @@ TEST_F(FilesTest, TellsTheStateOfEachName) {
   EXPECT_EQ(states(serve({"hold", "alone", "1000", "10"}, "").out), expected);
 }
 
-// What has a time or a second name and is no regular file does not tell it.
+// Times and second names of other kinds than regular files are not reported.
 TEST_F(FilesTest, TellsTimesAndWhichNamesAreOneFile) {
   EXPECT_EQ(shell("mkdir d; echo x > a; ln a d/b; echo x > c; touch -d @1000000000.123456789 a;"
                   " touch -d @-5.5 c; ln -s a l; ln l m; mkfifo p; ln p q; touch -d @7 d p"),
@@ -412,7 +412,7 @@ TEST_F(FilesTest, TellsTimesAndWhichNamesAreOneFile) {
   }
 }
 
-// More than is read at once, and more than one piece of an answer.
+// Longer than a read, and than a frame of the answer.
 TEST_F(FilesTest, TellsTheDigestOfALongFile) {
   std::string content(200'003, '\0');
   for (size_t i = 0; i < content.size(); ++i)
@@ -422,7 +422,7 @@ TEST_F(FilesTest, TellsTheDigestOfALongFile) {
   EXPECT_EQ(told.at("long"), "100644 200003 " + base::sha256Hex(content));
 }
 
-// What it has is not in the workspace yet, and comes there when its input ends.
+// The upload's data is not yet in the workspace, and appears there when its input ends.
 TEST_F(FilesTest, AnUploadUnderWayIsAnother) {
   for (const std::vector<std::string>& request :
        {std::vector<std::string>{"write", "up", "420"}, {"append", "up", "0"}, {"unpack", "u"}}) {
@@ -437,7 +437,7 @@ TEST_F(FilesTest, AnUploadUnderWayIsAnother) {
   std::ignore = jail_->finish(8);
 }
 
-// What is undone for it would be a change of what is held.
+// Undoing its steps would change the held workspace.
 TEST_F(FilesTest, ARequestThatIsKilledMeanwhileIsUndoneAfterwards) {
   shell(
       "mkdir -p src/shut; yes | head -c 4000000 > src/shut/large;"
@@ -472,7 +472,7 @@ TEST_F(FilesTest, ARequestThatIsKilledMeanwhileIsUndoneAfterwards) {
   EXPECT_EQ(mode(), "0\n");
 }
 
-// Each process of it is gone before it can be looked at.
+// Each process of the chain is gone before the look.
 TEST_F(FilesTest, AChainOfProcessesIsAnother) {
   jail_->startProgram(1, {"sh", "-c", "exec >&- 2>&-; f() { f & }; f; exit 0"}, 0);
   EXPECT_EQ(jail_->finish(1).code, 0U);

@@ -5,10 +5,10 @@
 
 namespace cloister::runner {
 
-// Puts this process, and all that it starts, under the program in file `path`: sock_filter
-// instructions as the node's kernel would take them. False if it cannot; then nothing may run.
+// Installs the filter in file `path` on this process and its children: sock_filter instructions in
+// the node kernel's format. False on failure; then no program may run.
 bool enterFilter(const char* path);
-// The same from an open file, which it reads from the start.
+// The same from an open file, read from the start.
 bool enterFilter(int file);
 
 }  // namespace cloister::runner

@@ -4,7 +4,8 @@
 namespace cloister::runner {
 namespace {
 
-// What follows one matched pattern element: offsets past the element, and whether it matched.
+// The result of matching a pattern element: the offset past the element, and whether the element
+// matched.
 struct Element {
   size_t next = 0;
   bool matched = false;
@@ -46,7 +47,7 @@ Element matchOne(std::string_view pattern, size_t at, char c) {
   }
 }
 
-// One component. Only the last `*` has to be retried: what an earlier one could take, it can too.
+// Matches a component. Only the last `*` needs a retry: its matches include those of earlier ones.
 bool matchComponent(std::string_view pattern, std::string_view text) {
   constexpr size_t kNone = std::string_view::npos;
   size_t p = 0;
@@ -86,7 +87,7 @@ std::string_view takeComponent(std::string_view& rest) {
 }  // namespace
 
 bool globMatch(std::string_view pattern, std::string_view path) {
-  bool deep = false;  // a `**` was met; it can take one component more
+  bool deep = false;  // after a `**`, which can match another component
   std::string_view deep_pattern;
   std::string_view deep_path;
   while (!path.empty()) {

@@ -46,8 +46,8 @@ bool mountTerminals(const std::string& dev) {
          symlink("pts/ptmx", (dev + "/ptmx").c_str()) == 0;
 }
 
-// A root of /usr, /proc, /dev/null, terminals, and an empty /tmp and /workspace, on a tmpfs that
-// only we see.
+// Makes a root of /usr, /proc, /dev/null, terminals, and an empty /tmp and /workspace, on a private
+// tmpfs.
 bool buildRoot() {
   const std::string root = "/tmp";
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
@@ -77,9 +77,10 @@ bool buildRoot() {
   _exit(91);
 }
 
-// The outer process: makes the namespaces, becomes the runner's parent, and ends as it ends.
+// The outer process: makes the namespaces, becomes the runner's parent, and ends with the runner's
+// status.
 [[noreturn]] void enterJail(int program, int socket) {
-  // As root the jail is another user's: /proc shows what cannot be dumped as root's.
+  // As root, run the jail as another user: /proc shows non-dumpable processes as root's.
   if (geteuid() == 0 && (setgid(64'123) != 0 || setuid(64'123) != 0)) _exit(92);
   prctl(PR_SET_DUMPABLE, 1);  // or our own uid_map would be root's
   const std::string uid = "1000 " + std::to_string(geteuid()) + " 1";
@@ -115,7 +116,7 @@ std::string goldenFrame(const std::string& name) {
 }
 
 Result<std::unique_ptr<Jail>> Jail::start(const std::string& runner_path) {
-  // High numbers: dup2 to fd 3 in the child must not close one of these.
+  // High numbers: dup2 to fd 3 in the child must not close any of the descriptors.
   Fd program(open(runner_path.c_str(), O_PATH | O_CLOEXEC));
   if (!program) return failErrno("opening " + runner_path);
   program.reset(fcntl(program.get(), F_DUPFD_CLOEXEC, 50));
@@ -147,7 +148,7 @@ void Jail::sendRaw(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return;  // it has gone: what follows will tell
+    if (n < 0) return;  // the runner is gone: the following steps report the end
     bytes.remove_prefix(static_cast<size_t>(n));
   }
 }

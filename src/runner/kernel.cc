@@ -31,7 +31,7 @@ using wire::kernel::Frame;
 using wire::kernel::kFrameHead;
 using wire::kernel::kMaxFrame;
 
-constexpr int kCannotBegin = 127;  // as a shell says it
+constexpr int kCannotBegin = 127;  // as in a shell
 constexpr int kNotTold = 70;       // the kernel did not say how the cell ended
 constexpr const char* kFifos[] = {"code", "in", "out", "err", "report"};
 constexpr char kCellFile[] = "cell";
@@ -52,15 +52,15 @@ Fd openFifoFor(const char* dir, const char* name, int flags) {
   return fd;
 }
 
-// Open for both, so that it can be opened before the other side, and never ends by itself.
+// Open for both directions: the open does not wait for a peer, and the FIFO never ends by itself.
 Fd openFifo(const char* dir, const char* name, int flags) {
   return openFifoFor(dir, name, O_RDWR | flags);
 }
 
-// Only one cell meets a kernel at a time. The control plane sees to that, but for what it did not
-// start: a cell that goes on in a copy of its session's memory, and which would take the words that
-// are for the next. The lock ends with the open directory. Tried again and again, as flock(2)
-// cannot wait for a signal that is blocked otherwise; nearly always the first try is enough.
+// Only a single cell may use an interpreter at a time. The control plane ensures the order, except
+// for cells of a session resumed from a memory image, which would read the next cell's frames.
+// Closing the directory releases the lock. Polls, since flock(2) cannot wait for an otherwise
+// blocked signal; nearly always the first try succeeds.
 Fd waitForTurn(const char* dir) {
   sigset_t none;
   sigemptyset(&none);
@@ -85,8 +85,8 @@ class WithGroup {
   mode_t before_;
 };
 
-// A link in the place of `dir`, which a program may have put there, is not followed: what it leads
-// to may be closed to programs.
+// Does not follow a link in the place of `dir`, which a program may have made: its target may be
+// closed to programs.
 int makeFifos(const char* dir) {
   const WithGroup with_group;
   const mode_t shared = usersAreSplit() ? 0060 : 0;
@@ -129,14 +129,14 @@ bool makeTag(Tag& tag) {
   return true;
 }
 
-// What a kernel reports of the cell with this tag, read as it comes.
+// An interpreter's report about the cell with this tag, parsed piece by piece.
 class Report {
  public:
   explicit Report(std::string_view tag) : tag_(tag) {}
 
   enum class Said : uint8_t { kNothing, kBegun, kResult, kPiece, kDone, kNonsense };
 
-  // Takes one statement off the front of `bytes`; `number` and `piece` are what it says.
+  // Takes a statement off the front of `bytes`. `number` and `piece` receive its content.
   Said take(std::string_view& bytes, uint32_t& number, std::string_view& piece) {
     if (bytes.empty()) return Said::kNothing;
     if (left_ > 0) {
@@ -186,14 +186,14 @@ class Report {
   char line_[16 + wire::kernel::kTagSize];
   size_t size_ = 0;
   uint32_t left_ = 0;  // of a result
-  bool late_ = false;  // said of another cell
+  bool late_ = false;  // the current part belongs to another cell
 };
 
-char the_buffer[kFrameHead + kMaxFrame];  // of the one cell that this process is
+char the_buffer[kFrameHead + kMaxFrame];  // of this process's single cell
 
 class Cell {
  public:
-  // `tag`: a line of its own, which outlives this.
+  // `tag`: a line of its own, which must outlive the object.
   Cell(const char* dir, std::string_view tag, const char* code)
       : tag_(tag), code_(code, std::strlen(code) + 1), report_(tag.substr(0, tag.size() - 1)) {
     sigemptyset(&none_);
@@ -201,7 +201,7 @@ class Cell {
       fifos_[i] = openFifo(dir, kFifos[i], O_NONBLOCK);
   }
 
-  // `before`: what the kernel wrote before this cell, or nullptr.
+  // `before`: output of the interpreter before this cell, or nullptr.
   int run(const KernelOutputs::Stream* before) {
     for (const Fd& fifo : fifos_) {
       if (!fifo) return kCannotBegin;
@@ -237,7 +237,7 @@ class Cell {
     if (fds[2].revents != 0) hear();
   }
 
-  // What there is on a stream, as one frame. False when there is nothing.
+  // Sends available data of a stream as a frame. False without data.
   bool pass(Fifo from, Frame type) {
     const ssize_t n = read(fd(from), the_buffer + kFrameHead, kMaxFrame);
     if (n <= 0) return false;
@@ -280,7 +280,7 @@ class Cell {
   void readInput() {
     const ssize_t n = read(STDIN_FILENO, input_bytes_, sizeof input_bytes_);
     if (n > 0) input_ = {input_bytes_, static_cast<size_t>(n)};
-    if (n == 0) fifos_[kIn].reset();  // the kernel has it open: it sees the end
+    if (n == 0) fifos_[kIn].reset();  // the interpreter has the FIFO open, and sees the end
   }
 
   void feed() {
@@ -327,8 +327,8 @@ class Cell {
     }
   }
 
-  // What it wrote before it said that it is done is in the pipes: as much as they can hold, since
-  // what it left behind may go on writing.
+  // Sends output written before the interpreter's report of completion. At most as much as the
+  // pipes hold, since background processes may continue to write.
   void drain() {
     for (const auto& [from, type] : {Stream{kOut, Frame::kStdout}, Stream{kErr, Frame::kStderr}}) {
       for (int i = 0; i < kDrains && pass(from, type); ++i) {
@@ -343,8 +343,8 @@ class Cell {
   static constexpr int kDrains = 20;
 
   Fd fifos_[kCount];
-  sigset_t none_;         // blocked while it waits: SIGTERM comes only then
-  std::string_view tag_;  // what is left to hand over, as the next
+  sigset_t none_;         // signals blocked while waiting: SIGTERM is delivered only then
+  std::string_view tag_;  // the unsent rest, as the next
   std::string_view code_;
   std::string_view input_;
   char input_bytes_[4096];

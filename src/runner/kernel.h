@@ -8,11 +8,11 @@
 
 namespace cloister::runner {
 
-// `kernel DIR CWD ARGUMENT…`, with the environment of the process; returns only if it fails.
+// `kernel DIR CWD ARGUMENT…`, with the environment of the process; returns only on failure.
 int becomeKernel(char** argv);
 // `cell DIR CODE`.
 int runCell(char** argv);
-// What a kernel that is met in `dir` writes, for reading without waiting; none if it is not there.
+// Opens an output FIFO of the interpreter in `dir` for non-blocking reads; none if absent.
 Fd openKernelFifo(const char* dir, const char* name);
 
 }  // namespace cloister::runner

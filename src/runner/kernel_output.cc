@@ -15,12 +15,12 @@ namespace {
 
 constexpr const char* kNames[] = {"out", "err"};
 constexpr const char* kStreams[] = {"stdout", "stderr"};
-// A process that writes without end must not keep the runner from everything else.
+// A process that writes without end must not keep the runner from other work.
 constexpr int kReadsOfOne = 4;
 
 char buffer[65'536];
 
-// These are zero at first, which costs no memory until they are used.
+// Zero at first, which costs no memory until use.
 char dirs[KernelOutputs::kMost][PATH_MAX];
 constinit Tail tails[KernelOutputs::kMost][2];
 

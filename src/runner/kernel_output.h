@@ -18,22 +18,22 @@ class KernelOutputs {
   static constexpr size_t kMost = 16;  // kernels of a session
   static constexpr int kNone = -1;
   struct Stream {
-    Fd fd;  // for reading: it ends with the last that has the FIFO open
+    Fd fd;  // for reading: ends when the last process closes the FIFO
     bool ready;
     Tail* tail;
   };
 
-  // In the copy of the runner that is the cell: what was written before it.
+  // In the copy of the runner that runs the cell: earlier output.
   [[nodiscard]] const Stream* before(const char* dir);
 
-  // A kernel is about to be made in `dir`: what there was before it goes to `left_over`, and is
-  // none of its cells'.
+  // Call before an interpreter is made in `dir`: the FIFOs of its predecessor go to `left_over`,
+  // and belong to no cell of the new interpreter.
   void renew(const char* dir, LeftOver& left_over);
-  // A cell of the kernel that is met in `dir` has been started: it reads the FIFOs now, and has
-  // what came before. kNone where there is no room.
+  // Call after the start of a cell of the interpreter in `dir`: the cell now reads the FIFOs, and
+  // has earlier output. kNone without room.
   int begin(const char* dir);
-  // That cell has ended. FIFOs that the kernel has made anew since the last take the place of the
-  // old ones, which go to `left_over`.
+  // Call after the end of the cell. FIFOs remade by the interpreter replace the old FIFOs, which go
+  // to `left_over`.
   void end(int kernel, LeftOver& left_over);
 
   template <class Add>
@@ -48,8 +48,8 @@ class KernelOutputs {
 
  private:
   struct Kernel {
-    char* dir;  // PATH_MAX bytes; null where there has been no kernel
-    int cells;  // that meet it: in a copy of a session's memory one may go on beside another
+    char* dir;          // PATH_MAX bytes; null where there has been no kernel
+    int cells;          // number of running cells: in a resumed session two may overlap
     Stream streams[2];  // stdout, stderr
   };
 
@@ -59,7 +59,7 @@ class KernelOutputs {
   Kernel kernels_[kMost];
 };
 
-// The runner's, and in its copies as it was then.
+// The runner's object. A copy of the runner has the state at the time of the copy.
 extern KernelOutputs the_kernel_outputs;
 
 }  // namespace cloister::runner

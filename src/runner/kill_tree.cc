@@ -13,9 +13,9 @@
 namespace cloister::runner {
 namespace {
 
-constexpr int kMaxRounds = 64;  // each finds one that was not there before
-// A killed process is there until it is next scheduled, which on a busy machine takes its time:
-// half a second was too short once.
+constexpr int kMaxRounds = 64;  // each round finds a new process
+// A killed process exists until next scheduled, which takes time on a busy machine: half a second
+// was once too short.
 constexpr int kMaxWaits = 3000;
 constexpr long kWaitNanos = 1'000'000;
 
@@ -37,7 +37,7 @@ void doom(pid_t leader) {
   }
 }
 
-// Sends it to the doomed; returns how many of them still ran.
+// Sends the signal to all doomed processes. Returns how many still ran.
 size_t signalDoomed(int signal) {
   size_t running = 0;
   for (size_t i = 0; i < table.count; ++i) {
@@ -49,7 +49,7 @@ size_t signalDoomed(int signal) {
   return running;
 }
 
-// Those of the doomed that are still to go, by number, whoever their parent is by now.
+// Numbers of the doomed processes still to go, whatever their current parents.
 pid_t killed[ProcessTable::kMax];
 
 size_t keepDoomed() {

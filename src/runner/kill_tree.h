@@ -6,10 +6,10 @@
 
 namespace cloister::runner {
 
-// SIGKILL to `leader`, to the session that it leads and to all their descendants. They are stopped
-// first, until no running one is found any more, so that none can fork past it. Returns when they
-// are gone, or after half a second. What had left the session and lost its parent before is not
-// found. One thread only.
+// SIGKILL to `leader`, to its session and to all descendants. Stops the processes first, until no
+// running process is found, so that none can fork past the kill. Returns when all are gone, or
+// after about three seconds. Does not find processes that had left the session and lost their
+// parent before. A single thread only.
 void killTree(pid_t leader);
 
 }  // namespace cloister::runner

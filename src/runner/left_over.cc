@@ -18,7 +18,7 @@ namespace cloister::runner {
 namespace {
 
 constexpr char kDirectory[] = "/tmp/.cloister-output";
-// A process that writes without end must not keep the runner from everything else.
+// A process that writes without end must not keep the runner from other work.
 constexpr int kReadsOfOne = 4;
 
 char buffer[LeftOver::kKept];
@@ -28,7 +28,7 @@ bool hasWriter(const Fd& pipe) {
   return poll(&state, 1, 0) >= 0 && (state.revents & (POLLHUP | POLLERR)) == 0;
 }
 
-// No link is followed out of the directory: the programs may have made one.
+// Does not follow a link out of the directory: programs may have made a link.
 Fd openFile(pid_t program, const char* stream) {
   const mode_t others = usersAreSplit() ? 0050 : 0;  // programs are of the group alone
   if (mkdir(kDirectory, 0700 | others) != 0 && errno != EEXIST) return Fd();
@@ -77,8 +77,8 @@ void LeftOver::empty(Pipe& pipe) {
   }
 }
 
-// The file begins anew, with its second half, before it has more than two of them. Where there is
-// no room, what comes is lost.
+// When the file has two halves, starts again with its second half. Without room, new output is
+// lost.
 void LeftOver::keep(Pipe& pipe, const char* bytes, size_t size) {
   if (!pipe.file) pipe.file = openFile(pipe.program, pipe.stream);
   if (!pipe.file) return;

@@ -20,20 +20,20 @@ namespace cloister::runner {
 
 class LeftOver {
  public:
-  static constexpr size_t kMost = 128;     // pipes; those of later programs are closed
-  static constexpr size_t kKept = 65'536;  // bytes of each; a file holds twice that at most
+  static constexpr size_t kMost = 128;     // number of pipes; pipes of later programs are closed
+  static constexpr size_t kKept = 65'536;  // bytes kept of each; a file holds at most twice as many
 
-  // Takes over `pipe`, which does not block, if some process has its other end.
+  // Takes over the non-blocking `pipe` if a process has its other end open.
   void take(Fd& pipe, pid_t program, const char* stream);
 
-  // `add(fd, ready)` for each pipe; `ready` is to be set when it can be read.
+  // Calls `add(fd, ready)` for each pipe. Set `ready` when the pipe is readable.
   template <class Add>
   void each(Add add) {
     for (Pipe& pipe : pipes_) {
       if (pipe.fd) add(pipe.fd, pipe.ready);
     }
   }
-  // Reads what is ready.
+  // Reads ready pipes.
   void serve();
 
  private:

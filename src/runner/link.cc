@@ -38,7 +38,7 @@ void Link::receive() {
   }
 }
 
-// The kernel puts all descriptors of a message into one list.
+// The kernel merges all descriptors of a message into a single list.
 void Link::keepFds(msghdr& message) {
   const cmsghdr* header = CMSG_FIRSTHDR(&message);
   if (header == nullptr) return;

@@ -15,8 +15,8 @@
 namespace cloister::runner {
 
 inline constexpr int kExitUsage = 64;     // not started as pid 1 of a sandbox
-inline constexpr int kExitProtocol = 70;  // the node sent what it must not
-inline constexpr int kExitSystem = 71;    // the kernel refused what the runner cannot do without
+inline constexpr int kExitProtocol = 70;  // the node broke the protocol
+inline constexpr int kExitSystem = 71;    // the kernel refused an indispensable call
 
 [[noreturn]] void protocolError();
 
@@ -25,23 +25,23 @@ class Link {
   void open(int fd) { fd_ = fd; }
   [[nodiscard]] int fd() const { return fd_; }
 
-  // Takes in what has arrived, without waiting. Ends the process when the node has hung up.
+  // Reads available bytes without waiting. Ends the process when the node has closed the socket.
   void receive();
-  // The descriptors that came with the frames so far, in order; the caller closes what it takes.
-  // False if there are not as many.
+  // Takes the descriptors received with earlier frames, in order; the caller closes the
+  // descriptors. False if there are fewer.
   bool takeFds(Fd* into, size_t count);
-  // The next whole frame that has arrived; `payload` is valid until the next receive().
+  // The next complete frame; `payload` is valid until the next receive().
   bool next(wire::FrameHeader& header, std::string_view& payload);
 
   // True if a full frame fits without waiting.
   [[nodiscard]] bool hasRoom() const;
-  // Where to put up to kRunnerMaxPayload bytes for the commit that follows; waits for room.
+  // The buffer for up to kRunnerMaxPayload bytes of the next commit(); waits for room.
   char* payload();
   void commit(wire::FromRunner type, uint32_t channel, size_t length);
-  // One frame; waits for room.
+  // Sends a frame; waits for room.
   void send(wire::FromRunner type, uint32_t channel, std::string_view payload = {});
 
-  // Writes what the socket takes, without waiting.
+  // Writes as much as the socket accepts, without waiting.
   void flush();
   // Waits until all is written.
   void finish();

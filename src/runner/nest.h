@@ -5,12 +5,13 @@
 
 namespace cloister::runner {
 
-// The number of the socket on which it is asked for, or -1 where none is made here.
+// The number of the socket for requests of inner sandboxes, or -1 without support.
 void takeNester(int fd);
 int nester();
 
-// The program: asks on descriptor `socket` with the parameters argv[1...], and carries the other
-// runner's stream until that ends, or stdin does, which ends the sandbox. Returns an exit code.
+// The built-in program: sends a request with the parameters argv[1...] on descriptor `socket`, and
+// carries the inner runner's stream until its end, or until stdin ends, which ends the sandbox.
+// Returns an exit code.
 int nest(int socket, char** argv);
 
 }  // namespace cloister::runner

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kFirstPause = 5;      // ms
 constexpr int64_t kLongestPause = 500;  // ms
-// A look takes some microseconds for each, in which no output is passed on.
+// A look takes some microseconds for each process, during which no output is forwarded.
 constexpr size_t kMostLookedAt = 64;
 
 ProcessTable table;
@@ -47,7 +47,7 @@ uint32_t countEntries(int directory) {
   return found;
 }
 
-// Field 11 of its stat: what children that it waited for have taken of page faults, as each does.
+// Field 11 of its stat: page faults of reaped children, which each child has.
 bool hasWaited(pid_t pid) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -70,7 +70,7 @@ uint32_t openFilesOf(pid_t pid) {
   const Fd fds(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat status{};
   if (!fds || fstat(fds.get(), &status) != 0) return 0;
-  // Linux 6.2 and later say it without their being listed.
+  // Linux 6.2 and later give the number without a listing.
   return status.st_size > 0 ? static_cast<uint32_t>(status.st_size) : countEntries(fds.get());
 }
 

@@ -12,29 +12,29 @@
 
 namespace cloister::runner {
 
-// How many descriptors `pid` has; 0 where that cannot be seen.
+// The number of open descriptors of `pid`; 0 if unknown.
 uint32_t openFilesOf(pid_t pid);
 
-// How many its table has room for, which never becomes less: no more were ever open at once. 0
-// where that cannot be seen.
+// The size of its descriptor table, which never shrinks: no more were ever open at once. 0 if
+// unknown.
 uint32_t fileTableOf(pid_t pid);
 
-// What a program says that could open no more (strerror(3)); sandbox/box/limit_hits.h has
-// others.
+// Whether the output has the message of EMFILE (strerror(3)); sandbox/box/limit_hits.h knows other
+// messages.
 bool saysTooManyFiles(std::string_view output);
 
-// The table of `pid` if that is alive, alone in its session, and has waited for no child: whatever
-// was said there is its own. 0 otherwise.
+// The size of the table of `pid` if alive, alone in its session and without reaped children, so
+// that its output is its own. 0 otherwise.
 uint32_t tableIfAlone(pid_t pid);
 
-// When programs are looked at: soon after one starts, then ever less often, as most end soon.
+// When to look at programs: soon after a start, then less and less often, as most end soon.
 class LookTimer {
  public:
-  // From now on there is one to look at that was not there before.
+  // Starts again, for a new program.
   void restart();
   // For poll(2): milliseconds until the next look.
   [[nodiscard]] int untilDue() const;
-  // Whether that has come; then the next is set.
+  // Whether a look is due; then schedules the next.
   bool due();
 
  private:
@@ -42,7 +42,7 @@ class LookTimer {
   int64_t pause_ms_ = 0;
 };
 
-// Into each of the channels that is watched, the most that one process of its session has open.
+// Updates each watched channel with the maximum of open files of a process in its session.
 void lookAtOpenFiles(Channel* channels, size_t count);
 
 }  // namespace cloister::runner

@@ -16,7 +16,7 @@
 namespace cloister::runner {
 namespace {
 
-// A process in a session of its own, with `files` more than it was born with.
+// A process in a session of its own, with `files` additional descriptors.
 class Opener {
  public:
   explicit Opener(int files, bool waits = false) {
@@ -36,7 +36,7 @@ class Opener {
     }
     ::close(ready[1]);
     char none = 0;
-    const ssize_t end = ::read(ready[0], &none, 1);  // which it closes when it has them
+    const ssize_t end = ::read(ready[0], &none, 1);  // closed when all are open
     EXPECT_EQ(end, 0);
     ::close(ready[0]);
   }

@@ -18,13 +18,14 @@ namespace {
 constexpr uid_t kOwner = 1000;
 constexpr uid_t kProgram = 1001;
 constexpr uid_t kAsIs = static_cast<uid_t>(-1);
-constexpr uint32_t kDeepest = 32;  // of what is opened beneath a directory
+constexpr uint32_t kDeepest = 32;  // maximum depth opened beneath a directory
 constexpr mode_t kGroupFile = 0060;
 constexpr mode_t kGroupDirectory = 0070;
 
 bool is_split = false;
 
-// Not the C library's: programs begin in a process that shares its memory with the runner.
+// A raw call, not the C library's: programs begin in a process that shares its memory with the
+// runner.
 int setUsers(uid_t real, uid_t effective, uid_t saved) {
   return syscall(SYS_setresuid, real, effective, saved) == 0 ? 0 : errno;
 }
@@ -34,7 +35,8 @@ void openFile(int fd, const struct stat& status) {
     fchmod(fd, (status.st_mode & 0777) | kGroupFile);
 }
 
-// Where they may not remove what is there, each may remove its own (chmod(2), the sticky bit).
+// Without the right to remove others' files, each program may remove its own (chmod(2), the sticky
+// bit).
 void openDirectory(int fd, const struct stat& status, bool removes, uint32_t depth) {
   if (status.st_uid != kOwner) return;
   fchmod(fd, (status.st_mode & 0777) | kGroupDirectory | (removes ? 0 : S_ISVTX));

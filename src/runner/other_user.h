@@ -13,12 +13,12 @@
 
 namespace cloister::runner {
 
-// The runner's first act, while it is root and may change its user. False where it may not; then
-// nothing may run.
+// The runner's first step, while root and able to change its user. False on failure; then no
+// program may run.
 bool splitUsers();
 // In its place where programs run as the owner. Both end all of root's rights.
 bool becomeOwner();
-// Before either: no right can be had again. False where it may not.
+// Call before either: no capability can be regained. False on failure.
 bool dropBounds();
 // Whether splitUsers() was called.
 bool usersAreSplit();
@@ -26,7 +26,8 @@ bool usersAreSplit();
 // In a program's process, for good. Returns errno.
 int becomeProgramUser();
 
-// What is made meanwhile is the programs': they can open it anew by its name in /proc.
+// Files made during its lifetime belong to the programs' user: programs can open the files again by
+// their names in /proc.
 class AsProgramUser {
  public:
   AsProgramUser();
@@ -35,12 +36,12 @@ class AsProgramUser {
   ~AsProgramUser();
 };
 
-// The mode of a file or directory that the node brings with `mode`: programs can read what its
-// owner can, and change nothing. As it is where users are not split.
+// The mode of a file or directory sent by the node with `mode`: programs can read as much as its
+// owner, and change nothing. Unchanged unless users are split.
 mode_t modeOfBrought(mode_t mode);
 
-// Lets programs change what is there: the file, or the directory with all that it has in it. What
-// has another name elsewhere (link(2)) is left as it is.
+// Lets programs change the existing file, or the directory with its content. Leaves out files with
+// further names (link(2)).
 void openToPrograms(const WritablePlace& place);
 
 }  // namespace cloister::runner

@@ -20,7 +20,7 @@
 namespace cloister::runner {
 namespace {
 
-constexpr int kCannotBegin = 127;  // as a shell says it
+constexpr int kCannotBegin = 127;  // as in a shell
 constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // The child runs on this stack, in the runner's memory, while the runner is suspended.
@@ -80,7 +80,7 @@ int failed(Child& child, const char* what, int error) {
   return kCannotBegin;
 }
 
-// What every program is given. 0, or the exit code, with the reason in `child`.
+// Sets up each program's environment. Returns 0, or the exit code, with the reason in `child`.
 bool limits_anew = false;
 
 int settle(Child& child) {
@@ -117,7 +117,7 @@ int childMain(void* argument) {
   return failed(child, "execve", execInPath(*child.command));
 }
 
-// On a terminal: which step failed, over a pipe that ends when the program has been executed.
+// With a terminal: the failed step, sent over a pipe that ends at the program's execution.
 struct StartReport {
   int error = 0;
   char what[16] = "";
@@ -131,10 +131,10 @@ void tellFailure(int fd, const char* what) {
   _exit(kCannotBegin);
 }
 
-// In the foreground of the terminal, as a shell would start it.
+// Runs in the terminal's foreground, as a shell would start the program.
 [[noreturn]] void runInForeground(const Command& command, int report) {
   setpgid(0, 0);
-  // Not SIGTTOU, which would stop it: all signals are still blocked.
+  // SIGTTOU would stop the process, but all signals are still blocked.
   if (tcsetpgrp(STDIN_FILENO, getpid()) != 0) tellFailure(report, "tcsetpgrp");
   if (chdir(command.cwd) != 0) tellFailure(report, "chdir");
   openMask();
@@ -143,19 +143,19 @@ void tellFailure(int fd, const char* what) {
   _exit(kCannotBegin);
 }
 
-// Until the program has ended: signals go on to it, and then its end becomes ours.
+// Forwards signals to the program until its end, and then ends the same way.
 [[noreturn]] void leadSession(pid_t program) {
   sigset_t all;
   sigfillset(&all);
   for (;;) {
     siginfo_t info;
     const int signal = sigwaitinfo(&all, &info);
-    // What the terminal sends goes to the foreground by itself.
+    // The terminal's own signals reach the foreground directly.
     if (signal > 0 && signal != SIGCHLD && info.si_code <= 0) kill(-program, signal);
     int status = 0;
     if (waitpid(program, &status, WNOHANG | WUNTRACED) != program) continue;
     if (WIFSTOPPED(status)) {
-      // There is no shell that could resume it, so Ctrl-Z does nothing, as for a session's leader.
+      // No shell could resume the program, so Ctrl-Z has no effect, as for a session's leader.
       if (WSTOPSIG(status) != SIGSTOP) kill(-program, SIGCONT);
       continue;
     }
@@ -223,7 +223,8 @@ Spawned spawn(const Command& command, const Stdio& stdio, const Groups& groups) 
   return {-1, child.error, child.what};
 }
 
-// Its failure to begin is an exit code: unlike the other, it shares no memory with the runner.
+// A failed start becomes an exit code: unlike the other spawn(), the child shares no memory with
+// the runner.
 Spawned spawn(int (*main)(int fd, char** argv), int fd, char** argv, const Stdio& stdio,
               const Groups& groups) {
   constexpr int kKept = 3;

@@ -10,11 +10,10 @@
 
 namespace cloister::runner {
 
-// For close_range(2). Not ~0U: a kernel that reads it as a signed number, as gVisor does, refuses
-// it.
+// For close_range(2). Not ~0U, which a kernel with a signed number, such as gVisor, refuses.
 inline constexpr unsigned kLastFd = ~0U >> 1;
 
-// From now on each program that is started sets its limit of processor time anew (wire/runner.h).
+// From now on each started program sets its limit of processor time again (wire/runner.h).
 void setLimitsAnew();
 
 struct Command {
@@ -23,8 +22,7 @@ struct Command {
   const char* cwd = nullptr;
 };
 
-// Files of control groups that the program joins (wire::ToRunner::kGroups), still owned by the
-// caller.
+// Files of control groups that the program joins (wire::ToRunner::kGroups), owned by the caller.
 struct Groups {
   const Fd* files = nullptr;
   size_t count = 0;
@@ -39,25 +37,25 @@ struct Stdio {
 
 struct Spawned {
   pid_t pid = -1;
-  int error = 0;          // errno when it could not be started
-  const char* what = "";  // then: the step that failed
+  int error = 0;          // errno of a failed start
+  const char* what = "";  // the failed step
 };
 
-// Becomes `command`, in its environment and where this process is. Returns errno.
+// Executes `command`, with its environment and in the current directory. Returns errno.
 int execInPath(const Command& command);
 
-// Runs `command` in a session of its own, with these three fds and no other, all signals at their
-// defaults. Returns once it has been executed or has failed. One thread only.
+// Runs `command` in a new session, with only these three descriptors, and default signal
+// dispositions. Returns after execution or failure. A single thread only.
 Spawned spawn(const Command& command, const Stdio& stdio, const Groups& groups);
 
-// Runs `command` on the terminal `terminal`, which becomes the controlling one of a new session.
-// The process given leads that session and stays until the program has ended, then ends as it did:
-// were the program to lead it, the kernel would throw away what the terminal still holds at its
-// end. Signals that it gets go on to the program's process group.
+// Runs `command` on `terminal`, which becomes the controlling terminal of a new session. The
+// returned process leads the session and stays until the program has ended, then ends with the same
+// status: if the program led the session, the kernel would discard the terminal's remaining data at
+// its end. The leader forwards its signals to the program's process group.
 Spawned spawnOnTerminal(const Command& command, int terminal, const Groups& groups);
 
-// The same for a program that is a function of ours, `main(fd, argv)`: it runs in a copy of this
-// process, with `fd` open beside the three.
+// The same for a program that is our function `main(fd, argv)`: runs in a copy of this process,
+// with `fd` open besides the three.
 Spawned spawn(int (*main)(int fd, char** argv), int fd, char** argv, const Stdio& stdio,
               const Groups& groups);
 

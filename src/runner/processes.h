@@ -15,7 +15,7 @@ struct Process {
   char state;
   bool doomed;  // the caller's; false at first
 
-  // It executes nothing: stopped, or dead.
+  // The process runs no instructions: stopped, or dead.
   [[nodiscard]] bool still() const { return state == 'T' || state == 't' || ended(); }
   [[nodiscard]] bool ended() const { return state == 'Z' || state == 'X'; }
 };
@@ -24,9 +24,9 @@ struct ProcessTable {
   static constexpr size_t kMax = 4096;
   Process rows[kMax];
   size_t count = 0;
-  size_t vanished = 0;  // that were there, and could no longer be looked at
+  size_t vanished = 0;  // processes gone between listing and reading
 
-  // Reads it anew.
+  // Reads all processes again.
   void read();
 };
 

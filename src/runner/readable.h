@@ -16,12 +16,11 @@
 
 namespace cloister::runner {
 
-// A file or directory that its owner may not read can be read all the same while this lives: its
-// modes are the owner's to change. A process that is killed meanwhile leaves it to the runner to
-// give them back.
+// Makes a file or directory readable that its owner may not read, for the lifetime of the object:
+// the owner may change its mode. If the process is killed, the runner restores the mode.
 class Readable {
  public:
-  // `path`: `name` in `directory`, as the archive has it.
+  // `path`: `name` in `directory`, as in the archive.
   Readable(int directory, const char* name, std::string_view path, const struct stat& st) {
     const mode_t needed = S_ISDIR(st.st_mode) ? S_IRUSR | S_IXUSR : S_IRUSR;
     if ((st.st_mode & needed) == needed || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode))) return;

@@ -43,8 +43,8 @@ namespace {
 
 Runner the_runner;
 
-// These are zero at first, which costs no memory until they are used.
-constinit FileTable the_files;  // of the workspace, as they were at kMark
+// Zero at first, which costs no memory until use.
+constinit FileTable the_files;  // of the workspace, at kMark
 char stdin_bytes[kChannels][wire::kStdinWindow];
 
 [[noreturn]] void systemError() {
@@ -56,7 +56,7 @@ char stdin_bytes[kChannels][wire::kStdinWindow];
   _exit(kExitUsage);
 }
 
-// Nothing that was open before may be seen by a program, whatever started us.
+// Programs must see no inherited descriptor, whatever started the runner.
 Fd closeInherited(bool adopts) {
   Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) systemError();
@@ -71,13 +71,13 @@ Fd closeInherited(bool adopts) {
   for (int fd = kAdoptedGo; adopts && fd <= kAdoptedErr; ++fd) {
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0 || fcntl(fd, F_SETFL, O_NONBLOCK) != 0) systemError();
   }
-  [[maybe_unused]] const int was = null.release();  // closed above, or one of 0 to 2
+  [[maybe_unused]] const int was = null.release();  // closed above, or numbered 0 to 2
   Fd kept(open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!kept) systemError();
   return kept;
 }
 
-// Dispositions are inherited by what we start, so all are put back; the mask keeps signals off us.
+// Children inherit dispositions, so reset all; the mask blocks all signals.
 Fd openSignals() {
   for (int signal = 1; signal < NSIG; ++signal)
     ::signal(signal, SIG_DFL);
@@ -101,10 +101,10 @@ void Runner::start(const char* adopted, const char* writes) {
   if (getsockopt(wire::kRunnerFd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 || type != SOCK_STREAM)
     refuse("cloister-runner: fd 3 is not a stream socket\n");
   if (prctl(PR_SET_DUMPABLE, 0) != 0) systemError();
-  prctl(PR_SET_NAME, "cloister-runner");  // it runs from a memfd, whose name says nothing
+  prctl(PR_SET_NAME, "cloister-runner");  // the runner runs from a memfd, whose name is meaningless
   if (adopted != nullptr) adopted_ = atoi(adopted);
   if (cpu_set_t ours; adopted_ > 0 && sched_getaffinity(0, sizeof ours, &ours) == 0) {
-    sched_setaffinity(adopted_, sizeof ours, &ours);  // it was made elsewhere
+    sched_setaffinity(adopted_, sizeof ours, &ours);  // a process made elsewhere
   }
   null_ = closeInherited(adopted != nullptr);
   if (writes != nullptr && !limitWrites(writes)) {
@@ -184,7 +184,7 @@ void Runner::notePoll(const pollfd* fds, size_t count) {
     *polled_[i - 2] = fds[i].revents != 0;
 }
 
-// One round over the channels: input in, output out, and the end of those that have ended.
+// A round over the channels: input, output, and the end of ended channels.
 void Runner::serve() {
   left_over_.serve();
   the_kernel_outputs.serve();
@@ -198,7 +198,7 @@ void Runner::serve() {
   }
   for (Channel& channel : channels_) {
     if (channel.used && channel.ended && channel.kill_rest) {
-      killRest();  // which may end other channels
+      killRest();  // may end other channels
       break;
     }
   }
@@ -262,7 +262,7 @@ void Runner::onText(uint32_t channel, std::string_view payload) {
 namespace {
 constexpr uint8_t kNotOnTerminal = wire::kStartStdin | wire::kStartFifo | wire::kStartFiles;
 
-// Of what the runner has in itself: it changes nothing in the workspace, however long it lasts.
+// Whether a built-in program changes nothing in the workspace, however long running.
 bool onlyServes(std::string_view verb) {
   constexpr std::string_view kVerbs[] = {
       "watch", "tools", "connect", "state",   "read",
@@ -335,7 +335,7 @@ int runOwn(int fd, char** argv) {
   return serveFiles(fd, argv);
 }
 
-// A program that the runner has in itself; its environment is that of the process.
+// Starts a built-in program of the runner; its environment is the process's.
 Spawned spawnOwn(CommandText& text, int workspace, const Stdio& stdio, const Groups& groups) {
   environ = text.envp();
   const int fd = isNest(text.argv()) ? nester() : workspace;
@@ -358,7 +358,7 @@ int openProgramTerminal(Fd& ours, Fd& theirs, uint16_t cols, uint16_t rows) {
   return openTerminal(ours, theirs, cols, rows);
 }
 
-// Before a program: what it may change, and that git may read a repository of another user's.
+// Prepares a program: write permissions, and git's trust in repositories of another user.
 int prepareLimits(CommandText& text) {
   constexpr std::string_view kTrust[] = {"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory",
                                          "GIT_CONFIG_VALUE_0=*"};
@@ -370,7 +370,7 @@ int prepareLimits(CommandText& text) {
 
 }  // namespace
 
-// It is open for reading too, so that it can be opened and written before the program opens it.
+// Open for reading too, so that the runner can open and write before the program opens the FIFO.
 bool Runner::makeFifo(Fd& ours) {
   const mode_t mode = usersAreSplit() ? 0640 : 0600;  // the program is of the group alone
   if (mknodat(workspace_.get(), fifo_, S_IFIFO | mode, 0) != 0) return false;
@@ -378,7 +378,7 @@ bool Runner::makeFifo(Fd& ours) {
   return static_cast<bool>(ours);
 }
 
-// Where the channel's stdin bytes go, and the program's end of it where that is its stdin.
+// Opens the destination of the channel's stdin bytes, and the program's end of stdin, if separate.
 bool Runner::openInput(Channel& channel, uint8_t flags, Fd& theirs) {
   if ((flags & wire::kStartStdin) != 0) return makePipe(channel.in, theirs, true);
   return (flags & wire::kStartFifo) == 0 || makeFifo(channel.in);
@@ -437,8 +437,8 @@ void Runner::noteServers() const {
   }
 }
 
-// What is done between the arrival of the code and the end of the program, and changes nothing. In
-// gVisor the first call at a place costs more than the next, and so does a page that is new.
+// Rehearses, without effects, all calls between the arrival of the code and the program's end: in
+// gVisor the first call at a place and the first use of a page cost more than later ones.
 void Runner::rehearse(Channel& channel) {
   markFiles(workspace_.get(), the_files);
   the_files.touch(fifo_);
@@ -453,7 +453,7 @@ void Runner::rehearse(Channel& channel) {
   reap(false);
 }
 
-// For its copy, which is started next.
+// Prepares the notes of the runner's copy started next.
 bool Runner::prepareNotes(const Channel& channel) {
   if (unfinished_ == nullptr) {
     void* memory = mmap(nullptr, kChannels * sizeof(Unfinished), PROT_READ | PROT_WRITE,
@@ -519,7 +519,7 @@ void Runner::onStdin(uint32_t number, std::string_view payload) {
   channel->feed();
 }
 
-// So that the node may send more; where no more is to come, it can hear of it with the end.
+// Lets the node send more. Without more input to come, the report can wait for the program's end.
 void Runner::tellTaken(Channel& channel) {
   const bool all = channel.stdin_closing && channel.pending.empty();
   if (channel.taken == 0 || (all && !channel.ended)) return;
@@ -535,7 +535,7 @@ void Runner::onSignal(uint32_t number, std::string_view payload) {
   if (!r.done() || signal == 0 || signal >= NSIG) protocolError();
   const Channel* channel = find(number);
   if (channel == nullptr || channel->ended) return;
-  // The leader of a terminal's session passes signals on, but for one.
+  // The leader of a terminal's session forwards all signals except SIGKILL.
   if (channel->terminal && signal == SIGKILL) return killTree(channel->pid);
   kill(-channel->pid, static_cast<int>(signal));
 }

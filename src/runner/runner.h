@@ -12,26 +12,26 @@
 
 namespace cloister::runner {
 
-// A program that was there before the runner, its child: its number is the only argument, and its
-// pipes are these descriptors. It waits for the end of the first, its stdin being /dev/null; the
-// others are its stdout and stderr. wire::kStartAdopted gives it a channel.
+// A program started before the runner, as its child: its number is the only argument, and its pipes
+// are these descriptors. The program waits for the end of the first, with /dev/null as stdin; the
+// others are its stdout and stderr. wire::kStartAdopted gives the program a channel.
 inline constexpr int kAdoptedGo = 5;
 inline constexpr int kAdoptedOut = 6;
 inline constexpr int kAdoptedErr = 7;
-// The signal (of rt_sigqueueinfo(2), to pid 1) with which it, or one that was started at a FIFO
-// (wire::kStartFifo), says that it has ended but for giving back its memory, which takes longer
-// than most programs run; the value is its exit status, and how many files it had open. Anyone
-// inside can say so for it, as anyone can kill it: both are the program's word in any case.
+// The signal (by rt_sigqueueinfo(2) to pid 1) by which such a program, or a program started at a
+// FIFO (wire::kStartFifo), reports its end before releasing its memory, which takes longer than
+// most programs run. The value is its exit status and number of open files. Any process inside can
+// send the signal, as any process can kill the program: either is the program's own word.
 inline constexpr int kAdoptedDone = 62;
-// That value. `open_files`: 0 where it is not known.
+// The signal's value. `open_files`: 0 if unknown.
 constexpr int adoptedEnd(int status, int open_files) {
   constexpr int kMostFiles = 0x7FFFFF;
   return std::min(open_files, kMostFiles) << 8 | (status & 0xFF);
 }
 
-// Runs until the node hangs up. Refuses to unless it is pid 1: it kills every process it can see.
-// `adopted` is the argument, or nullptr; `writes` is where programs may change files (writes.h), or
-// nullptr for wherever they can.
+// Runs until the node closes the socket. Refuses unless pid 1: the runner kills all visible
+// processes. `adopted` is the argument, or nullptr; `writes`: paths where programs may change files
+// (writes.h), or nullptr for no limit.
 [[noreturn]] void run(const char* adopted, const char* writes);
 
 }  // namespace cloister::runner

@@ -31,15 +31,15 @@ bool Runner::relay(Channel& channel, Fd& fd, FromRunner type, uint32_t* left) {
     return true;
   }
   if (n < 0 && errno == EINTR) return true;
-  // EIO: nobody has the terminal open any more.
+  // EIO: no process has the terminal open any more.
   if (n == 0 || (n < 0 && errno == EIO)) fd.reset();
-  if (left != nullptr) *left = 0;  // somebody else has read it
+  if (left != nullptr) *left = 0;  // another process has read the data
   return false;
 }
 
 namespace {
 
-// A process that lives on may go on writing to the terminal, for ever: the kernel holds less.
+// A surviving process may write to the terminal without end: the kernel buffers less than this.
 constexpr uint32_t kMostOfTerminal = 1U << 20;
 
 uint32_t bytesIn(const Fd& pipe) {
@@ -49,10 +49,10 @@ uint32_t bytesIn(const Fd& pipe) {
 
 }  // namespace
 
-// Passes on what the pipes held when the program ended: a process that lives on may go on writing
-// for ever. True once that is done; without a window, it waits until it is.
+// Forwards data in the pipes at the program's end: a surviving process may write without end. True
+// when done; without a window, waits until done.
 bool Runner::drain(Channel& channel) {
-  // A terminal gives all that was written before it has nothing; how much, it cannot say.
+  // A terminal returns all earlier data before reporting emptiness, but cannot report the amount.
   if (channel.terminal && !std::exchange(channel.draining, true)) {
     channel.out_left = channel.out ? kMostOfTerminal : 0;
     channel.err_left = 0;
@@ -73,8 +73,8 @@ bool Runner::isHeld() const {
       channels_, [](const Channel& each) { return each.used && each.holds && !each.ended; });
 }
 
-// A request for files may be ended while the workspace is held: what is undone for it, a mode or an
-// upload, would be a change beside the program that it is held for.
+// A file request may end while the workspace is held. Undoing its steps, a mode or an upload, would
+// change the workspace under the holding program, so wait.
 void Runner::undoNotes(Channel& channel) {
   owed_[&channel - channels_] = true;
   if (isHeld()) return;
@@ -83,7 +83,7 @@ void Runner::undoNotes(Channel& channel) {
   }
 }
 
-// The notes of one that has ended may still be needed.
+// The notes of an ended channel may still be needed.
 Channel* Runner::freeChannel() {
   for (size_t i = 0; i < kChannels; ++i) {
     if (!channels_[i].used && !owed_[i]) return &channels_[i];
@@ -111,7 +111,7 @@ void Runner::account(pid_t pid, int status, const rusage& usage) {
 void Runner::takeSignals() {
   signalfd_siginfo info[8];
   ssize_t n = sizeof info;
-  while (n == sizeof info) {  // with fewer, there are no more
+  while (n == sizeof info) {  // a shorter read was the last
     n = read(signals_.get(), info, sizeof info);
     for (ssize_t i = 0; i < n / static_cast<ssize_t>(sizeof *info); ++i) {
       if (info[i].ssi_signo == kAdoptedDone) onDone(info[i]);
@@ -136,10 +136,11 @@ void Runner::onResize(uint32_t number, std::string_view payload) {
   ioctl(channel->out.get(), TIOCSWINSZ, &size);  // the kernel sends SIGWINCH
 }
 
-// Nothing inside runs from here on. To stop them all takes one call that nobody can catch or fork
-// past; to kill them would take the processor for giving back their memory. The sandbox's end does.
-// But in gVisor one can fork past that call. There a program that waited at a FIFO is stopped by
-// itself, and unless it is alone then, all are killed: so too on Linux, which counts the host's.
+// From here on no process inside runs. Stopping all takes a single call that no process can catch
+// or fork past; killing all would spend processor time on releasing memory, which the sandbox's end
+// does anyway. In gVisor a process can fork past the call. There a program that waited at a FIFO is
+// stopped by itself, and unless no other process exists, all are killed; so too on Linux, whose
+// sysinfo(2) counts the host's processes.
 void Runner::stop(Channel& channel) {
   if (channel.adopted) {
     kill(channel.kill_rest ? -1 : channel.pid, SIGSTOP);
@@ -155,15 +156,15 @@ void Runner::stop(Channel& channel) {
   if (stopped && info.procs == kBoth) channel.kill_rest = false;
 }
 
-// The status counts that it has said, whatever it comes to.
+// The reported status counts, whatever status the process ends with.
 void Runner::onDone(const signalfd_siginfo& info) {
   for (Channel& channel : channels_) {
     if (!channel.used || channel.ended || !(channel.adopted || channel.waited)) continue;
-    // adoptedEnd(), which gVisor gives as the status.
+    // adoptedEnd(), which gVisor puts into ssi_status.
     const auto end = static_cast<uint32_t>(info.ssi_int | info.ssi_status);
-    channel.status = static_cast<int>(end & 0xFF) << 8;  // as WEXITSTATUS() finds it
+    channel.status = static_cast<int>(end & 0xFF) << 8;  // the form that WEXITSTATUS() decodes
     channel.sawOpenFiles(end >> 8);
-    // It is there as it was at its end.
+    // The stopped process still has its final descriptor table.
     if (channel.status != 0) channel.sawTable(tableIfAlone(channel.pid));
     channel.reaped++;
     channel.ended = true;
@@ -171,8 +172,8 @@ void Runner::onDone(const signalfd_siginfo& info) {
   }
 }
 
-// Reaps what has ended; with `wait`, one process at least, if there are any. __WALL: a child may
-// have been made with another signal than SIGCHLD.
+// Reaps ended processes; with `wait`, at least 1 if there are children. __WALL: a child may have
+// been made with another signal than SIGCHLD.
 void Runner::reap(bool wait) {
   takeSignals();
   for (;;) {
@@ -196,7 +197,7 @@ void Runner::killRest() {
   }
 }
 
-// In a session, where what a program has started goes on without it.
+// In a session, background processes of a program continue without the program.
 void Runner::keepOutput(Channel& channel) {
   if (channel.kernel >= 0) the_kernel_outputs.end(channel.kernel, left_over_);
   if (!channel.windowed || channel.terminal || channel.notes) return;
@@ -221,7 +222,7 @@ void Runner::finish(Channel& channel) {
   if (!later_.empty() && later_channel_ == channel.number) {
     collect(later_channel_, std::exchange(later_, {}));
   }
-  link_.flush();  // before the pipes are closed, which nobody waits for
+  link_.flush();  // before closing the pipes, for which no client waits
   channel.reset(channel.number);
   channel.used = false;
 }
@@ -241,7 +242,7 @@ void Runner::lookIfDue() {
   if (anyWatched() && look_.due()) lookAtOpenFiles(channels_, kChannels);
 }
 
-// Which programs ignore SIGXFSZ only their failure and what they leave can tell.
+// Programs that ignore SIGXFSZ are recognisable only by their failure and their files.
 void Runner::sendScratch(const Channel& channel) {
   struct statfs fs{};
   fstatfs(workspace_.get(), &fs);

@@ -17,7 +17,8 @@ namespace cloister::runner {
 namespace {
 
 constexpr char kTmp[] = "/tmp";
-// Names that one kRemove removes. The program had them to itself, and others wait meanwhile.
+// Limit of names removed by a kRemove. Only the program used the directory, and other work waits
+// meanwhile.
 constexpr uint32_t kMostRemoved = 10'000;
 
 }  // namespace
@@ -36,7 +37,7 @@ void Runner::onFile(uint32_t channel, std::string_view payload) {
   if (error == 0) stageFile(channel);
 }
 
-// Once it is whole, a file that was waited for takes the FIFO's place.
+// A complete file for a waiting program replaces the FIFO.
 void Runner::stageFile(uint32_t channel) {
   if (!staged_ || writer_.active()) return;
   staged_ = false;
@@ -67,7 +68,7 @@ void Runner::onRemove(std::string_view payload) {
   *std::ranges::copy(last, name).out = '\0';
   uint32_t most = kMostRemoved;
   if (path.substr(0, slash) == kWorkspace) {
-    // A program's code was a file. What else has its name now is the program's own.
+    // A program's code was a regular file. Anything else with the name is the program's own.
     struct stat st;
     const bool file =
         fstatat(workspace_.get(), name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);

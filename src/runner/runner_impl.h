@@ -31,11 +31,12 @@ using wire::FromRunner;
 using wire::ToRunner;
 
 inline constexpr size_t kChannels = 32;
-// What is polled behind the first two: pipes of programs, then what nobody else reads.
+// Number of polled descriptors after the first two: programs' pipes, then pipes without another
+// reader.
 inline constexpr size_t kPolled = 3 * kChannels + LeftOver::kMost + 2 * KernelOutputs::kMost;
 
 inline constexpr char kWorkspace[] = "/workspace";
-// Where a file is written that takes a FIFO's place when it is whole.
+// The temporary name of a file that replaces a FIFO when complete.
 inline constexpr char kStaged[] = ".cloister-staged";
 
 class Runner {
@@ -78,7 +79,7 @@ class Runner {
   void startFailed(uint32_t channel, int error, std::string_view what);
   void fileFailed(uint32_t channel, int error);
   void tellTaken(Channel& channel);
-  // Passes on what one stream has to say, a frame at most. False at its end or when it is empty.
+  // Forwards at most a frame of a stream. False at its end or without data.
   bool relay(Channel& channel, Fd& fd, FromRunner type, uint32_t* left = nullptr);
   bool drain(Channel& channel);
   void takeSignals();
@@ -90,7 +91,7 @@ class Runner {
   void finish(Channel& channel);
   void keepOutput(Channel& channel);
   void sendScratch(const Channel& channel);
-  // From now on the files that it has open are looked at.
+  // From now on looks at the program's open files.
   void begin(Channel& channel);
   [[nodiscard]] bool anyWatched() const;
   void lookIfDue();
@@ -106,11 +107,11 @@ class Runner {
   Fd workspace_;
   Fd null_;
   FileWriter writer_;
-  bool staged_ = false;  // what is written now is to take the place of fifo_
+  bool staged_ = false;  // the current file will replace fifo_
   char fifo_[NAME_MAX + 1] = "";
-  uint16_t cols_ = 0;  // of the terminal that is started
+  uint16_t cols_ = 0;  // of the terminal being started
   uint16_t rows_ = 0;
-  pid_t adopted_ = -1;  // a program that has no channel yet
+  pid_t adopted_ = -1;  // a program without a channel yet
   uint32_t writer_channel_ = 0;
   uint32_t text_channel_ = 0;
   uint32_t groups_channel_ = 0;
@@ -119,14 +120,14 @@ class Runner {
   bool text_begun_ = false;
   Channel channels_[kChannels];
   LookTimer look_;
-  bool alone_ = false;     // wait4(2) has said that there is no other process
-  bool* polled_[kPolled];  // what says of each descriptor behind the first two that it is ready
+  bool alone_ = false;     // wait4(2) reported no other process
+  bool* polled_[kPolled];  // flags of readiness for each descriptor after the first two
   LeftOver left_over_;
   Unfinished* unfinished_ = nullptr;  // of each channel, once there was a request for files
-  bool owed_[kChannels] = {};  // what it noted is undone when the workspace is held no longer
+  bool owed_[kChannels] = {};         // notes to undo when the workspace is no longer held
   CommandText text_;
   CollectRules rules_;
-  // A kCollect that waits for the end of its channel's program.
+  // A kCollect waiting for the end of its channel's program.
   std::string_view later_;
   uint32_t later_channel_ = 0;
   char later_bytes_[wire::kRunnerMaxPayload];

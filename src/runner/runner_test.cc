@@ -45,7 +45,7 @@ class RunnerTest : public ::testing::Test {
   std::unique_ptr<Jail> jail_;
 };
 
-// It is mapped by every sandbox, and sent to some.
+// Each sandbox maps the runner, and some receive a copy.
 TEST(RunnerAlone, IsSmall) {
   EXPECT_LT(std::filesystem::file_size(runnerPath()), uintmax_t{1} << 20);
 }
@@ -193,7 +193,7 @@ TEST_F(RunnerTest, SlowsAProgramDownWhenTheNodeDoesNotReadAndStillHears) {
   EXPECT_EQ(run.code, static_cast<uint32_t>(SIGKILL));
 }
 
-// What comes before kResting, and so belongs to what was before.
+// The frames before kResting, which belong to the time before.
 std::string untilResting(Jail& jail) {
   std::string said;
   for (;;) {
@@ -296,7 +296,7 @@ TEST_F(RunnerTest, RemovesWhatWasThereForAProgram) {
   EXPECT_EQ(jail_->shell("ls -A /tmp /workspace").out, "/tmp:\nkept\n\n/workspace:\nkept\n");
 }
 
-// Of its code nothing else was made in the workspace.
+// A program's code is always a regular file in the workspace.
 TEST_F(RunnerTest, RemovesNothingButFilesInTheWorkspace) {
   EXPECT_EQ(jail_
                 ->shell("mkdir .cloister-d; echo x > .cloister-d/kept; ln -s x .cloister-l;"
@@ -309,7 +309,7 @@ TEST_F(RunnerTest, RemovesNothingButFilesInTheWorkspace) {
             ".:\n.cloister-d\n.cloister-l\n.cloister-p\n\n.cloister-d:\nkept\n");
 }
 
-// The program that fills its directory meanwhile keeps it; the others wait no longer.
+// A program that fills its directory meanwhile keeps the rest; others wait no longer.
 TEST_F(RunnerTest, RemovesNoMoreThanItsBound) {
   EXPECT_EQ(
       jail_
@@ -321,7 +321,7 @@ TEST_F(RunnerTest, RemovesNoMoreThanItsBound) {
   EXPECT_EQ(jail_->shell("ls /tmp/.cloister-build | wc -l").out, "11\n");
 }
 
-// The payload of kWritable with one file.
+// The payload of kWritable with a single file.
 std::string writable(char operations, const std::string& path) {
   return number(1) + operations + '\0' + sized(path);
 }
@@ -364,7 +364,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Malformed{"MarkWithBytes", ToRunner::kMark, "x"}),
     [](const auto& param) { return param.param.name; });
 
-// Frames as they travel, minus those whose content is never the same twice.
+// Frames as sent, except frames whose content always differs.
 std::set<std::string> framesUpTo(Jail& jail, FromRunner last) {
   std::set<std::string> frames;
   for (;;) {
@@ -378,7 +378,7 @@ std::set<std::string> framesUpTo(Jail& jail, FromRunner last) {
   }
 }
 
-// A program that is started before its file is there.
+// Starts a program before its file exists.
 void startWaiting(Jail& jail, const std::string& script) {
   for (const std::string& text : {std::string("/bin/sh"), std::string("-c"), script})
     jail.send(ToRunner::kText, 1, std::string(2, '\0') + text);

@@ -16,7 +16,7 @@
 namespace cloister::runner {
 namespace {
 
-constexpr size_t kMost = 256 << 10;  // of a file that is cut; what is behind that is left out
+constexpr size_t kMost = 256 << 10;  // limit of a shortened file; the rest is left out
 constexpr unsigned long kSafe = MS_NOSUID | MS_NODEV | MS_NOEXEC;
 constexpr char kSysCpu[] = "/sys/devices/system/cpu";
 char the_text[kMost];
@@ -119,7 +119,7 @@ bool coverMeminfo(const char* root, const char* place, uint64_t bytes) {
   return cover(root, place, "/meminfo", the_text, size);
 }
 
-// Only gVisor's sandboxes have it.
+// Only gVisor's sandboxes have the directory.
 bool coverSys(const char* root, unsigned cpus) {
   const Path to(root, kSysCpu);
   if (access(to.text, F_OK) != 0) return true;

@@ -12,15 +12,15 @@
 
 namespace cloister::runner {
 
-// Covers, where they are, /proc/cpuinfo, /proc/stat and /sys/devices/system/cpu by those of the
-// first `cpus` processors (0, or no fewer than this process may run on: leaves them), and
-// /proc/meminfo by one of `memory` bytes, all free (0: leaves it). `root` goes before these paths;
-// below it is a directory /workspace, which is covered meanwhile. False, with errno, if it cannot.
+// Covers, if present, /proc/cpuinfo, /proc/stat and /sys/devices/system/cpu by the values of the
+// first `cpus` processors (0, or at least as many as this process may use: unchanged), and
+// /proc/meminfo by `memory` bytes, all free (0: unchanged). `root` precedes the paths; a directory
+// /workspace below `root` is covered meanwhile. False, with errno, on failure.
 bool showShare(const char* root, unsigned cpus, uint64_t memory);
 
-// sched_setaffinity(2): this process, and what it starts, runs on `count` of the processors that it
-// may run on now, from the `first` on, in a circle; 0, or no fewer: on all. False, with errno, if
-// it cannot.
+// sched_setaffinity(2): this process and its children run on `count` of the processors now allowed,
+// starting at number `first` and wrapping around; 0, or at least as many: all. False, with errno,
+// on failure.
 bool useProcessors(unsigned count, unsigned first);
 
 }  // namespace cloister::runner

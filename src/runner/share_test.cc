@@ -33,7 +33,7 @@ std::string textOf(const fs::path& path) {
   return base::readFile(path).value_or("none");
 }
 
-// A root whose kernel has three processors, on a file system that only this process sees.
+// Makes a root whose kernel has three processors, on a private file system.
 void makeRoot(const fs::path& root) {
   const std::string user = std::to_string(::geteuid());
   const std::string group = std::to_string(::getegid());
@@ -52,7 +52,7 @@ void makeRoot(const fs::path& root) {
   put(root / "workspace/file", "kept");
 }
 
-// In a child, whose wait status this is: 0 where no expectation failed.
+// Runs in a child, and returns its wait status: 0 without failed expectations.
 template <class Look>
 int failuresIn(const Look& look) noexcept {
   const fs::path root = "/tmp";

@@ -35,7 +35,7 @@ struct State {
 
   int one(int directory, const char* name, size_t length, uint32_t depth) {
     struct stat st;
-    // It may have gone since its directory was read.
+    // The entry may have been removed since its directory was read.
     if (fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;
     if (files_left == 0) return EFBIG;
     --files_left;
@@ -84,7 +84,7 @@ struct State {
     return tell(length, st, {digest, sizeof digest});
   }
 
-  // Directories have a time too, but the service's own files come and go in them.
+  // No times for directories: the service's own files come and go there.
   int tell(size_t length, const struct stat& st, std::string_view sum) {
     const bool regular = S_ISREG(st.st_mode);
     const bool shared = regular && st.st_nlink > 1;

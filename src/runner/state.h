@@ -10,7 +10,7 @@
 
 namespace cloister::runner {
 
-// Returns errno: EFBIG where there are more files, or bytes in them.
+// Returns errno: EFBIG beyond the limit of files or bytes.
 int tellState(int workspace, uint64_t most_bytes, uint64_t most_files, Answer& answer);
 
 }  // namespace cloister::runner

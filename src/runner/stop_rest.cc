@@ -15,7 +15,7 @@ namespace cloister::runner {
 namespace {
 
 constexpr int kMaxRounds = 2000;
-constexpr long kRoundNanos = 1'000'000;  // a signal stops a process when that is next scheduled
+constexpr long kRoundNanos = 1'000'000;  // a signal stops a process when next scheduled
 
 ProcessTable table;
 pid_t stopped[ProcessTable::kMax];
@@ -84,8 +84,9 @@ bool isNobody() {
 
 }  // namespace
 
-// A chain of processes, each of which begins the next and ends, has one in each look, though it may
-// be gone before it is looked at. So has an end that nobody made on purpose: then again.
+// A chain of processes, each of which starts the next and ends, shows a process in each look,
+// though possibly gone before examination. An ordinary end at the moment looks the same, so look
+// again.
 bool anyOther() {
   constexpr int kClean = 3;
   constexpr int kMostLooks = 30;

@@ -10,19 +10,20 @@
 
 namespace cloister::runner {
 
-// Once nothing runs any more, 0; EAGAIN when that does not come to be, or there are too many.
+// Stops all other processes. Returns 0 when none runs any more; EAGAIN on timeout, or for too many
+// processes.
 int stopRest();
-// Whether something runs all the same: it was started meanwhile.
+// Whether a process runs nevertheless, started meanwhile.
 bool anyStarted();
-// Lets go on what stopRest() stopped.
+// Resumes the processes stopped by stopRest().
 void continueRest();
 
-// By the runner, for the copy of it that is about to be made: its copies that serve and change
-// nothing in the workspace.
+// Called by the runner before making a copy of itself: names the copies that change nothing in the
+// workspace.
 void noteServer(pid_t pid);
 void forgetServers();
-// Whether there is any process but the runner, this one and those, whatever it does at present; or
-// so many come and go that it cannot be told.
+// Whether another process exists besides the runner, this process and noted servers, in any state.
+// True as well if processes come and go too fast to tell.
 bool anyOther();
 
 }  // namespace cloister::runner

@@ -33,14 +33,14 @@ class Packer {
  public:
   explicit Packer(Answer& answer) : answer_(answer) {}
 
-  // A regular file that is open, under the path so far.
+  // Adds an open regular file under the current path.
   int file(int fd, size_t length, const struct stat& st) {
     if (const int error = header(length, '0', st, ""); error != 0) return error;
     const auto size = static_cast<uint64_t>(st.st_size);
     for (uint64_t left = size; left > 0;) {
       ssize_t n = read(fd, piece_, std::min<uint64_t>(left, sizeof piece_));
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) {  // it has become shorter, which its header cannot say any more
+      if (n <= 0) {  // the file became shorter, which its header can no longer say
         n = static_cast<ssize_t>(std::min<uint64_t>(left, sizeof piece_));
         std::memset(piece_, 0, static_cast<size_t>(n));
       }
@@ -66,7 +66,7 @@ class Packer {
  private:
   int entry(int directory_fd, const char* name, size_t length, uint32_t depth) {
     struct stat st;
-    if (fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;  // it has gone
+    if (fstatat(directory_fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return 0;  // already removed
     if (S_ISLNK(st.st_mode)) {
       char target[PATH_MAX];
       const ssize_t n = readlinkat(directory_fd, name, target, sizeof target - 1);
@@ -83,7 +83,7 @@ class Packer {
     if (fstat(fd.get(), &st) != 0) return errno;
     if (readable.changed()) st.st_mode = (st.st_mode & S_IFMT) | (mode & 07777);
     if (S_ISREG(st.st_mode)) {
-      readable.end();  // it is open, and to be read for as long as the reader takes
+      readable.end();  // once open, the file stays readable for as long as needed
       return file(fd.get(), length, st);
     }
     if (!S_ISDIR(st.st_mode)) return 0;
@@ -94,7 +94,7 @@ class Packer {
     return directory(fd.get(), length + 1, depth - 1);
   }
 
-  // What does not fit into the fields goes into a pax header before it.
+  // Values that do not fit into the fields go into a preceding pax header.
   int header(size_t length, char type, const struct stat& st, const char* target) {
     const size_t target_length = std::strlen(target);
     TarHeader h{};

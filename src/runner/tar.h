@@ -13,11 +13,10 @@ namespace cloister::runner {
 // Regular files, directories and links go in, everything else is left out. Returns errno.
 int pack(int fd, const char* name, Answer& answer);
 
-// Makes what the archive on stdin says, beneath `directory`: regular files, directories, links to
-// anything (which nothing here follows) and hard links within the archive, with their times and the
-// modes rwx of files and directories. Owners and other modes are not taken over. Other kinds are
-// left out and counted. Returns errno: EINVAL for what is not an archive, or for a name that is not
-// plain; what came before it stays.
+// Unpacks the archive on stdin beneath `directory`: regular files, directories, links to anything
+// (never followed here) and hard links within the archive, with their times and the modes rwx of
+// files and directories. Ignores owners and other mode bits. Other kinds are left out and counted.
+// Returns errno: EINVAL for other data, or for a name that is not plain; earlier entries stay.
 int unpack(int directory, uint32_t& left_out);
 
 }  // namespace cloister::runner

@@ -13,7 +13,7 @@
 namespace cloister::runner {
 namespace {
 
-// Of the side for programs (Linux: Documentation/admin-guide/devices.txt).
+// The major number of the programs' side (Linux: Documentation/admin-guide/devices.txt).
 constexpr unsigned kTerminalMajor = 136;
 constexpr int kOpenPeer = O_RDWR | O_NOCTTY | O_CLOEXEC;
 
@@ -45,7 +45,7 @@ int openTerminal(Fd& ours, Fd& theirs, uint16_t cols, uint16_t rows) {
   if (!ours) return errno;
   int locked = 0;
   if (ioctl(ours.get(), TIOCSPTLCK, &locked) != 0) return errno;
-  // Not by its name where that can be: something else could have been put under it.
+  // Not by its name if possible: another file could have the name.
   theirs.reset(ioctl(ours.get(), TIOCGPTPEER, kOpenPeer));
   if (!theirs && !isUnknownCall(errno)) return errno;
   if (!theirs) {

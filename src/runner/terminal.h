@@ -8,11 +8,11 @@
 
 namespace cloister::runner {
 
-// A new terminal: `ours`, which does not block, and the program's side of it. Returns errno.
+// Opens a new terminal: `ours`, non-blocking, and the program's side. Returns errno.
 int openTerminal(Fd& ours, Fd& theirs, uint16_t cols, uint16_t rows);
 
-// The program's side of `ours`, which is unlocked, by its name in /dev/pts, for a kernel without
-// TIOCGPTPEER (gVisor's). ENXIO if something else has that name. Returns errno.
+// Opens the program's side of `ours`, which is unlocked, by its name in /dev/pts, for a kernel
+// without TIOCGPTPEER (gVisor's). ENXIO if another file has the name. Returns errno.
 int openPeerByName(const Fd& ours, Fd& theirs);
 
 }  // namespace cloister::runner

@@ -71,7 +71,7 @@ TEST(Terminal, OpensItsPeerByName) {
   EXPECT_EQ(byte, 'x');
 }
 
-// In a child with a devpts that is not at /dev/pts: what opening the peer by its name gives there.
+// In a child with a devpts elsewhere than /dev/pts: the result of opening the peer by its name.
 int errorElsewhere(const std::string& place) {
   if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return 91;
   if (mount("devpts", place.c_str(), "devpts", 0, "newinstance,ptmxmode=666") != 0) return 92;
@@ -88,7 +88,7 @@ TEST(Terminal, OpensNothingElseByThatName) {
   base::Fd theirs;
   EXPECT_EQ(openPeerByName(null, theirs), ENOTTY);
   EXPECT_FALSE(theirs);
-  // The first of that devpts, where /dev/pts has another of the same number.
+  // The first terminal of the other devpts, while /dev/pts has another of the same number.
   const base::Fd taken(::open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
   int locked = 0;
   ASSERT_EQ(ioctl(taken.get(), TIOCSPTLCK, &locked), 0);
@@ -100,7 +100,8 @@ TEST(Terminal, OpensNothingElseByThatName) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   rmdir(place.c_str());
   ASSERT_TRUE(WIFEXITED(status));
-  // It has the number 0 where nobody else has a terminal; else that may be locked, or not there.
+  // The number is 0 if no other terminal exists; else terminal 0 of /dev/pts may be locked, or
+  // absent.
   const int expected[] = {ENXIO, EIO, EACCES, ENOENT};
   EXPECT_THAT(expected, ::testing::Contains(WEXITSTATUS(status)));
 }

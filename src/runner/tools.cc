@@ -24,17 +24,16 @@ namespace {
 using wire::files::kMaxToolRequest;
 using wire::files::kMostToolCallers;
 constexpr size_t kHead = 2 * sizeof(uint32_t);
-// A caller that does not read holds up the others so long, and is then hung up on.
+// A caller that does not read delays the others for so long, and is then disconnected.
 constexpr timeval kPatience{10, 0};
 
-// One connection. What it says is gathered here up to the end of a line, which is a request; until
-// that has been answered nothing more is read. Zero at first, which costs no memory until it is
-// used.
+// A connection. Collects bytes up to the end of a line, which is a request, and reads no more
+// before the answer. Zero at first, which costs no memory until use.
 struct Caller {
   Fd fd;
   size_t size = 0;     // gathered
   bool asked = false;  // and waits for its answer
-  bool deaf = false;   // said too much: what else it says is dropped
+  bool deaf = false;   // sent too much: further bytes are dropped
   char bytes[kMaxToolRequest];
 
   void hangUp() {
@@ -46,7 +45,7 @@ struct Caller {
 };
 Caller the_callers[kMostToolCallers];
 
-// Of an answer that is arriving.
+// State of the answer being received.
 uint32_t the_caller = 0;
 size_t the_rest = 0;
 char the_piece[65'536];
@@ -89,7 +88,7 @@ bool writeAll(int to, const char* bytes, size_t size) {
   return true;
 }
 
-// Passes on the line that is there, if one is whole. Returns errno.
+// Forwards a complete line, if any. Returns errno.
 int passOn(Answer& answer, uint32_t number) {
   Caller& caller = the_callers[number];
   const auto* end = static_cast<const char*>(memchr(caller.bytes, '\n', caller.size));
@@ -154,7 +153,7 @@ bool takeAnswer(Answer& answer, int& error) {
     if (n <= 0) return false;
     the_rest -= static_cast<size_t>(n);
     Caller& caller = the_callers[the_caller];
-    // One that has gone does not hear it.
+    // A disconnected caller gets no answer.
     if (caller.asked && !writeAll(caller.fd.get(), the_piece, static_cast<size_t>(n))) {
       shutdown(caller.fd.get(), SHUT_RDWR);
     }

@@ -17,7 +17,7 @@
 namespace cloister::runner {
 namespace {
 
-Unfinished the_own{};  // of a process that nobody looks after
+Unfinished the_own{};  // for a process that the runner does not watch
 Unfinished* the_unfinished = &the_own;
 
 // <atomic> needs more of the C library than the runner has.
@@ -29,7 +29,7 @@ void setCount(Unfinished& unfinished, uint32_t count) {
   __atomic_store_n(&unfinished.count, count, __ATOMIC_RELEASE);
 }
 
-// `path` is one that was noted, whatever it may be now.
+// `path` is a noted path, whatever exists there now.
 void giveMode(int base, const char* path, const Unfinished::Step& step) {
   const Fd fd(openBeneath(base, path, O_PATH));
   struct stat st;

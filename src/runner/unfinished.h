@@ -22,23 +22,23 @@ struct Unfinished {
   static constexpr uint32_t kMost = wire::files::kMaxDepth + 2;
 
   struct Step {
-    uint32_t length;  // of `path`, which is what it is about
-    uint32_t mode;    // to be given back; kRemove: it is a file to be removed
-    uint64_t inode;   // which it must be; 0: any
+    uint32_t length;  // of the part of `path` that the step concerns
+    uint32_t mode;    // to restore; kRemove: a file to remove
+    uint64_t inode;   // expected inode; 0: any
   };
   static constexpr uint32_t kRemove = UINT32_MAX;
 
   char base[PATH_MAX];  // of the workspace, a directory; "" is itself
-  char path[PATH_MAX];  // beneath it; each step is about it or something above
-  uint32_t count;       // of `steps`: a step is there before it counts
+  char path[PATH_MAX];  // beneath base; each step concerns the path or a directory above
+  uint32_t count;       // of `steps`: incremented after a step is complete
   Step steps[kMost];
 };
 
-// Where this process notes from now on.
+// Sets the memory for this process's notes.
 void noteIn(Unfinished* unfinished);
 
-// A step, for as long as this lives; false where there is no room for it, and then it must not be
-// done. Steps end in the reverse of their order.
+// A noted step, for the object's lifetime; false without room, and then the step must not be made.
+// Steps end in reverse order.
 class Noted {
  public:
   Noted() = default;
@@ -56,10 +56,10 @@ class Noted {
   bool noted_ = false;
 };
 
-// The directory that all steps of this request are in. False if it is too long.
+// Sets the directory of all steps of this request. False if too long.
 [[nodiscard]] bool noteBase(std::string_view base);
 
-// By the runner, when the process that notes there is no more.
+// Called by the runner after the end of the noting process.
 void undo(int workspace, Unfinished& unfinished);
 
 }  // namespace cloister::runner

@@ -82,7 +82,7 @@ class UnfinishedTest : public ::testing::Test {
     fs::remove_all(root_);
   }
 
-  // One request, as the runner starts it.
+  // Starts a request as the runner does.
   void start(std::vector<std::string> request, bool as_gvisor = false) {
     int in[2];
     int out[2];
@@ -142,14 +142,14 @@ class UnfinishedTest : public ::testing::Test {
     std::ranges::sort(found);
     return found;
   }
-  // A large file that nobody may read, in two directories that nobody may enter.
+  // Makes a large unreadable file in two directories that cannot be entered.
   void makeClosed() const {
     fs::create_directories(at("src/shut/in"));
     file("src/shut/in/large", std::string(4 << 20, 'x'), 0);
     chmod(at("src/shut/in").c_str(), 0300);
     chmod(at("src/shut").c_str(), 0);
   }
-  // The modes of those, from the outermost in, which are opened on the way.
+  // The modes of these, outermost first. Opens each on the way.
   std::vector<mode_t> closedModes() const {
     std::vector<mode_t> modes;
     for (const char* path : {"src/shut", "src/shut/in", "src/shut/in/large"}) {

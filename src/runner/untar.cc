@@ -21,9 +21,9 @@ namespace {
 using wire::files::kMaxDepth;
 
 constexpr size_t kMaxExtended = size_t{64} << 10;  // of a pax header or a GNU long name
-constexpr uint64_t kLastSecond = 9'000'000'000;    // of what fits into nanoseconds
+constexpr uint64_t kLastSecond = 9'000'000'000;    // seconds that fit into nanoseconds
 
-// As futimens(3) takes them: the time of access stays.
+// Times for futimens(3), without the access time.
 struct Times {
   explicit Times(const timespec& modified) : both{{0, UTIME_OMIT}, modified} {}
   timespec both[2];
@@ -39,7 +39,7 @@ class Unpacker {
       bool more = false;
       if (const int error = fill(block_, kBlock, more); error != 0) return error;
       std::memcpy(&header_, block_, kBlock);
-      // Two blocks of zeros end it; what comes after them is nobody's.
+      // Two blocks of zeros end the archive; later bytes are ignored.
       if (!more || header_.name[0] == '\0') {
         const int error = leave("");
         return error != 0 ? error : drain();
@@ -97,7 +97,7 @@ class Unpacker {
     }
   }
 
-  // "./" before it and "/" behind it say nothing.
+  // Removes a leading "./" and a trailing "/", which have no meaning.
   static void trim(char* path) {
     char* from = path;
     while (from[0] == '.' && from[1] == '/') {
@@ -110,7 +110,7 @@ class Unpacker {
       path[n - 1] = '\0';
   }
 
-  // The directory of path_, made if need be, and the name in it, free for something new.
+  // Finds the directory of path_, made if missing, and the name there, free for a new entry.
   int clear(Fd& parent, const char*& name) {
     if (const int error = makeParents(directory_, path_); error != 0) return error;
     char* slash = std::strrchr(path_, '/');
@@ -149,7 +149,7 @@ class Unpacker {
     return skip(padding(size), false);
   }
 
-  // One that is there already gets the mode and time too.
+  // An existing directory gets the mode and time too.
   int directory() {
     uint64_t mode = 0755;
     if (!octal(header_.mode, mode)) return EINVAL;
@@ -165,9 +165,9 @@ class Unpacker {
     return enter(static_cast<mode_t>(mode) & 0777);
   }
 
-  // Directories get their modes and times once the archive has left them, as their contents change
-  // both, and a mode may forbid it. Beyond so many within each other they keep those they are made
-  // with.
+  // Directories get their modes and times after the archive has left them, since their content
+  // changes the time, and the mode may forbid writing. Beyond kMaxDepth, directories keep their
+  // initial values.
   int enter(mode_t mode) {
     if (depth_ == kMaxDepth) return 0;
     strcpy(within_, path_);
@@ -175,7 +175,7 @@ class Unpacker {
     return 0;
   }
 
-  // Whatever `path` is not in.
+  // Leaves all directories that do not include `path`.
   int leave(const char* path) {
     for (; depth_ > 0; --depth_) {
       const Level& level = levels_[depth_ - 1];
@@ -191,7 +191,7 @@ class Unpacker {
     return 0;
   }
 
-  // Of the present entry; what cannot be said is left as it comes.
+  // The current entry's time; a time that cannot be represented is left out.
   timespec time() {
     uint64_t seconds = 0;
     if (time_given_) return time_;
@@ -199,7 +199,7 @@ class Unpacker {
     return {static_cast<time_t>(seconds), 0};
   }
 
-  // "seconds.fraction"; anything else says nothing.
+  // Parses "seconds.fraction"; ignores other text.
   void setTime(std::string_view text) {
     uint64_t seconds = 0;
     size_t i = 0;
@@ -313,7 +313,8 @@ class Unpacker {
     return 0;
   }
 
-  // Blanks or NUL around the digits; the base-256 of GNU tar is for what no workspace holds.
+  // Blanks or NUL may surround the digits. GNU tar's base-256 is only for sizes beyond any
+  // workspace.
   template <size_t kSize>
   static bool octal(const char (&field)[kSize], uint64_t& value) {
     size_t i = 0;
@@ -325,7 +326,7 @@ class Unpacker {
     return i == kSize || field[i] == ' ' || field[i] == '\0';
   }
 
-  // Exactly `size` bytes; `more` is false at the end of stdin before the first of them.
+  // Reads exactly `size` bytes; `more` is false if stdin ends before the first.
   int fill(char* out, size_t size, bool& more) {
     more = false;
     for (size_t got = 0; got < size;) {
@@ -369,7 +370,7 @@ class Unpacker {
   bool size_given_ = false;
   timespec time_{};  // of a pax header
   bool time_given_ = false;
-  // The directories that the archive is in, each in the one before it: the beginnings of within_.
+  // The archive's current directories, nested: prefixes of within_.
   struct Level {
     size_t length;
     mode_t mode;

@@ -30,14 +30,14 @@ constexpr uint32_t kMask = IN_CREATE | IN_MODIFY | IN_ATTRIB | IN_DELETE | IN_MO
                            IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR |
                            IN_EXCL_UNLINK;
 constexpr int kOtherHalf = 2;       // ms for the second half of a move to come
-constexpr long kPause = 5'000'000;  // ns between two looks: the kernel joins what is alike
+constexpr long kPause = 5'000'000;  // ns between two looks: the kernel merges equal events
 constexpr size_t kOneEvent = sizeof(inotify_event) + NAME_MAX + 1;
 
 bool isUpload(const char* name) {
   return std::strncmp(name, kUploadName, sizeof kUploadName - 1) == 0;
 }
 
-// One event, its name copied: what it was read into may be filled again.
+// An event with a copied name: the read buffer may be filled again.
 struct Noted {
   int wd;
   uint32_t mask;
@@ -48,7 +48,7 @@ struct Noted {
   [[nodiscard]] bool upload() const { return !directory() && isUpload(name); }
 };
 
-// What inotify has said and nobody has looked at.
+// Events of inotify not yet handled.
 class Events {
  public:
   void from(int fd) { fd_ = fd; }
@@ -75,7 +75,7 @@ class Events {
     return true;
   }
 
-  // Finds the other half of a move, and takes it out.
+  // Finds and removes the other half of a move.
   bool findMovedTo(uint32_t cookie, Noted& noted) {
     for (size_t at = begin_; at < end_;) {
       const size_t here = at;
@@ -89,7 +89,7 @@ class Events {
   }
 
  private:
-  // Returns how long it is.
+  // Returns its length.
   size_t take(size_t at, Noted& noted) const {
     inotify_event event;
     std::memcpy(&event, bytes_ + at, sizeof event);
@@ -151,7 +151,8 @@ class Watch {
     return 0;
   }
 
-  // None is held open: the kernel says that one is gone when nobody has it.
+  // Keeps no directory open: the kernel reports a removal only when no process has the directory
+  // open.
   [[nodiscard]] Fd open(const char* path) const {
     static char whole[PATH_MAX];
     const char* slash = *root_ == '\0' || *path == '\0' ? "" : "/";
@@ -163,9 +164,9 @@ class Watch {
     return Fd(openBeneath(workspace_, length == 0 ? "." : whole, O_RDONLY | O_DIRECTORY));
   }
 
-  // Opens a directory of the tree by its path. Where that leads elsewhere, errno is ENOENT: the
-  // directory, or one above it, was moved, and that event is still in the queue. The directory is
-  // marked then, and lookAgain() makes up for it after that event.
+  // Opens a directory of the tree by its path. If the path leads elsewhere, errno is ENOENT: the
+  // directory or a parent was moved, and the event is still queued. The directory is then marked,
+  // and lookAgain() handles the directory after the event.
   Fd openPlace(int at) {
     static char path[PATH_MAX];
     if (tree.path(at, "", path, sizeof path) == 0) return errno = ENAMETOOLONG, Fd();
@@ -178,8 +179,8 @@ class Watch {
     return directory;
   }
 
-  // Whether the open directory is the one at `place`. The kernel has one watch descriptor for each
-  // directory, whatever its name.
+  // Whether the open directory is the directory of `place`. The kernel has a single watch
+  // descriptor for a directory, whatever its name.
   [[nodiscard]] bool is(int directory, int place) const {
     const int wd = add(directory);
     if (wd > 0 && tree.find(wd) == WatchedTree::kNone) inotify_rm_watch(inotify_, wd);
@@ -200,7 +201,7 @@ class Watch {
   int tell(ChangeKind kind, bool directory, int at, std::string_view name) {
     static char path[PATH_MAX];
     const size_t length = tree.path(at, name, path, sizeof path);
-    if (length == 0) return limit(0, "");  // moved to where it has no path
+    if (length == 0) return limit(0, "");  // moved to a place without a path
     return answer_->change(kind, directory, {path, length - 1}, "");
   }
 
@@ -219,7 +220,7 @@ class Watch {
     return look(directory.get(), at, fresh);
   }
 
-  // Goes through a directory, to watch those in it and, if they are new, tell what is there.
+  // Reads a directory to watch its subdirectories and, if new, to report its entries.
   int look(int directory, int at, bool fresh) {
     if (!all_ && !fresh) return 0;
     tree.miss(at, false);
@@ -232,11 +233,11 @@ class Watch {
       }
       return inner ? enter(directory, at, name, fresh) : 0;
     });
-    return error == ENOENT ? 0 : error;  // it has been removed while it was read
+    return error == ENOENT ? 0 : error;  // removed during reading
   }
 
-  // Watches the directory `name` of the directory `parent`, and what is in it; by descriptor, for
-  // it may have another name by now.
+  // Watches the directory `name` of the directory `parent`, and its content; by descriptor, since
+  // the directory may already have another name.
   int enter(int parent, int at, const char* name, bool fresh) {
     if (!all_) return 0;
     if (tree.depth(at) + 1 >= kMaxDepth) return limit(at, name);
@@ -253,7 +254,7 @@ class Watch {
         return limit(at, name);
       }
     } else if (!tree.isAt(place, at, name)) {
-      // It has been moved, and that is yet to be read.
+      // The directory was moved, and the event is still queued.
       if (tree.beneath(at, place)) return 0;
       const int error = fresh ? tell(ChangeKind::kRemoved, true, place, "") : 0;
       if (error != 0) return error;
@@ -263,7 +264,7 @@ class Watch {
     return look(directory.get(), place, fresh);
   }
 
-  // Drops another directory that had this name before the open one.
+  // Drops another directory that had this name before the open directory.
   int makeWay(int directory, int at, const char* name, bool fresh) {
     const int other = tree.child(at, name);
     if (other == WatchedTree::kNone || is(directory, other)) return 0;
@@ -281,7 +282,7 @@ class Watch {
     return enter(parent.get(), at, name, fresh);
   }
 
-  // Makes up for what openPlace() has missed, in and beneath a directory that has its new path.
+  // Handles directories skipped by openPlace(), in and beneath a directory with a new path.
   int lookAgain(int above) {
     int error = 0;
     for (int at = tree.nextMissed(0, above); error == 0 && at != WatchedTree::kNone;
@@ -291,12 +292,12 @@ class Watch {
       if (!directory) continue;
       error = forEachEntry(directory.get(),
                            [&](const char* name) { return find(directory.get(), at, name); });
-      if (error == ENOENT) error = 0;  // removed while it was read
+      if (error == ENOENT) error = 0;  // removed during reading
     }
     return error;
   }
 
-  // Tells of the directory `name` and enters it, unless it is known there.
+  // Reports the directory `name` and enters the directory, unless known there.
   int find(int parent, int at, const char* name) {
     const Fd directory(openBeneath(parent, name, O_RDONLY | O_DIRECTORY));
     if (!directory) return gone(errno) ? 0 : limit(at, name);
@@ -326,7 +327,7 @@ class Watch {
       over_ = true;
       return tell(ChangeKind::kRemoved, true, 0, "");
     }
-    // The directory above tells of it.
+    // The directory above reports the removal.
     if ((noted.mask & (IN_IGNORED | IN_DELETE_SELF)) != 0) drop(at);
     return 0;
   }
@@ -376,12 +377,12 @@ class Watch {
                            {old, length - 1});
   }
 
-  // Names may lead to other directories by now, whose own events are still in the queue. So what
-  // has the new name is compared with the directory that is known by the old one.
+  // Names may already lead to other directories, whose own events are still queued. So compare the
+  // directory at the new name with the directory known by the old name.
   int moveDirectory(const Noted& from, int at, const Noted& to, int target) {
     const int place = tree.child(at, from.name);
     if (place != WatchedTree::kNone && tree.beneath(target, place)) {
-      drop(place);  // what we know and what is so have come apart
+      drop(place);  // our tree no longer matches the file system
       return overflow();
     }
     const Fd parent = openPlace(target);
@@ -398,7 +399,7 @@ class Watch {
     const int there = tree.child(target, to.name);
     if (there != WatchedTree::kNone && there != place && !(moved && is(moved.get(), there)))
       drop(there);
-    if (place == WatchedTree::kNone || tree.wd(place) == 0) {  // moved before it was watched
+    if (place == WatchedTree::kNone || tree.wd(place) == 0) {  // moved before being watched
       return moved ? enter(parent.get(), target, to.name, true) : 0;
     }
     tree.place(place, target, to.name);
@@ -412,7 +413,7 @@ class Watch {
       return error;
     tree.unsee();
     if (const int error = look(0, false); error != 0) return error;
-    // What has gone unheard. What is moved meanwhile comes back when that is heard.
+    // Drops unseen directories. A directory moved meanwhile returns with its event.
     tree.sweep([this](int wd) { inotify_rm_watch(inotify_, wd); });
     return 0;
   }
@@ -422,13 +423,13 @@ class Watch {
   int inotify_ = 0;
   bool all_ = false;
   bool over_ = false;
-  uint32_t limits_ = 0;  // told since the last time all was gone through
-  Noted modified_{};     // told last, so that it is not told twice
+  uint32_t limits_ = 0;  // number reported since the last full look
+  Noted modified_{};     // the last reported, to avoid repeats
   Events events_;
   Answer* answer_ = nullptr;
 };
 
-// All of it zero at first, which costs no memory until it is used.
+// All zero at first, which costs no memory until use.
 Watch the_watch;
 
 }  // namespace

@@ -10,8 +10,8 @@
 
 namespace cloister::runner {
 
-// Tells changes in the directory `path` of the workspace, "" being that, and with `all` in those
-// beneath it, at most `most` together, until it is gone. Returns errno.
+// Reports changes in the directory `path` of the workspace ("" is the workspace), and with `all` in
+// directories beneath, at most `most` in total, until the directory is gone. Returns errno.
 int watchTree(int workspace, const char* path, bool all, uint32_t most, Answer& answer);
 
 }  // namespace cloister::runner

@@ -42,14 +42,14 @@ class WatchTest : public ::testing::Test {
     jail_ = std::move(*jail);
   }
 
-  // Until it stands; what it says before that.
+  // Starts a watch, and returns the events before it is ready.
   std::vector<std::string> watch(const std::string& path, bool all,
                                  const std::string& most = "64") {
     jail_->startProgram(kWatching, {"watch", path, all ? "1" : "0", most}, wire::kStartFiles);
     return until("ready ");
   }
 
-  // What was said up to `last`, that included.
+  // The events up to and including `last`.
   std::vector<std::string> until(const std::string& last) {
     std::vector<std::string> said;
     while (said.empty() || said.back() != last) {
@@ -63,7 +63,7 @@ class WatchTest : public ::testing::Test {
     return said;
   }
 
-  // Runs a script to its end, and keeps what the watch says meanwhile.
+  // Runs a script to its end, and keeps the watch's events meanwhile.
   void shell(const std::string& script) {
     jail_->startProgram(1, {"/bin/sh", "-c", script}, 0);
     for (;;) {
@@ -129,12 +129,12 @@ class WatchTest : public ::testing::Test {
   std::string bytes_;
 };
 
-// Stops the process of the watch, so that it sees all that follows only after `$resume`.
+// Stops the watching process, so that the process sees all later events only after `$resume`.
 const std::string kPauseWatch =
     "for p in /proc/[0-9]*; do p=${p#/proc/}; [ $p = 1 ] || [ $p = $$ ] || kill -STOP $p; done; "
     "resume='kill -CONT -1'; ";
 
-// The paths that the events have told of so far; directories end with a slash.
+// The paths reported by events so far; directories end with a slash.
 class TreeOfEvents {
  public:
   void apply(const std::vector<std::string>& events) {
@@ -178,7 +178,7 @@ class TreeOfEvents {
   std::set<std::string> paths_;
 };
 
-// Directories that are made, moved and removed, with few names, so that they meet.
+// Makes, moves and removes directories with few names, so that names collide.
 std::string history(std::minstd_rand& random) {
   const auto pick = [&](int count) { return static_cast<int>(random() % count); };
   const auto path = [&] {
@@ -221,7 +221,7 @@ TEST_F(WatchTest, FollowsDirectoriesAsTheyComeMoveAndGo) {
   for (const char* one : {"created a/b/1", "moved a > c/", "created c/b/2", "created new/",
                           "removed c/b/2", "removed c/b/", "removed c/"})
     EXPECT_THAT(said, Contains(one));
-  EXPECT_THAT(said, Contains("created new/deep/3"));  // though it may be older than its watch
+  EXPECT_THAT(said, Contains("created new/deep/3"));  // though possibly older than its watch
 }
 
 TEST_F(WatchTest, FollowsADirectoryThatIsMovedBeforeThoseInItAreWatched) {
@@ -260,13 +260,13 @@ TEST_F(WatchTest, FollowsTwoDirectoriesThatAreExchanged) {
 
 class WatchHistoryTest : public WatchTest, public ::testing::WithParamInterface<uint32_t> {};
 
-// Whoever applies the events has the tree that is there.
+// Applying the events must result in the actual tree.
 TEST_P(WatchHistoryTest, WhatItTellsIsWhatIsThere) {
   TreeOfEvents told;
   told.apply(watch("", true, "512"));
   std::minstd_rand random(GetParam());
   for (int round = 0; round < 6 && !HasFailure(); ++round) {
-    // The watch looks at the events after they all have happened, or while they do.
+    // The watch handles the events either after all have happened, or meanwhile.
     shell(round % 2 == 0 ? kPauseWatch + history(random) + "$resume" : history(random));
     const std::string last = "last" + std::to_string(round);
     shell("touch " + last);

@@ -17,7 +17,7 @@ class WatchedTree {
  public:
   static constexpr int kNone = -1;
 
-  // Of all directories at once, from now on; at most kMostWatched. None before.
+  // Sets the maximum number of directories, at most kMostWatched. Initially 0.
   void bound(uint32_t most) { most_ = most; }
 
   // kNone where there is no room, or the name is too long for any file system.
@@ -54,24 +54,24 @@ class WatchedTree {
     return parents_[at] == parent && name == names_[at];
   }
 
-  // `at` is `above`, or beneath it.
+  // Whether `at` is `above`, or beneath `above`.
   [[nodiscard]] bool beneath(int at, int above) const {
     while (at != above && at != 0)
       at = parents_[at];
     return at == above;
   }
 
-  // Puts it elsewhere. False where that would be beneath itself.
+  // Moves the directory. False if the new place would be beneath itself.
   bool place(int at, int parent, std::string_view name) {
     if (at == 0 || beneath(parent, at) || name.size() > NAME_MAX) return false;
     put(at, parent, name);
     return true;
   }
 
-  // Forgets it and all that is beneath it; `each(wd)` for every one.
+  // Drops the directory and all beneath; calls `each(wd)` for each.
   template <class Each>
   void drop(int at, Each each) {
-    // Those beneath it first, each by its parents; it last.
+    // First those beneath, found by their parents; `at` last.
     for (uint32_t other = 1; other < used_; ++other) {
       doomed_[other] =
           wds_[other] != 0 && static_cast<int>(other) != at && beneath(static_cast<int>(other), at);
@@ -82,7 +82,7 @@ class WatchedTree {
     forget(at, each);
   }
 
-  // Between unsee() and sweep(), what is not seen is dropped by that, as by drop().
+  // Between unsee() and sweep(): directories not marked by see() are dropped, as by drop().
   void unsee() { std::memset(seen_, 0, sizeof seen_); }
   void see(int at) { seen_[at] = true; }
   template <class Each>
@@ -92,10 +92,11 @@ class WatchedTree {
     }
   }
 
-  // Marks a directory in which something was missed, because its path led elsewhere, or clears
-  // that.
+  // Sets or clears the mark of a directory in which changes were missed, because its path led
+  // elsewhere.
   void miss(int at, bool missed) { missed_[at] = missed; }
-  // The first marked directory from place `from` on that is `above` or beneath it, or kNone.
+  // The first marked directory at or after place `from` that is `above` or beneath `above`, or
+  // kNone.
   [[nodiscard]] int nextMissed(int from, int above) const {
     for (int at = from; at < static_cast<int>(used_); ++at) {
       if (missed_[at] && wds_[at] != 0 && beneath(at, above)) return at;
@@ -103,8 +104,8 @@ class WatchedTree {
     return kNone;
   }
 
-  // Writes the path of `name` in it, or "" for its own. 0 where `size` is too little; otherwise the
-  // length and one.
+  // Writes the path of `name` in the directory, or "" for the directory's own. 0 if `size` is too
+  // small; otherwise the length plus 1.
   size_t path(int at, std::string_view name, char* out, size_t size) const {
     size_t length = name.size();
     for (int up = at; up != 0; up = parents_[up])
@@ -146,7 +147,7 @@ class WatchedTree {
     std::memcpy(end, name.data(), name.size());
   }
 
-  uint32_t most_ = 0;  // as all here: what is not zero would be in the program's file
+  uint32_t most_ = 0;  // all zero, since other values would be stored in the program's file
   uint32_t used_ = 0;  // no place from here on has ever been used
   int wds_[wire::files::kMostWatched];  // 0: free
   uint16_t parents_[wire::files::kMostWatched];

@@ -44,7 +44,7 @@ struct Found {
   }
   [[nodiscard]] std::string_view last() const { return path(entries[count - 1]); }
   void dropLast() { bytes = entries[--count].offset; }
-  // `dir`/`name`, null-terminated. False when it does not fit.
+  // `dir`/`name`, null-terminated. False without room.
   bool add(std::string_view dir, std::string_view name, uint32_t depth) {
     const size_t length = dir.size() + (dir.empty() ? 0 : 1) + name.size();
     if (count == kMaxEntries || length >= PATH_MAX || length + 1 > kPathBytes - bytes) return false;
@@ -70,9 +70,9 @@ bool isSkipped(std::string_view name) {
   return name.starts_with('.') || std::ranges::find(kSkippedDirs, name) != std::end(kSkippedDirs);
 }
 
-// Calls `each(directory, name, path of the directory)` for every regular file beneath `workspace`,
-// which returns false for one that is left out; returns how many entries were. To look at a file
-// where its directory is open takes one call: in gVisor each is dear.
+// Calls `each(directory, name, path of the directory)` for each regular file beneath `workspace`.
+// `each` returns false for a file to leave out; returns the number of files left out. With the
+// directory open, a look takes a single call, which matters in gVisor.
 template <class Each>
 uint32_t forEachFile(int workspace, Each each) {
   alignas(dirent64) static char buffer[32'768];
@@ -111,7 +111,7 @@ bool matchesAny(const CollectRules& rules, std::string_view path) {
                      [&](std::string_view glob) { return globMatch(glob, path); });
 }
 
-// Sends exactly `size` bytes; what the file no longer has is sent as zeros.
+// Sends exactly `size` bytes; zeros replace missing bytes of a shortened file.
 void sendContent(int fd, uint64_t size, uint32_t channel, Link& link) {
   while (size != 0) {
     char* place = link.payload();
@@ -146,7 +146,7 @@ int FileWriter::begin(int workspace, std::string_view path, uint32_t mode, uint6
   std::memcpy(buffer, path.data(), path.size());
   buffer[path.size()] = '\0';
   if (const int error = makeParents(workspace, buffer); error != 0) return error;
-  // What is made new is a regular file, and has the mode but for what umask(2) takes.
+  // A newly made file is regular, and has the mode except for the umask(2).
   Fd file(openBeneath(workspace, buffer, O_WRONLY | O_CREAT | O_EXCL, mode));
   const bool made = static_cast<bool>(file);
   if (!made && errno != EEXIST) return errno;
@@ -234,7 +234,7 @@ void collectFiles(int workspace, FileTable& table, const CollectRules& rules, ui
   uint64_t bytes_left = rules.max_bytes;
   for (size_t i = 0; i < files.count; ++i) {
     const std::string_view path = files.path(files.entries[i]);
-    // O_NONBLOCK: what was a file a moment ago may be a FIFO by now.
+    // O_NONBLOCK: a former file may meanwhile be a FIFO.
     const Fd fd(openBeneath(workspace, path.data(), O_RDONLY | O_NONBLOCK | O_NOCTTY));
     struct stat st{};
     const bool readable = fd && fstat(fd.get(), &st) == 0 && S_ISREG(st.st_mode);

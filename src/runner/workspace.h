@@ -15,13 +15,13 @@
 
 namespace cloister::runner {
 
-// Of the runner; what it leaves of a file's mode needs no chmod(2).
+// The runner's umask; modes within need no chmod(2).
 inline constexpr mode_t kUmask = 022;
 
-// Writes one file that arrives in pieces.
+// Writes a file that arrives in pieces.
 class FileWriter {
  public:
-  // Makes the file, empty, with exactly this mode, and the directories above it. Returns errno.
+  // Makes an empty file with exactly this mode, and the directories above. Returns errno.
   int begin(int workspace, std::string_view path, uint32_t mode, uint64_t size);
   // Takes the next bytes: false if more come than announced. The first errno of a write is kept.
   bool write(std::string_view bytes, int& error);
@@ -43,10 +43,10 @@ struct CollectRules {
   std::string_view globs[kMaxGlobs];
 };
 
-// Remembers the regular files beneath `workspace` as they are now.
+// Remembers the current regular files beneath `workspace`.
 void markFiles(int workspace, FileTable& table);
 
-// The size of the largest of them.
+// The size of the largest file.
 uint64_t largestFile(int workspace);
 
 // Sends the regular files that match and are new or changed since `table`: kFileBegin, kFileContent

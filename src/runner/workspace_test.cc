@@ -34,7 +34,7 @@ class WorkspaceTest : public ::testing::Test {
     jail_ = std::move(*jail);
   }
 
-  // Reads up to the kFileFailed that has to come.
+  // Reads up to the expected kFileFailed.
   int fileError() {
     const auto frame = jail_->next();
     if (!frame || frame->type != FromRunner::kFileFailed) return 0;
@@ -185,7 +185,7 @@ TEST_F(WorkspaceTest, TellsHowFullTheScratchIs) {
     EXPECT_GE(r.u64(), 2U);
     EXPECT_EQ(r.u64(), 1000U);
     EXPECT_EQ(r.u64(), 0U) << "it did not fail";
-    r.u32();  // it may have been looked at
+    r.u32();  // may have been looked at
     EXPECT_EQ(r.u32(), 0U) << "it is gone";
     EXPECT_TRUE(r.done());
     return;

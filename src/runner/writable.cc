@@ -19,7 +19,7 @@ constexpr uint64_t kHow = O_RDONLY | O_NONBLOCK | O_NOCTTY;  // a program may ha
 constexpr mode_t kFileMode = 0644;
 constexpr mode_t kDirectoryMode = 0755;
 
-// Where the path lies, and what of it comes after that; nothing where it lies in no such place.
+// The writable place that includes the path; empty if none.
 std::string_view placeOf(std::string_view path) {
   for (const std::string_view place : model::kWritablePlaces) {
     if (path == place || (path.starts_with(place) && path[place.size()] == '/')) return place;
@@ -35,7 +35,7 @@ bool isNameable(std::string_view path) {
   return isPlainPath(path);
 }
 
-// Returns whether it is made now. `path` is as it was afterwards.
+// Returns whether newly made. Restores `path`.
 bool make(int top, char* path, bool directory) {
   if (makeParents(top, path) != 0) return false;
   char* slash = std::strrchr(path, '/');

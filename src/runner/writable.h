@@ -22,13 +22,13 @@ struct WritablePlace {
 
   [[nodiscard]] bool writes() const;
   [[nodiscard]] bool removes() const;
-  // A permission to make a file lets nobody change one that was there before.
+  // A permission to make a file does not permit changes of an existing file.
   [[nodiscard]] bool opensFile() const;
 };
 
-// What a place names, made if it is to be written or made and is not there: an empty file,
-// or a directory. The directories above it are made as well, and are not opened. No descriptor
-// where that cannot be, or a link is in the way.
+// Opens the place's file or directory. If missing and to be written or made, makes an empty file or
+// a directory, with all parent directories, which are not opened to programs. No descriptor on
+// failure, or if a link is in the way.
 Fd openOrMake(const WritablePlace& place);
 
 class WritableList {
@@ -52,7 +52,7 @@ class WritableList {
  private:
   static WritablePlace next(wire::Reader& r);
 
-  // These are zero at first, which costs no memory until they are used.
+  // Zero at first, which costs no memory until use.
   char bytes_[wire::kRunnerMaxPayload] = {};
   size_t size_ = 0;
   bool made_[kMost] = {};

@@ -45,15 +45,15 @@ int allow(const Fd& place, uint64_t access) {
   return done == 0 ? 0 : errno;
 }
 
-// A link in its place, which a program may have put there, is refused: landlock_add_rule(2) takes
-// these rights for no such file.
+// Refuses a link in its place, which a program may have made: landlock_add_rule(2) does not accept
+// these rights for a link.
 int allow(const char* path, uint64_t access) {
   return allow(Fd(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC)), access);
 }
 
 constexpr uint64_t kWriteFile = LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate;
 
-// Those of every program.
+// Makes the rules of all programs.
 int makeRules() {
   const landlock_ruleset_attr attributes{.handled_access_fs = the_handled};
   the_rules.reset(static_cast<int>(
@@ -69,7 +69,7 @@ int makeRules() {
   return 0;
 }
 
-// Nothing for what is not as the list says, such as a directory where a file is to be.
+// No rights for an unexpected kind, such as a directory in place of a file.
 uint64_t rightsFor(const WritablePlace& place, const Fd& fd) {
   struct stat status{};
   if (fstat(fd.get(), &status) != 0) return 0;

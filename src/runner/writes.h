@@ -12,23 +12,23 @@ namespace cloister::runner {
 // kernel cannot; then nothing may run.
 bool limitWrites(const char* where);
 
-// Takes the payload of kWritable, for programs that start from now on. False where it is malformed.
+// Takes the payload of kWritable, for programs started later. False if malformed.
 bool setWritable(std::string_view payload);
 
-// Before each program: makes the files and directories of that list that are not there yet, and
-// the rules for all that are. One that cannot be made, or where a program has put a link in the
-// way, stays closed. Returns errno. Does nothing where programs are not limited.
+// Before each program: makes missing files and directories of the list, and the rules for all
+// existing ones. An entry that cannot be made, or is replaced by a program's link, stays closed.
+// Returns errno. Does nothing if programs are not limited.
 int prepareWriteLimits();
 
-// But beneath `dir` they may, from now on: a kernel's own directory. Returns errno.
+// Also permits writing beneath `dir` from now on: an interpreter's own directory. Returns errno.
 int allowWritingBeneath(const char* dir);
 
-// In a copy of this process that closes what it does not keep: its hold on the rules becomes
-// descriptor `at`. Returns the first that it does not need.
+// In a copy of this process that closes unneeded descriptors: moves its descriptor of the rules to
+// `at`. Returns the first unneeded number.
 unsigned keepWriteLimits(int at);
 
-// In a program's process, before it is executed; for good. Returns errno. Nothing where programs
-// are not limited.
+// In a program's process before execution; for good. Returns errno. Does nothing if programs are
+// not limited.
 int enterWriteLimits();
 
 }  // namespace cloister::runner

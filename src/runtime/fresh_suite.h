@@ -20,7 +20,7 @@ class FreshSuite : public SessionSuite<Harness> {
  protected:
   using Running = typename SessionSuite<Harness>::Running;
 
-  // Only a session that can have sandboxes within it has them where there is a guest's kernel.
+  // With a guest's kernel, only a session prepared for nesting can have inner sandboxes.
   FreshSuite() { this->nested_ = this->harness_.runtimeName() != "process"; }
 
   model::ExecSpec shell(const std::string& script) {
@@ -181,7 +181,7 @@ TYPED_TEST_P(FreshSuite, MayWriteWhereItsSessionMay) {
   EXPECT_EQ(this->saysFresh(script), "x\n");
 }
 
-// Its files would change while they are read.
+// Its files would change during the reading.
 TYPED_TEST_P(FreshSuite, TheWorkspaceIsNotSavedMeanwhile) {
   auto save = this->shell("");
   save.for_files = true;

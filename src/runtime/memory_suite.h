@@ -44,7 +44,7 @@ class MemorySuite : public SessionSuite<Harness> {
     return std::move(running->seen.out);
   }
 
-  // Another session in the place of the present one, that is to go on as `archive`.
+  // Replaces the current session by a session resumed from `archive`.
   Result<> resume(const std::string& archive) {
     another();
     auto asked = request("resume");
@@ -93,7 +93,7 @@ class MemorySuite : public SessionSuite<Harness> {
 
 TYPED_TEST_SUITE_P(MemorySuite);
 
-// A variable of a program, its files and what it waits for.
+// Remembers a shell variable, files and a waiting loop.
 constexpr char kRemembers[] =
     "read -r secret <given; rm given; echo there >/tmp/there;"
     "until [ -e go ]; do sleep 0.01; done; echo \"$secret\" >answer; mv answer answered";
@@ -130,7 +130,7 @@ TYPED_TEST_P(MemorySuite, ACopyCanBeKeptToo) {
   }
   EXPECT_EQ(this->said(kAsks), "of-memory\nthere\n");
   this->endOthers();
-  this->runUntil([&] { return program->outcome.has_value(); });  // which nobody let go on
+  this->runUntil([&] { return program->outcome.has_value(); });  // no client resumed the program
 }
 
 TYPED_TEST_P(MemorySuite, LosesNothingOfWhatIsSaidMeanwhile) {
@@ -141,7 +141,7 @@ TYPED_TEST_P(MemorySuite, LosesNothingOfWhatIsSaidMeanwhile) {
   ASSERT_TRUE(archive) << archive.error().message;
   EXPECT_EQ(this->finish(*program).exit_code, 0);
   EXPECT_EQ(program->seen.out.size(), 20'000'000U);
-  // In a copy nobody hears it, and it goes on.
+  // In a copy the program has no reader, and continues.
   ASSERT_TRUE(this->resume(*archive));
   EXPECT_EQ(this->said("until [ -e written ]; do sleep 0.01; done; echo ended"), "ended\n");
 }
@@ -197,7 +197,7 @@ TYPED_TEST_P(MemorySuite, RefusesWhatIsNoImage) {
   EXPECT_EQ(this->said("echo alive"), "alive\n");
 }
 
-// What a broken guest kernel could leave: its own files, with other bytes in them.
+// As a compromised guest kernel could write: its own files with other bytes.
 TYPED_TEST_P(MemorySuite, EndsWhatCannotGoOn) {
   const auto archive = this->checkpoint();
   ASSERT_TRUE(archive) << archive.error().message;

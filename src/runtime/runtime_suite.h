@@ -81,7 +81,6 @@ class RuntimeSuite : public SuiteOf<Harness> {
     EXPECT_TRUE(done) << done.error().message;
   }
 
-  // One run from provision to teardown.
   Ran run(const model::ExecSpec& of, Millis delay = Millis{0}) {
     Ran ran{{}, std::make_unique<Collector>(harness_.io().get_executor())};
     ran.seen->delay = delay;
@@ -115,7 +114,7 @@ TYPED_TEST_P(RuntimeSuite, TellsHowAProgramEnded) {
   EXPECT_TRUE(fine.outcome.limits.empty());
   EXPECT_GT(fine.outcome.started_at, 0);
   EXPECT_GE(fine.outcome.finished_at, fine.outcome.started_at);
-  const std::string name = this->harness_.runtimeName();  // a guest's kernel tells nobody
+  const std::string name = this->harness_.runtimeName();  // unknown with a guest's kernel
   EXPECT_EQ(fine.outcome.usage.processes > 0U, name != "gvisor" && name != "microvm");
   EXPECT_EQ(fine.outcome.usage.disk_limit_bytes, model::scratchBytes(this->limits_));
   const auto seven = this->run(Program::kExit, {"7"});

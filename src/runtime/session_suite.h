@@ -27,7 +27,6 @@ namespace cloister::runtime {
 template <class Harness>
 class SessionSuite : public SuiteOf<Harness> {
  protected:
-  // One program, on its way or at its end.
   struct Running {
     explicit Running(const boost::asio::any_io_executor& executor) : seen(executor) {}
     std::unique_ptr<Exec> exec;
@@ -50,7 +49,7 @@ class SessionSuite : public SuiteOf<Harness> {
     EXPECT_EQ(harness_.left(), 0U);
   }
 
-  // To make the session, or to run `of` in it.
+  // A permit to make the session, or to run `of` in the session.
   model::SignedPermit permit(const model::ExecSpec* of, const std::string& session = "ses_suite") {
     model::Limits limits = limits_;
     model::settle(limits);
@@ -124,7 +123,7 @@ class SessionSuite : public SuiteOf<Harness> {
 
   using SuiteOf<Harness>::harness_;
   std::unique_ptr<Sandbox> session_;
-  model::Limits limits_;  // of the next permits, as what follows
+  model::Limits limits_;  // for the next permits, as the following members
   model::Walls walls_;    // of the session
   bool fresh_ = false;
   bool nested_ = false;
@@ -272,7 +271,7 @@ TYPED_TEST_P(SessionSuite, AMissingProgramFailsAsInAShell) {
   EXPECT_EQ(running->seen.started, 1);
 }
 
-// memory_suite.h has what it is then.
+// memory_suite.h tests the supported case.
 TYPED_TEST_P(SessionSuite, SaysWhetherItsMemoryCanBeKept) {
   bool keeps = false;
   if constexpr (requires { this->harness_.keepsMemory(); }) keeps = this->harness_.keepsMemory();

@@ -19,9 +19,9 @@
 
 namespace cloister::runtime {
 
-// What the suite's programs do; `args` beside each.
+// The suite's programs, with their `args`.
 enum class Program {
-  kEcho,     // WORD: it and a newline on stdout
+  kEcho,     // WORD: prints WORD and a newline on stdout
   kErr,      // WORD: the same on stderr
   kCat,      // stdin to stdout
   kEnv,      // the environment, a line each
@@ -36,11 +36,11 @@ enum class Program {
   kSpin,     // MS of processor time
   kFork,     // COUNT processes at once
   kDisk,     // BYTES into a file
-  kMissing,  // a program that does not exist
+  kMissing,  // a missing program
 };
 
-// A suite's tests are skipped where the harness has `std::string absent()` and that says why its
-// runtime is not on this machine; "" if it is.
+// Skips a suite's tests if the harness has `std::string absent()` and the result, the reason for
+// the absence of its runtime on this machine, is not "".
 template <class Harness>
 class SuiteOf : public testing::Test {
  protected:
@@ -80,7 +80,7 @@ inline std::vector<std::string> shellArgv(Program program, const std::vector<std
   return argv;
 }
 
-// Keeps what an exec produces; slow when told to be.
+// Collects the output of an exec, slowly if asked.
 class Collector : public ExecObserver {
  public:
   explicit Collector(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
@@ -125,13 +125,13 @@ class Collector : public ExecObserver {
   boost::asio::any_io_executor executor_;
 };
 
-// What the outcome says of one limit; nullptr if nothing.
+// The outcome's hit of a limit; nullptr if none.
 inline const model::LimitHit* findHit(const model::Outcome& outcome, std::string_view limit) {
   const auto found = std::ranges::find(outcome.limits, limit, &model::LimitHit::limit);
   return found == outcome.limits.end() ? nullptr : &*found;
 }
 
-// The digest of its image, or that it is not known yet.
+// Whether the info has the image's digest, or says that the image is not verified.
 inline bool tellsItsImage(const SandboxInfo& info) {
   const bool unverified = std::ranges::count(info.weakened, model::kWeakerUnverified) > 0;
   return unverified ? info.image_digest.empty() : info.image_digest.starts_with("sha256:");

@@ -36,7 +36,7 @@ class WallsSuite : public SuiteOf<Harness> {
     fields.network_tier = "none";
     model::settle(fields.limits);
     const bool program = !spec_sha256.empty() && !session.empty();
-    if (!program) fields.walls = walls_;  // a program has those of the sandbox that it is in
+    if (!program) fields.walls = walls_;  // a program gets the confinement rules of its sandbox
     fields.spec_sha256 = spec_sha256;
     fields.not_before = now;
     fields.expires = now + 60'000'000;
@@ -52,7 +52,7 @@ class WallsSuite : public SuiteOf<Harness> {
     return spec;
   }
 
-  // What the script says, on either stream.
+  // The script's output on either stream.
   std::string run(const std::string& script) {
     const model::ExecSpec spec = specOf(script);
     const auto signed_permit = permit(base::sha256Hex(wire::encodeExecSpec(spec)), "");
@@ -88,7 +88,7 @@ class WallsSuite : public SuiteOf<Harness> {
     return seen.out;
   }
 
-  // Every line of it has to fail.
+  // Each line must fail.
   std::string tries(const std::vector<std::string>& lines) {
     std::string script;
     for (const std::string& line : lines)

@@ -36,19 +36,19 @@ class Guest {
   virtual ~Guest() = default;
   // As permits name the runtime: "gvisor".
   [[nodiscard]] virtual std::string name() const = 0;
-  // What the spawner makes of a request for it.
+  // The kind of spawn request for this guest.
   [[nodiscard]] virtual SpawnRequest::What what() const = 0;
-  // What is weaker in it than its limits say, for every result.
+  // Weaknesses compared to the stated limits, for each result.
   [[nodiscard]] virtual std::vector<std::string> weakened() const = 0;
   // For `cloister doctor`.
   [[nodiscard]] virtual model::Finding finding() const = 0;
   // Ready sandboxes to keep, at most.
   [[nodiscard]] virtual uint32_t ready() const = 0;
 
-  // The content of its root file system; "" where that is the process runtime's.
+  // The digest of its root file system; "" if shared with the process runtime.
   [[nodiscard]] virtual std::string imageDigest() const { return {}; }
-  // The same with another one: a file, which is read while this returns or later. For guests that
-  // have one of their own.
+  // The same guest with another image: a file, read during this call or later. For guests with an
+  // image of their own.
   [[nodiscard]] virtual Result<std::shared_ptr<const Guest>> withImage(
       const std::string& /*path*/, const std::string& /*digest*/) const {
     return fail(Code::kUnsupported, name() + " has no image of its own");
@@ -58,15 +58,15 @@ class Guest {
   // Whether its kernel runs beside the host's, on the host's processors, and takes the sandbox's
   // share of them and of memory for the machine: SandboxSpec::shown_memory and shown_cpus.
   [[nodiscard]] virtual bool showsShare() const { return false; }
-  // Whether it can have imported images; else it has the node's own alone.
+  // Whether the guest supports imported images, besides the node's own.
   [[nodiscard]] virtual bool takesImages() const { return true; }
-  // Whether it counts by itself what its program's limits killed and refused (wire kCounts).
+  // Whether the guest counts kills and refusals by limits (wire kCounts).
   [[nodiscard]] virtual bool counts() const { return false; }
-  // Whether sandboxes can be made within one of its own (wire/guest.h): never, in those that were
-  // made for it (SandboxSpec::nests), or in all.
+  // Whether sandboxes can be made within the guest's sandboxes (wire/guest.h): never, only in
+  // sandboxes prepared for nesting (SandboxSpec::nests), or in all.
   enum class Nesting : uint8_t { kNone, kPrepared, kAlways };
   [[nodiscard]] virtual Nesting nesting() const { return Nesting::kNone; }
-  // What is weaker in those than their limits say, besides.
+  // Further weaknesses of such inner sandboxes.
   [[nodiscard]] virtual std::vector<std::string> weakenedWithin() const {
     return {"processor time of a sandbox within is limited for each of its processes",
             "sysinfo(2) in a sandbox within says the memory of the kernel that it shares"};
@@ -75,33 +75,32 @@ class Guest {
   // How many times as long as a runner on the host's kernel its own may take to greet.
   [[nodiscard]] virtual uint32_t slowness() const { return 1; }
 
-  // Where in what it has said on its pipe it begins to say that it does not go on, though its
-  // process lives; npos where it does not say so.
+  // Position in the guest's console output of a message that the guest has stopped while its
+  // process lives; npos without such a message.
   [[nodiscard]] virtual size_t stalledAt(std::string_view /*said*/) const {
     return std::string_view::npos;
   }
-  // Whether what it has said there before its runner's first word is mere chance, so that another
-  // one may well boot.
+  // Whether the console output before the runner's first frame shows a random failure, so that
+  // another guest may boot.
   [[nodiscard]] virtual bool failedByChance(std::string_view /*said*/) const { return false; }
 
-  // What the guest kernel needs comes on top of the program's limits.
+  // Adds the guest kernel's needs to the program's limits.
   virtual void adjust(const model::Limits& limits, SandboxSpec& spec,
                       linux::CgroupLimits& cgroup) const = 0;
-  // The descriptors that go with a request, fileCount() of them: after the runner's socket, and
-  // before where it says why it cannot start and the cgroups. `walls`: of an agent, encoded; "" for
-  // none.
+  // The fileCount() descriptors of a request: after the runner's socket, before the error pipe and
+  // the cgroups. `walls`: an agent's confinement rules, encoded; "" for none.
   [[nodiscard]] virtual Result<std::vector<Fd>> files(const SandboxSpec& spec,
                                                       const std::string& walls) const = 0;
   [[nodiscard]] virtual uint32_t fileCount() const = 0;
 
-  // Where those that were kept are (template.h); nullptr: none are.
+  // Saved templates (template.h); nullptr: none.
   [[nodiscard]] virtual std::shared_ptr<Templates> templates() const { return nullptr; }
-  // Of a machine of `spec`, as it is told the VMM.
+  // The memory of a machine for `spec`, as given to the VMM.
   [[nodiscard]] virtual uint64_t machineBytes(const SandboxSpec& /*spec*/) const { return 0; }
-  // Besides, of memory, while one is kept: where that is a copy.
+  // Additional memory while saving a machine, if the VMM copies its memory.
   [[nodiscard]] virtual uint64_t keepingBytes(const SandboxSpec& /*spec*/) const { return 0; }
-  // As files(), where spec.guest_begins is not kBoots: with filesOf() more, those of `from`, and
-  // the other end of `orders`, on which its VMM is told things.
+  // Like files(), unless spec.guest_begins is kBoots: adds filesOf() descriptors of `from`.
+  // `orders` is our end of the VMM's control socket.
   struct Ordered {
     std::vector<Fd> files;
     Fd orders;
@@ -110,44 +109,43 @@ class Guest {
                                                   const Template& /*from*/) const {
     return fail(Code::kUnsupported, name() + " keeps no machines");
   }
-  // Has one that was to be kept, and whose runner has said its first word, leave its state in `in`.
-  // It stands still then, and is of no more use.
+  // Saves the state of a machine made with kKept into `in`, after its runner's first frame.
+  // Afterwards the machine is paused for good.
   [[nodiscard]] virtual Task<Result<>> save(boost::asio::any_io_executor /*executor*/,
                                             Fd /*orders*/, const Template& /*in*/) const {
     co_return fail(Code::kUnsupported, name() + " keeps no machines");
   }
 
-  // Why what runs in a session cannot be kept, memory and all, and gone on with elsewhere
-  // (memory_image.h); "" where it can. `one_user`: the sandbox has one host user id.
+  // Why a session's memory cannot be saved and resumed elsewhere (memory_image.h); "" if possible.
+  // `one_user`: the sandbox has a single host user id.
   [[nodiscard]] virtual std::string keepsNoMemory(bool /*one_user*/) const {
     return "the runtime " + name() + " keeps none";
   }
-  // What an image is made of, by name, and what keeps it: as files(), where `sandbox` is the pidfd
-  // of the first process.
+  // The file names of a memory image, and the descriptors of a request to save one, like files().
+  // `sandbox`: the pidfd of the first process.
   [[nodiscard]] virtual std::vector<std::string> imageFiles() const { return {}; }
   [[nodiscard]] virtual Result<std::vector<Fd>> filesToSave(int /*sandbox*/) const {
     return fail(Code::kUnsupported, name() + " keeps no memory");
   }
   [[nodiscard]] virtual SpawnRequest::What saver() const { return what(); }
-  // As files(), where spec.guest_begins is kImage, with those of `image` behind them.
+  // Like files() for spec.guest_begins kImage, followed by the files of `image`.
   [[nodiscard]] virtual Result<std::vector<Fd>> filesFrom(const SandboxSpec& /*spec*/,
                                                           const std::string& /*walls*/,
                                                           const MemoryImage& /*image*/) const {
     return fail(Code::kUnsupported, name() + " keeps no memory");
   }
-  // What is built into an image, and has to be built in where it goes on: its kernel's version, and
-  // what makeBundle() and the like say.
+  // Properties that must be equal where an image is saved and resumed: the kernel's version, and
+  // the outcome of makeBundle() and similar functions.
   [[nodiscard]] virtual std::string kernelVersion() const { return {}; }
   [[nodiscard]] virtual std::string shapeOf(const SandboxSpec& /*spec*/) const { return {}; }
 
-  // What files() comes down to, for --dry-run.
+  // A description of files(), for --dry-run.
   virtual void describe(const SandboxSpec& spec, base::json::object& plan) const = 0;
 };
 
-// Of looking for one: what cannot be used is a guest too few, and `finding` says why, and how to
-// get it.
+// The result of a search. Without a usable guest, `finding` gives the reason and the remedy.
 struct GuestFound {
-  std::shared_ptr<const Guest> guest;  // nullptr where there is none
+  std::shared_ptr<const Guest> guest;  // nullptr: not available
   model::Finding finding;
 };
 

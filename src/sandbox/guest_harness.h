@@ -51,7 +51,7 @@ class GuestHarness {
   static size_t left() { return (*bed().host)->slotsInUse() + (*bed().host)->dying(); }
 
  private:
-  // As long as a suite of it runs: those without it count processes.
+  // Lives as long as a suite with this guest: suites without guests count processes.
   struct Bed {
     GuestFound found = Kind::find();
     Result<std::shared_ptr<ProcessHost>> host = fail(Code::kUnsupported, "no guest");

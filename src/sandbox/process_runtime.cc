@@ -113,7 +113,7 @@ class ProcessRuntime : public Runtime {
     return places_->offered();
   }
   [[nodiscard]] std::optional<model::ImageState> image() const override { return watch_->state(); }
-  // Of the sandboxes of the node's own image, without a guest; the others are few.
+  // Statistics for sandboxes of the node's own image without a guest; all others are few.
   [[nodiscard]] std::optional<model::PoolStats> pool() const override {
     return own_->kinds.at("process").pool->stats();
   }
@@ -121,7 +121,7 @@ class ProcessRuntime : public Runtime {
  private:
   using Kind = ImagePlace::Kind;
 
-  // What a permit comes down to here.
+  // A permit's image, place and kind on this node.
   struct Target {
     model::ImageRef image;
     std::shared_ptr<ImagePlace> place;
@@ -141,7 +141,7 @@ class ProcessRuntime : public Runtime {
   std::shared_ptr<CpuShares> cpu_shares_;
 };
 
-// Only a kernel of their own lets a session's programs have sandboxes that it does not share.
+// Only a guest with its own kernel lets a session's programs have separate inner sandboxes.
 Result<> checkNesting(const model::PermitFields& permit, const Guest* guest) {
   if (!permit.nested) return {};
   if (guest != nullptr && guest->nesting() != Guest::Nesting::kNone) return {};
@@ -170,8 +170,8 @@ Result<ProcessRuntime::Target> ProcessRuntime::targetOf(const model::PermitField
   return target;
 }
 
-// Of its root: a guest may have one of its own. The host's has no digest until it is verified,
-// which is waited for where the operator wants that.
+// The digest of the sandbox's root, which a guest may bring itself. The host's image has no digest
+// until verified; waits for the digest if the operator requires one.
 Task<Result<ImageWatch::Now>> ProcessRuntime::imageOf(const Target& target) {
   using Now = ImageWatch::Now;
   if (!target.image.isHost()) co_return Now{.digest = target.image.digest};
@@ -185,7 +185,7 @@ Task<Result<ImageWatch::Now>> ProcessRuntime::imageOf(const Target& target) {
   co_return now;
 }
 
-// Why the memory of such a session cannot be kept; "" where it can.
+// Why the memory of such a session cannot be kept; "" if possible.
 std::string ProcessRuntime::keepsNoMemory(const Kind& kind, const SandboxSpec& spec) const {
   if (!kind.guest) return "the runtime process keeps none; use gvisor";
   if (spec.nests) return "there are sandboxes within it";
@@ -193,7 +193,7 @@ std::string ProcessRuntime::keepsNoMemory(const Kind& kind, const SandboxSpec& s
   return kind.guest->keepsNoMemory(host_->requestFor(spec, kind.guest.get()).rest.count == 0);
 }
 
-// What its agent has of processors is for all its sandboxes.
+// An agent's share of processors covers all its sandboxes.
 void addShare(CpuShares& shares, const model::PermitFields& permit,
               const std::shared_ptr<Live>& live) {
   if (permit.agent_cpu_millis == 0) return;
@@ -260,7 +260,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   if (nests) std::ranges::copy(of.guest->weakenedWithin(), std::back_inserter(info.weakened));
   if (host_->onDisk(fields.limits)) info.weakened.emplace_back(kWeakerOnDisk);
   if (!fields.session_id.empty()) {
-    of.pool->refill();  // no program may start in it for long
+    of.pool->refill();  // no program may start there for long
     SessionTraits traits{env, nests, fields.walls.runs_own, fields.walls.writes,
                          fields.walls.writable.empty() ? "" : writablePayload(fields.walls)};
     if (!of.guest) {
@@ -276,7 +276,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
                                              fields.prestart, std::move(alike));
 }
 
-// The image has changed: new sandboxes get a root made of what is there now.
+// After a change of the image: new sandboxes get a root made of the new files.
 void ProcessRuntime::renew(const ImagePlace& own) {
   base::log(base::Level::kInfo, "image changed, making a new root");
   own.drop();

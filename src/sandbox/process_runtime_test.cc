@@ -46,7 +46,7 @@ class ProcessRuntimeTest : public testing::Test {
     co_return outcome;
   }
 
-  // One run in a sandbox of its own; what it wrote is in seen_.
+  // Runs a program in a separate sandbox. seen_ receives its output.
   model::Outcome run(const model::ExecSpec& spec, model::Limits limits = {}) {
     seen_.out.clear();
     seen_.err.clear();
@@ -60,7 +60,7 @@ class ProcessRuntimeTest : public testing::Test {
     return *std::move(outcome);
   }
 
-  // What a shell script writes.
+  // The output of a shell script.
   std::string output(const std::string& script, model::Limits limits = {}) {
     const auto outcome = run(shell(script + " 2>&1"), limits);
     EXPECT_EQ(outcome.end, End::kExited) << outcome.message;
@@ -117,7 +117,7 @@ TEST_F(ProcessRuntimeTest, RootAndHostIdsAreNotMapped) {
 
 TEST_F(ProcessRuntimeTest, NoDescriptorIsLeaked) {
   EXPECT_EQ(output("ls /proc/self/fd; readlink /proc/$$/fd/* | grep -v pipe: | sort -u"),
-            "0\n1\n2\n3\n/dev/null\n");  // 3 is the directory that ls reads
+            "0\n1\n2\n3\n/dev/null\n");  // 3 is the directory read by ls
 }
 
 TEST_F(ProcessRuntimeTest, MountsNameNothingOfTheHost) {

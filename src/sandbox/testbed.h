@@ -32,13 +32,13 @@ inline ProcessConfig config() {
                  .over_bytes = uint64_t{1} << 30,
                  .max_bytes = uint64_t{2} << 30,
                  .keep_free_bytes = uint64_t{1} << 30};
-  // Nobody reads the image beside a test: the one who reads is a process too, and would be counted.
+  // Do not read the image during a test: the reading process would be counted.
   config.read_after = config.verify_every = std::chrono::hours(1);
-  config.ready = 0;  // what a test counts is what it made; pool_test.cc has the others
+  config.ready = 0;  // tests count only sandboxes they made; pool_test.cc tests ready ones
   return config;
 }
 
-// The one host of the test program; an error says what the machine lacks.
+// The test program's only host, or an error that says why the machine cannot have one.
 inline const Result<std::shared_ptr<ProcessHost>>& host() {
   static const auto started = startProcessHost(config());
   return started;
@@ -67,7 +67,7 @@ inline std::vector<pid_t> childrenOf(pid_t pid) {
   return children;
 }
 
-// Processes besides this one and the spawner. One that has just ended is given a second to go.
+// Number of processes besides this process and the spawner. Ended processes get a second to go.
 inline size_t left() {
   size_t count = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -78,7 +78,7 @@ inline size_t left() {
   return count;
 }
 
-// Keeps everything it is told.
+// Records all events.
 class Recorder : public ExecObserver {
  public:
   void onStarted() override {

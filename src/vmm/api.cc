@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kConnectMillis = 10'000;
 constexpr int64_t kAnswerMillis =
-    20'000;  // starting a machine copies its kernel, keeping one its memory
+    20'000;  // starting a machine copies its kernel, saving a machine its memory
 constexpr useconds_t kPause = 1'000;
 constexpr size_t kMostShown = 400;
 constexpr int kNoContent = 204;

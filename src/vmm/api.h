@@ -10,16 +10,16 @@
 
 namespace cloister::vmm {
 
-// What went wrong, in words: "doing what: cause".
+// The failed operation in words: "doing what: cause".
 using Fault = Text<1'024>;
 
 class Api {
  public:
-  // Connects to the server at `path`, which `server` (a pidfd) is about to open, for as long as
-  // that lives and some seconds are not over. False with the reason.
+  // Connects to the server at `path`, which `server` (a pidfd) is about to open. Waits while the
+  // server lives, for some seconds at most. False with the reason.
   bool connect(const char* path, int server, Fault& fault);
-  // Sends one request, as "PUT" or "PATCH", and waits some seconds for its answer, which must be
-  // 204. False with the reason, the fault's own words among it.
+  // Sends a request ("PUT" or "PATCH"), and waits some seconds for the answer, which must be 204.
+  // False with the reason, including the server's message.
   bool request(std::string_view method, std::string_view path, std::string_view body, Fault& fault);
 
  private:

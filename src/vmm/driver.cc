@@ -29,12 +29,12 @@ namespace {
 using Path = Text<sizeof(sockaddr_un::sun_path)>;
 using Body = Text<4'096>;
 
-constexpr unsigned kGuestCid = 3;  // the first that a guest may have (vsock(7))
-// Of the host's entropy, bytes in a second.
+constexpr unsigned kGuestCid = 3;  // the first permitted guest address (vsock(7))
+// Bytes of the host's entropy in each period.
 constexpr uint64_t kEntropyBytes = 64 << 10;
 constexpr uint64_t kEntropyMillis = 1'000;
 
-// As a runner says that a program cannot be started, before any kHello: then it is the sandbox.
+// Reports failure as a runner reports a failed start before any kHello, meaning the sandbox itself.
 [[noreturn]] void refuse(const Fault& fault) {
   char frame[wire::kHeaderBytes + 2'048];
   wire::Writer payload(frame + wire::kHeaderBytes, sizeof frame - wire::kHeaderBytes);
@@ -64,7 +64,7 @@ Path below(const char* directory, std::string_view name) {
   refuseErrno("naming a socket");
 }
 
-// Where Firecracker connects to when the guest asks for the port (its docs/vsock.md).
+// The socket to which Firecracker connects when the guest asks for the port (its docs/vsock.md).
 Fd listenForGuest(const char* directory) {
   Path path = below(directory, "v.sock_");
   path.number(wire::guest::kVsockPort);
@@ -82,7 +82,7 @@ Fd listenForGuest(const char* directory) {
 
 [[noreturn]] void becomeFirecracker(const char* program, Path& api, pid_t parent, int complaints) {
   if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent) {
-    // Its errors and the guest's console go where this process's output goes.
+    // Firecracker's errors and the guest's console share this process's output.
     execl(program, "firecracker", "--api-sock", api.c_str(), "--id", "cloister", "--level", "Error",
           static_cast<char*>(nullptr));
   }
@@ -128,7 +128,7 @@ void put(Api& api, std::string_view path, const Body& body) {
   if (!request(api, "PUT", path, body, fault)) refuse(fault);
 }
 
-// In the order in which they are to come: the machine last.
+// In the required order: the machine last.
 void makeMachine(Api& api, const Orders& orders, Path& vsock) {
   Body machine;
   machine.add(R"({"vcpu_count":)").add(orders.cpus);
@@ -139,7 +139,7 @@ void makeMachine(Api& api, const Orders& orders, Path& vsock) {
   boot.add(R"(,"initrd_path":)").quoted(orders.initrd);
   boot.add(R"(,"boot_args":)").quoted(orders.boot).add("}");
   put(api, "/boot-source", boot);
-  Body disk;  // no root device, for which Firecracker would add to the kernel's parameters
+  Body disk;  // no root device, for which Firecracker would add kernel parameters
   disk.add(R"({"drive_id":"root","is_root_device":false,"is_read_only":true,"path_on_host":)");
   disk.quoted(orders.disk).add("}");
   put(api, "/drives/root", disk);
@@ -156,8 +156,8 @@ void makeMachine(Api& api, const Orders& orders, Path& vsock) {
   put(api, "/actions", start);
 }
 
-// A machine that was kept is what it was, and goes on: its vsock at the same path, its disk by the
-// same descriptor.
+// A resumed machine has all devices of the saved machine: its vsock at the same path, its disk by
+// the same descriptor.
 void becomeMachine(Api& api, const Orders& orders) {
   Body load;
   load.add(R"({"snapshot_path":)").quoted(orders.state);
@@ -186,8 +186,8 @@ Fault endOf(const Child& firecracker) {
   return fault;
 }
 
-// The guest's first connection is its pid 1's, and the only one: there is nobody to take another.
-// How long it may take is the node's business, which hangs up when it is tired of waiting.
+// Accepts the guest's first connection, which is pid 1's. No later connection is accepted. The node
+// limits the time by closing its connection.
 Fd waitForGuest(const Fd& listener, const Child& firecracker) {
   for (;;) {
     pollfd events[] = {{listener.get(), POLLIN, 0},
@@ -210,8 +210,8 @@ bool hasSpoken(const Fd& guest) {
   return recv(guest.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
-// Whether it is the guest's last: one that speaks is, one that ends or is followed by another is
-// not.
+// Whether the connection is the guest's last: it is if the guest sends data, and is not if the
+// connection ends or another follows.
 bool staysWith(const Fd& guest, const Fd& listener, const Child& firecracker) {
   pollfd events[] = {{guest.get(), POLLIN, 0},
                      {listener.get(), POLLIN, 0},
@@ -223,9 +223,9 @@ bool staysWith(const Fd& guest, const Fd& listener, const Child& firecracker) {
   return hasSpoken(guest);
 }
 
-// A guest that goes on where another stopped connects until it is woken, as its transport may be
-// reset while it does (Firecracker's docs/snapshotting). What the node says first is said on each
-// of its connections, and the one on which it answers is the one that counts.
+// A resumed guest connects repeatedly until woken, since its transport may be reset meanwhile
+// (Firecracker's docs/snapshotting). The node's first message is sent on each of its connections.
+// The connection with an answer is kept.
 Fd wakeGuest(const Fd& listener, const Child& firecracker) {
   char wake[wire::kHeaderBytes + wire::guest::kWakeBytes];
   if (recv(wire::kRunnerFd, wake, sizeof wake, MSG_WAITALL) != static_cast<ssize_t>(sizeof wake)) {
@@ -240,8 +240,8 @@ Fd wakeGuest(const Fd& listener, const Child& firecracker) {
   }
 }
 
-// The guest has said its runner's first word, and hung up. Its end is the driver's, whether it was
-// kept or not.
+// The guest has sent its runner's first frame, and closed the connection. The guest's end is also
+// the driver's, saved or not.
 [[noreturn]] void keepWhenTold(Api& api, const Orders& orders, const Child& firecracker) {
   pollfd events[] = {{orders.socket, POLLIN, 0},
                      {firecracker.process.get(), POLLIN, 0},
@@ -284,7 +284,8 @@ void drive(const Orders& orders) {
   listener.reset();
   relay(wire::kRunnerFd, guest.get());
   if (orders.begins == Begins::kToBeKept) keepWhenTold(api, orders, firecracker);
-  // With this process ends the other: where it is pid 1 by that, else by the signal it asked for.
+  // The end of this process ends the other: if this is pid 1 for that reason, else by the
+  // parent-death signal.
   _exit(0);
 }
 

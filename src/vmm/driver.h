@@ -21,7 +21,7 @@ enum class Begins { kBoots, kToBeKept, kAsKept };
 
 struct Orders {
   const char* firecracker;  // its path
-  const char* sockets;      // the directory in which both make theirs
+  const char* sockets;      // the directory for sockets of both
   const char* kernel;       // paths that Firecracker opens, as the next two
   const char* initrd;
   const char* disk;
@@ -29,14 +29,14 @@ struct Orders {
   const char* mebibytes;
   const char* boot;  // the kernel's parameters
   Begins begins = Begins::kBoots;
-  // Where it does not just boot: paths that Firecracker opens, and the socket of the node's order.
+  // Unless the machine just boots: paths that Firecracker opens, and the socket of the node's
+  // order.
   const char* memory = nullptr;
   const char* state = nullptr;
   int socket = -1;
 };
 
-// Never returns. A machine that could not be started is said to the node as a runner would say it,
-// by kStartFailed.
+// Never returns. Reports a failed start to the node in the form of a runner's kStartFailed.
 [[noreturn]] void drive(const Orders& orders);
 
 }  // namespace cloister::vmm

@@ -8,8 +8,8 @@ constexpr std::string_view kLine = "\r\n";
 constexpr std::string_view kEnd = "\r\n\r\n";
 constexpr int kNoContent = 204;
 
-// Instead of substr(), which throws: `begin` is in the text, and what is behind its end is left
-// out.
+// Replaces substr(), which throws: `begin` must be within the text, and `count` may exceed the
+// rest.
 std::string_view part(std::string_view text, size_t begin, size_t count = std::string_view::npos) {
   text.remove_prefix(begin);
   return {text.data(), count < text.size() ? count : text.size()};
@@ -19,7 +19,7 @@ bool isDigit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// "HTTP/1.1 204 No Content"; 0 if it is not.
+// "HTTP/1.1 204 No Content"; 0 for other text.
 int statusOf(std::string_view line) {
   if (!line.starts_with("HTTP/1.0 ") && !line.starts_with("HTTP/1.1 ")) return 0;
   line.remove_prefix(9);
@@ -46,7 +46,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// A length that may be; false if it is not one.
+// Parses a permitted length; false otherwise.
 bool parseLength(std::string_view text, size_t& length) {
   if (text.empty() || text.size() > 6) return false;
   length = 0;
@@ -73,7 +73,7 @@ bool takeHeader(std::string_view line, Head& head) {
   return parseLength(trimmed(part(line, colon + 1)), head.length);
 }
 
-// The lines of `text`, which ends without a line's end, behind the first.
+// The header lines of `text` after the first line; `text` ends without a line end.
 bool takeHeaders(std::string_view text, Head& head) {
   for (size_t at = text.find(kLine); at != std::string_view::npos;) {
     text.remove_prefix(at + kLine.size());

@@ -9,18 +9,18 @@
 
 namespace cloister::vmm {
 
-// An answer is at most this long, with its head.
+// Maximum length of an answer with its head.
 inline constexpr size_t kMostAnswer = 8'192;
 
 struct Answer {
   int status = 0;
-  std::string_view body;  // of the bytes that were parsed
+  std::string_view body;  // part of the parsed bytes
 };
 
 enum class Parsed { kMore, kWhole, kMalformed };
 
-// Whether `bytes`, all that has come so far, are a whole answer. kMalformed also where they are
-// more than one, or more than kMostAnswer, or of a length that their head does not say.
+// Whether `bytes`, all received so far, are a complete answer. kMalformed as well for more than an
+// answer, for more than kMostAnswer, or for a body whose length the head does not give.
 Parsed parseAnswer(std::string_view bytes, Answer& answer);
 
 }  // namespace cloister::vmm

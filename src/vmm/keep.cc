@@ -18,13 +18,13 @@ namespace {
 
 constexpr size_t kPage = 4'096;
 
-char the_pages[64 * kPage];  // zero pages until they are used
+char the_pages[64 * kPage];  // zero pages until use
 
 bool isEmpty(const char* page, size_t size) {
   return page[0] == 0 && memcmp(page, page + 1, size - 1) == 0;
 }
 
-// What is left of it takes no memory; where that cannot be done, it takes some.
+// Frees the file's pages; on failure the pages stay allocated.
 void drop(int file, off_t begin, off_t end) {
   if (begin == end) return;
   static_cast<void>(
@@ -56,7 +56,7 @@ void answerOrder(int orders, const Fault* fault) {
 void dropEmptyPages(const char* path) {
   const Fd opened(open(path, O_RDWR | O_CLOEXEC));
   const int file = opened.get();
-  off_t begin = 0;  // of the empty ones that are before `at`
+  off_t begin = 0;  // start of the empty pages before `at`
   off_t at = 0;
   for (;;) {
     const ssize_t n = pread(file, the_pages, sizeof the_pages, at);

@@ -6,13 +6,14 @@
 
 namespace cloister::vmm {
 
-// Takes the node's order from `orders` (wire/driver.h); false at its end, or where it is none.
+// Receives the node's order from `orders` (wire/driver.h); false at the end, or for an invalid
+// order.
 bool takeOrder(int orders);
-// Says that the machine was kept; with a `fault` that it was not, and why.
+// Reports success, or with a `fault` the failure and its reason.
 void answerOrder(int orders, const Fault* fault);
 
-// Gives back the memory of those pages of the file at `path` that hold nothing but zeros:
-// Firecracker writes all that a machine has, used or not.
+// Frees the pages of the file at `path` that are all zero: Firecracker writes the machine's whole
+// memory, used or not.
 void dropEmptyPages(const char* path);
 
 }  // namespace cloister::vmm

@@ -17,10 +17,10 @@ class Pipe {
   [[nodiscard]] bool hasRoom() const { return !ended_ && end_ < sizeof bytes_; }
   [[nodiscard]] bool hasBytes() const { return begin_ < end_; }
   [[nodiscard]] bool hasEnded() const { return ended_; }
-  // The reading side has ended, and all of it was written.
+  // The reading side has ended, and all data was written.
   [[nodiscard]] bool isDone() const { return ended_ && !hasBytes(); }
 
-  // What there is now; a socket's error is its end.
+  // Reads available data; a socket error counts as the end.
   void readFrom(int socket) {
     const ssize_t n = ::recv(socket, bytes_ + end_, sizeof bytes_ - end_, MSG_DONTWAIT);
     if (n > 0) {
@@ -45,7 +45,7 @@ class Pipe {
   }
 
   size_t begin_ = 0;
-  size_t end_ = 0;  // nothing is read behind what is yet to be written until that is
+  size_t end_ = 0;  // data behind the unwritten part is read only after all is written
   bool ended_ = false;
   char bytes_[65'536];
 };

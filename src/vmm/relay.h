@@ -4,8 +4,8 @@
 
 namespace cloister::vmm {
 
-// Carries both ways until the node has hung up, or the guest has ended and the node has all of what
-// it said before. Called once.
+// Forwards both ways until the node has closed its end, or the guest has ended and the node has
+// received all its data. Call once.
 void relay(int node, int guest);
 
 }  // namespace cloister::vmm

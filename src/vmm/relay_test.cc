@@ -15,8 +15,8 @@
 namespace cloister::vmm {
 namespace {
 
-// The relay between the test, which is the node on one side and the guest on the other; in a
-// process of its own, as it is called once.
+// The relay between the test's two ends, node and guest; in a separate process, since relay() may
+// be called only once.
 struct Relay {
   Fd node;
   Fd guest;
@@ -100,7 +100,7 @@ TEST(Relay, HoldsUpWhoWritesFasterThanIsRead) {
     idle = n > 0 ? 0 : idle + 1;
     if (n <= 0) ::usleep(1'000);
   }
-  EXPECT_LT(taken, size_t{2} << 20);  // what sockets hold, and the relay's 64 KiB
+  EXPECT_LT(taken, size_t{2} << 20);  // the capacity of sockets, and the relay's 64 KiB
   EXPECT_EQ(readUpTo(relay.node.get(), taken).size(), taken);
 }
 

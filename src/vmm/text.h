@@ -46,7 +46,7 @@ class Text {
     put('"');
     return *this;
   }
-  // What may be shown: other characters become spaces; at most `most` of it.
+  // Adds at most `most` characters. Unprintable characters become spaces.
   Text& shown(std::string_view part, size_t most) {
     for (size_t i = 0; i < part.size() && i < most; ++i)
       put(part[i] >= ' ' && part[i] <= '~' ? part[i] : ' ');

@@ -84,7 +84,7 @@ class Decoder {
     v = static_cast<int>(wide);
     require(v == wide);
   }
-  // Durations are not negative and at most a year, so that sums of them cannot overflow.
+  // A duration is not negative and at most a year, so that sums cannot overflow.
   void time(std::chrono::milliseconds& v) {
     v = std::chrono::milliseconds(r_.i64());
     require(v.count() >= 0 && v <= std::chrono::days(366));
@@ -112,7 +112,7 @@ class Decoder {
   // Marks the message invalid unless `true_of_it`.
   void require(bool true_of_it) { ok_ = ok_ && true_of_it && r_.ok(); }
   [[nodiscard]] bool good() const { return ok_ && r_.ok(); }
-  // True if all of the message has been read and all of it was right.
+  // True if the whole message has been read without an error.
   [[nodiscard]] bool done() const { return ok_ && r_.done(); }
 
  private:

@@ -66,7 +66,7 @@ class Reader {
   }
 
   [[nodiscard]] bool ok() const { return ok_; }
-  // True when everything was read and nothing was wrong: what a complete message must be.
+  // True when all bytes were read without an error, as required of a complete message.
   [[nodiscard]] bool done() const { return ok_ && data_.empty(); }
 
  private:

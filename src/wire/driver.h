@@ -9,8 +9,8 @@
 namespace cloister::wire::driver {
 
 enum class ToDriver : uint16_t {
-  // none: the machine, whose runner has said its first word, is to be kept. It stands still then,
-  // and the driver ends when it has answered.
+  // none: save the machine, whose runner has sent its first frame. The machine stays paused, and
+  // the driver ends after its answer.
   kKeep = 34,
 };
 enum class FromDriver : uint16_t {

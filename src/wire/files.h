@@ -71,34 +71,36 @@ enum class Kind : uint8_t {
 };
 
 enum class ChangeKind : uint8_t {
-  kReady = 0,    // from now on nothing is missed but what kOverflow and kLimit say
+  kReady = 0,    // from now on only changes named by kOverflow and kLimit are missed
   kCreated = 1,  // or moved here from where nothing is watched
   kModified = 2,
-  kMoved = 3,     // `from` is where it was
+  kMoved = 3,     // `from` is the earlier path
   kRemoved = 4,   // or moved to where nothing is watched
-  kOverflow = 5,  // changes were missed; what kLimit said is said again
-  kLimit = 6,  // what is beneath `path` is not watched: one directory too many, too deep, or closed
+  kOverflow = 5,  // changes were missed; kLimit changes are sent again
+  kLimit = 6,  // `path` and below are not watched: too many directories, too deep, or not readable
 };
 
-// kLimit is told of so many directories; of the next, and all others, once as "": parts of it all.
+// kLimit names at most kMostLimits directories. A single "" stands for the next and all others:
+// parts of the whole are missing.
 inline constexpr uint32_t kMostLimits = 16;
-// Directories that one request can watch.
+// Maximum number of directories watched by a request.
 inline constexpr uint32_t kMostWatched = 8192;
 // An upload in the place of a file begins with such a name. Its changes are not told.
 inline constexpr char kUploadName[] = ".cloister-upload-";
 
 inline constexpr char kSave[] = "save";
 inline constexpr char kHold[] = "hold";
-// How the workspace is held: all other programs are stopped, from outside; or there is none.
+// Ways to hold the workspace: all other programs are stopped from outside, or no other program
+// exists.
 inline constexpr char kHoldFrozen[] = "frozen";
 inline constexpr char kHoldAlone[] = "alone";
 inline constexpr char kNest[] = "nest";
 inline constexpr char kCheckpoint[] = "checkpoint";
 inline constexpr char kResume[] = "resume";
 
-// Where programs call (unix(7), in the abstract namespace, which is each sandbox's own): a line of
-// JSON is a call, a line of JSON its answer, in order on each of the connections, of which there
-// are so many at most.
+// The Unix socket for programs' calls (unix(7), in the abstract namespace, separate in each
+// sandbox). A call is a line of JSON, and so is its answer, in order on each connection. At most
+// kMostToolCallers connections exist.
 inline constexpr char kToolSocket[] = "cloister-tools";
 inline constexpr uint32_t kMostToolCallers = 8;
 inline constexpr size_t kMaxToolRequest = 262'144;
@@ -109,7 +111,7 @@ inline constexpr char kToolTooLong[] =
 
 inline constexpr int kFailed = 65;
 
-// Directories within each other that are listed, removed or packed.
+// Maximum depth of directories listed, removed or packed.
 inline constexpr uint32_t kMaxDepth = 128;
 
 }  // namespace cloister::wire::files

@@ -23,7 +23,7 @@ struct Failure {
   std::string_view why;
 };
 
-// Of the three, what helps depends on where the workspace is, and on its limits.
+// The message names all three settings: the remedy depends on the workspace's place and limits.
 constexpr std::string_view kFull =
     "the workspace is full; raise memory_mb where it is in memory, of which it has three quarters, "
     "or disk_mb or inodes";
@@ -57,7 +57,7 @@ constexpr std::array kFailures = {
     Failure{EFBIG, Code::kTooLarge, "larger than a file may be; raise file_size_mb"},
 };
 
-// What `bytes` begins with, after its length; nothing while they are not all there.
+// The length-prefixed bytes at the front of `bytes`; nullopt until complete.
 Result<std::optional<std::string_view>> takeBytes(std::string_view& bytes) {
   if (bytes.size() < 4) return std::nullopt;
   const uint32_t size = Reader(bytes.substr(0, 4)).u32();

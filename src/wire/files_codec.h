@@ -34,24 +34,24 @@ struct Change {
   std::string from;
 };
 
-// What `state` and `hold` tell of one name.
+// The properties of a name, as sent by `state` and `hold`.
 struct State {
   uint32_t mode = 0;  // st_mode, with the type
   uint64_t size = 0;
   std::string path;  // as Entry's
   std::string sum;   // the SHA-256 of a file, or the target of a link, or nothing
-  // Of a regular file: when it was modified last. Programs set it as they like.
+  // Modification time of a regular file, which programs can set freely.
   int64_t modified_s = 0;
   uint32_t modified_ns = 0;
-  // Of a regular file with more names than one, of which it is the same for all; otherwise 0.
+  // Identifies a regular file with several names, equal for all of them; otherwise 0.
   uint64_t device = 0;
   uint64_t inode = 0;
 };
 
 using Part = std::variant<Entry, EndOfEntries, Change, State>;
 
-// Takes the next part off the front of `bytes`; nothing while it is not all there. kInvalid for
-// what no file server says.
+// Takes the next part off the front of `bytes`; nullopt until complete. kInvalid for bytes that no
+// file server sends.
 Result<std::optional<Part>> takePart(std::string_view& bytes);
 std::string encode(const Part& part);
 
@@ -62,11 +62,11 @@ struct ToolCall {
 };
 // As takePart().
 Result<std::optional<ToolCall>> takeToolCall(std::string_view& bytes);
-// What goes before an answer of `size` bytes.
+// The header before an answer of `size` bytes.
 std::string toolAnswerHead(uint32_t caller, size_t size);
 
-// What a file server that failed said on stderr, as an Error: kNotFound, kConflict, kTooLarge or
-// kInvalid, with `field` "path".
+// The error for a failed file server's stderr: kNotFound, kConflict, kTooLarge or kInvalid, with
+// `field` "path".
 Error failure(std::string_view said);
 std::string encodeFailure(int error_number, std::string_view what);
 

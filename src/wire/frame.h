@@ -36,7 +36,7 @@ inline void encodeHeader(char* out, uint16_t type, uint32_t channel, uint32_t le
   w.u32(channel);
 }
 
-// `bytes` holds at least kHeaderBytes. False for another generation or a reserved byte that is set.
+// `bytes` has at least kHeaderBytes. False for another generation or a non-zero reserved byte.
 inline bool decodeHeader(std::string_view bytes, FrameHeader& header) {
   Reader r(bytes.substr(0, kHeaderBytes));
   header.length = r.u32();

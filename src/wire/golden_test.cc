@@ -435,7 +435,7 @@ TEST(Golden, EveryValueIsReadBack) {
   EXPECT_EQ(decodeImage(image)->state, sampleImage().state);
 }
 
-// Every decoder refuses every proper prefix of a message, and anything after it.
+// Each decoder refuses each proper prefix of a message, and any trailing bytes.
 TEST(Golden, NothingShorterOrLongerIsAccepted) {
   const std::map<std::string, std::function<bool(std::string_view)>> decoders = {
       {"to_node.provision", [](auto b) { return decodeSignedPermit(b).has_value(); }},

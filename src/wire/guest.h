@@ -9,13 +9,14 @@
 
 namespace cloister::wire::guest {
 
-// In the initial RAM file system, or in the directory that is the first root in its place.
+// Names in the initial RAM file system, or in the directory that serves as the first root instead.
 inline constexpr char kInit[] = "init";
 inline constexpr char kGuest[] = "cloister-guest";  // there kInit's name
 inline constexpr char kRunner[] = "cloister-runner";
 inline constexpr char kFilter[] = "filter";    // as for wire::kFilterFlag
 inline constexpr char kModules[] = "modules";  // a directory; loaded in the order of their names
-// Where an agent's walls are to be put up (model/walls.h), those, encoded, and what does it.
+// With an agent's confinement rules (model/walls.h): the encoded rules, and the program that
+// applies the rules.
 inline constexpr char kWalls[] = "walls";
 inline constexpr char kWallsProgram[] = "cloister-walls";
 
@@ -29,37 +30,38 @@ inline constexpr char kFilterInContainer[] = "/run/filter";
 inline constexpr char kDisk[] = "vda";
 inline constexpr char kPort[] = "vport";
 
-// A sandbox within the sandbox: the runner asks pid 1 for one on a socket (unix(7), SOCK_SEQPACKET)
-// that it has from it, by one packet: its parameters, as below, NAME=VALUE each with a NUL behind
-// it, and as SCM_RIGHTS the other end of a stream on which another runner is then to say kHello.
-// The sandbox ends when that end is closed. At once there are at most kMostWithin.
+// To make a sandbox within the sandbox, the runner asks pid 1 on a socket (unix(7), SOCK_SEQPACKET)
+// inherited from pid 1. The request is a packet of parameters as below, each NAME=VALUE followed by
+// a NUL, and as SCM_RIGHTS the other end of a stream, on which the inner runner sends kHello.
+// Closing the stream ends the inner sandbox. At most kMostWithin exist at the same time.
 inline constexpr size_t kMaxParameters = 1024;
 inline constexpr unsigned kMostWithin = 24;
 
-// Parameters of the kernel, which hands those that it does not know to pid 1 as its environment.
-// Numbers in decimal.
+// Kernel parameters. The kernel passes unknown parameters to pid 1 as its environment. Numbers in
+// decimal.
 inline constexpr char kMemory[] = "cloister_memory";  // bytes of all processes and files
-// Processors that programs see; of a machine's own sandbox not told, which sees the machine's.
+// Number of processors shown to programs. Absent for a machine's own sandbox, which shows the
+// machine's.
 inline constexpr char kCpus[] = "cloister_cpus";
 inline constexpr char kPids[] = "cloister_pids";        // processes and threads, with the runner
 inline constexpr char kScratch[] = "cloister_scratch";  // bytes of all writable files
-inline constexpr char kInodes[] = "cloister_inodes";    // and how many they may be
-inline constexpr char kNoExec[] = "cloister_noexec";    // 1: those cannot be executed
-// Where programs may change files, as a number: model::Walls::Writes.
+inline constexpr char kInodes[] = "cloister_inodes";    // maximum number of writable files
+inline constexpr char kNoExec[] = "cloister_noexec";    // 1: writable files cannot be executed
+// The paths that programs may change: the number of a model::Walls::Writes.
 inline constexpr char kWrites[] = "cloister_writes";
-// Of a sandbox within: 1: /workspace is the first sandbox's.
+// In a sandbox within: 1: /workspace is the first sandbox's.
 inline constexpr char kShares[] = "cloister_shares";
 inline constexpr char kLimits[] = "cloister_limits";  // setrlimit(2): RESOURCE:VALUE,...
 
-// Where a machine is to be one that others begin from (any value): pid 1 passes the runner's first
-// word on, then takes nothing from the node but one ToGuest::kWake, and answers it. On vsock it
-// hangs up after that word, and connects until it is woken.
+// Any value: the machine will be saved as a template. Pid 1 forwards the runner's first frame, then
+// accepts only a ToGuest::kWake from the node, and answers. On vsock, pid 1 closes the connection
+// after that frame, and retries to connect until woken.
 inline constexpr char kSleeps[] = "cloister_sleeps";
 
-// Messages between node and pid 1 (frame.h), which the runner knows nothing of; channel 0.
+// Messages between node and pid 1 (frame.h) on channel 0, unknown to the runner.
 enum class ToGuest : uint16_t {
-  // kWakeEntropy raw bytes that nobody else has had, i64 seconds and u32 nanoseconds since the Unix
-  // epoch. What is told so goes on as a machine of its own.
+  // kWakeEntropy unique random bytes, i64 seconds and u32 nanoseconds since the Unix epoch. The
+  // resumed guest thereby becomes a separate machine.
   kWake = 33,
 };
 enum class FromGuest : uint16_t {
@@ -69,10 +71,10 @@ enum class FromGuest : uint16_t {
 inline constexpr size_t kWakeEntropy = 64;
 inline constexpr size_t kWakeBytes = kWakeEntropy + 8 + 4;
 
-// Where the root lies in /root of the first one, instead of on the disk (any value).
+// Any value: the root is in /root of the first root, instead of on the disk.
 inline constexpr char kShown[] = "cloister_shown";
 
-// Where the node's port is one of vsock(7) on the host (CID 2) instead: its number.
+// The number of the node's port on the host (CID 2) by vsock(7), instead of a virtio port.
 inline constexpr char kVsock[] = "cloister_vsock";
 inline constexpr unsigned kVsockPort = 1024;
 

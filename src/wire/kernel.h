@@ -50,7 +50,7 @@ enum class Frame : uint8_t {
 inline constexpr uint32_t kTagSize = 16;  // hexadecimal digits
 inline constexpr uint32_t kFrameHead = 5;
 inline constexpr uint32_t kMaxFrame = 65'536;
-// Beyond any result that could be kept; larger ones break the protocol.
+// Larger than any result that is kept; more is a protocol error.
 inline constexpr uint32_t kMaxResult = uint32_t{1} << 30;
 
 }  // namespace cloister::wire::kernel

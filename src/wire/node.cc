@@ -18,7 +18,7 @@ constexpr size_t kFew = 256;
 constexpr size_t kMany = 4096;
 constexpr uint32_t kSandboxes = 1'000'000;  // more than any node has
 
-// Strings each of which is bounded alike.
+// Strings with equal bounds.
 template <class A, class List>
 void texts(A& a, List& list, size_t max_count, size_t max_size) {
   a.list(list, max_count, [&](auto& item) { a.text(item, max_size); });
@@ -400,7 +400,7 @@ Result<ImageTold> decodeImage(std::string_view bytes) {
 }
 
 std::string encodeError(const Error& error) {
-  // What failed may quote something long; its beginning says enough.
+  // An error may quote long text; the beginning is enough.
   return encode(
       Error{error.code, error.message.substr(0, kSentence), error.field.substr(0, kName)});
 }

@@ -25,7 +25,7 @@ namespace cloister::wire {
 // The largest payload either side accepts.
 inline constexpr uint32_t kNodeMaxPayload = 64u << 20;
 
-// The largest kOffer: every image with all the links that it may have.
+// The size limit of kOffer: all images with the maximum of links.
 inline constexpr uint32_t kMaxOffer = 32u << 20;
 
 // The largest kPool.
@@ -40,10 +40,10 @@ enum class ToNode : uint16_t {
   kCancel = 3,     // none
   kTeardown = 4,   // none → kTornDown; frees the channel
   kPlan = 5,       // SignedPermit → kPlanned | kFailed; channel is only a call number
-  kAck = 6,        // u32 window units consumed: opens the node's window for that channel
-  // In a session's sandbox, on a channel of the program's own: encoded OpenRequest → kFailed, or
-  // nothing: it is held until kGo. It takes kCancel and kAck; kTeardown ends it and drops what it
-  // has to say → kTornDown.
+  kAck = 6,        // u32 window units consumed: opens the node's window for the channel
+  // In a session's sandbox, on a separate channel of the program: encoded OpenRequest → kFailed, or
+  // no answer: the program waits for kGo. Accepts kCancel and kAck; kTeardown ends the program and
+  // drops its pending frames → kTornDown.
   kOpen = 7,
   kInput = 8,    // to such a program: raw bytes for its stdin, none: end of file → kInputTaken
   kSignal = 9,   // to such a program: u32 signal
@@ -65,22 +65,22 @@ enum class FromNode : uint16_t {
   kFinished = 74,     // encoded Outcome
   kTornDown = 75,     // none
   kPlanned = 76,      // JSON
-  kPool = 77,         // encoded PoolStats, on channel 0; the last one counts
+  kPool = 77,         // encoded PoolStats, on channel 0; the last counts
   kDied = 78,         // encoded SandboxEnd: a session's sandbox has ended; kTeardown is due
-  kInputTaken = 79,   // u32 bytes of kInput that went to the program: opens its window
+  kInputTaken = 79,   // u32 bytes of kInput written to the program: opens its window
   kPong = 80,         // on channel 0: none
-  kImage = 81,        // encoded ImageTold, on channel 0; the last one counts
+  kImage = 81,        // encoded ImageTold, on channel 0; the last counts
 };
 
-// Bytes of kInput that may be in flight to one program; a frame has at most kInputPiece of them.
+// Bytes of kInput in flight to a program; a frame has at most kInputPiece.
 inline constexpr uint32_t kInputWindow = 1u << 18;
 inline constexpr uint32_t kInputPiece = 1u << 16;
 
-// What may be in flight to the control plane per sandbox, in units of windowCost(); beyond it the
+// Limit of units (windowCost()) in flight to the control plane per sandbox. Beyond the limit the
 // node stops reading from the runner until kAck. kOutput, kFileBegin, kFileData and kFileEnd count.
 inline constexpr uint32_t kOutputWindow = 1u << 20;
 
-// A frame's share of the window: its payload and what holding a frame costs the receiver, so that a
+// A frame's share of the window: its payload plus the receiver's cost of holding a frame, so that a
 // flood of tiny frames is bounded too.
 inline constexpr uint32_t windowCost(size_t payload_bytes) {
   return static_cast<uint32_t>(payload_bytes) + 64;
@@ -88,7 +88,7 @@ inline constexpr uint32_t windowCost(size_t payload_bytes) {
 
 std::string encodePermit(const model::PermitFields& permit);
 Result<model::PermitFields> decodePermit(std::string_view bytes);
-// Of a permit, alone.
+// Encodes a permit's confinement rules alone.
 std::string encodeWalls(const model::Walls& walls);
 Result<model::Walls> decodeWalls(std::string_view bytes);
 std::string encodeSignedPermit(const model::SignedPermit& permit);
@@ -113,14 +113,14 @@ struct OpenRequest {
 std::string encodeOpen(const OpenRequest& request);
 Result<OpenRequest> decodeOpen(std::string_view bytes);
 
-// Of those that a node can tell: kMemory, kRunnerLost and kFileLocks.
+// For the kinds that a node can report: kMemory, kRunnerLost and kFileLocks.
 std::string encodeSandboxEnd(const model::SandboxEnd& end);
 Result<model::SandboxEnd> decodeSandboxEnd(std::string_view bytes);
 
 std::string encodePool(const model::PoolStats& stats);
 Result<model::PoolStats> decodePool(std::string_view bytes);
 
-// What the node knows of the content of its own image, and when it said so by its clock.
+// The state of the content of the node's own image, and the node's time of the report.
 struct ImageTold {
   model::ImageState state;
   int64_t told_at = 0;  // wall-clock microseconds
@@ -128,7 +128,7 @@ struct ImageTold {
 std::string encodeImage(const ImageTold& told);
 Result<ImageTold> decodeImage(std::string_view bytes);
 
-// What a sandbox is (runtime/runtime.h SandboxInfo), as plain values.
+// A sandbox's properties (runtime/runtime.h SandboxInfo), as plain values.
 struct Provisioned {
   std::string runtime;
   std::string node;

@@ -17,7 +17,7 @@ constexpr size_t kMaxPath = 4095;        // PATH_MAX, less the final NUL
 constexpr size_t kMaxName = 255;         // NAME_MAX
 constexpr size_t kMaxExtended = 16'384;  // the file server's has two paths and a time
 constexpr int64_t kNanos = 1'000'000'000;
-constexpr int64_t kLastSecond = 9'000'000'000;  // of what fits into nanoseconds
+constexpr int64_t kLastSecond = 9'000'000'000;  // seconds that fit into nanoseconds
 
 // Fields of a header: offset and size; pax(1), "ustar Interchange Format".
 struct Field {
@@ -76,7 +76,7 @@ uint64_t paddingOf(uint64_t size) {
   return (kBlock - size % kBlock) % kBlock;
 }
 
-// Decimal digits alone, up to the 19 that always fit.
+// Only decimal digits, at most 18, which always fit.
 std::optional<int64_t> decimal(std::string_view text) {
   if (text.empty() || text.size() > 18) return std::nullopt;
   int64_t value = 0;

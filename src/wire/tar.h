@@ -23,13 +23,13 @@ struct Entry {
   uint64_t size = 0;        // of a file; so many bytes of content follow
   int64_t modified_at = 0;  // wall-clock nanoseconds, not negative
   std::string path;         // plain and relative; otherwise any bytes
-  // Of a link; any bytes. With a default, so that designated initializers may leave it out.
+  // The target of a link; any bytes. The default lets designated initializers leave out the target.
   std::string target = {};  // NOLINT(readability-redundant-member-init)
 
   friend bool operator==(const Entry&, const Entry&) = default;
 };
 
-// The next bytes of the entry before it; valid until the next call.
+// The next bytes of the current entry; valid until the next call.
 struct Content {
   std::string_view bytes;
 };
@@ -45,8 +45,8 @@ class Reader {
  public:
   // The archive's next bytes; after next() has given nothing.
   void feed(std::string_view bytes);
-  // The next part; nothing while more bytes are needed. After End nothing may come but zeros, a
-  // block of them at most. kInvalid for what is no such archive; then there is no going on.
+  // The next part; nullopt until more bytes are added. After End only zeros may follow, at most a
+  // block. kInvalid for other bytes; then the reader is unusable.
   Result<std::optional<Part>> next();
   [[nodiscard]] bool ended() const { return ended_; }
 
@@ -56,19 +56,19 @@ class Reader {
   Result<> record(std::string_view text);
 
   std::string bytes_;
-  size_t at_ = 0;          // what of bytes_ has been taken
-  uint64_t left_ = 0;      // content that is still to come
+  size_t at_ = 0;          // bytes of bytes_ already used
+  uint64_t left_ = 0;      // remaining content
   uint64_t skip_ = 0;      // padding
-  uint64_t extended_ = 0;  // of a pax header that is still to come, with its padding
+  uint64_t extended_ = 0;  // remaining bytes of a pax header, with padding
   uint64_t extended_size_ = 0;
-  std::optional<std::string> path_;  // of a pax header, for the entry that follows
+  std::optional<std::string> path_;  // from a pax header, for the next entry
   std::optional<std::string> target_;
   std::optional<int64_t> modified_at_;
   size_t after_ = 0;  // bytes after the end
   bool ended_ = false;
 };
 
-// What goes before an entry's content, what goes after it, and what ends the archive.
+// The bytes before an entry's content, after an entry's content, and at the archive's end.
 std::string header(const Entry& entry);
 std::string padding(uint64_t size);
 std::string end();

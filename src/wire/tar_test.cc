@@ -14,7 +14,7 @@ Entry file(const std::string& path, uint64_t size = 0) {
   return {.mode = 0640, .size = size, .modified_at = 5 * kSecond, .path = path};
 }
 
-// The parts of an archive that comes in pieces of `step` bytes, contents put together.
+// The parts of an archive received in pieces of `step` bytes, contents joined.
 struct Read {
   std::vector<Entry> entries;
   std::vector<std::string> contents;
@@ -88,11 +88,11 @@ TEST(Tar, RefusesNamesThatLeadElsewhere) {
   EXPECT_TRUE(isPlainPath("..a/b.."));
 }
 
-// Every byte of a header changed: refused, or what was read is as strict as ever.
+// Change each byte of a header: the reader refuses the archive, or its strict rules still hold.
 TEST(Tar, ADamagedHeaderIsRefused) {
   const std::string whole = archiveOf(file("name", 3), "abc");
   for (size_t i = 0; i < 512; ++i) {
-    if (i == 155) continue;  // what follows the end of the checksum
+    if (i == 155) continue;  // the checksum's terminator
     std::string bad = whole;
     bad[i] = static_cast<char>(bad[i] + 1);
     EXPECT_NE(readAll(bad, 512).error, "") << i;

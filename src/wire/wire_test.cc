@@ -78,7 +78,7 @@ TEST(Decoders, RefuseValuesOutOfTheirBounds) {
   EXPECT_FALSE(decodeOutcome(encodeOutcome(outcome)));
   outcome.end = model::End::kExited;
   EXPECT_TRUE(decodeOutcome(encodeOutcome(outcome)));
-  outcome.message = std::string(60'000, 'x');  // whose words those may be
+  outcome.message = std::string(60'000, 'x');  // any program's words
   EXPECT_EQ(decodeOutcome(encodeOutcome(outcome))->message.size(), 4096U);
 
   model::ExecSpec spec;
@@ -99,7 +99,7 @@ TEST(Decoders, RefuseValuesOutOfTheirBounds) {
 }
 
 TEST(Decoders, DoNotBelieveACount) {
-  // A count of four billion and nothing after it.
+  // A count of four billion without elements.
   Encoder e;
   e.text("process", 0);
   e.text("local", 0);

@@ -51,16 +51,16 @@ constexpr int kFileInput = 257;  // Py_file_input
 constexpr int kFlushFailed = 120;
 constexpr int kGoFd = 3;
 
-// What python.py gives.
+// Functions provided by python.py.
 struct Callbacks {
   PyObject* ready = nullptr;   // () -> None: last preparations, before any copy
-  PyObject* begin = nullptr;   // () -> None: in a copy, what it must not share
+  PyObject* begin = nullptr;   // () -> None: in a copy, resets shared state
   PyObject* status = nullptr;  // (SystemExit) -> int, having printed its message
-  PyObject* end = nullptr;     // () -> None: what interpreter shutdown does to modules
+  PyObject* end = nullptr;     // () -> None: the modules' part of interpreter shutdown
 };
 Callbacks the_callbacks;
 
-// Of an interpreter that is alone: the path of its program. "" in a zygote.
+// In an interpreter that waits alone: the path of its program. "" in a zygote.
 std::string the_program;
 
 [[noreturn]] void giveUp(const std::string& why) {
@@ -83,24 +83,24 @@ Result<> makeStreams(Streams& streams) {
   return {};
 }
 
-// In the program: the descriptors it is to have, and the end of `go` as kGoFd.
+// In the program: takes its streams, and the end of `go` as kGoFd.
 Result<> takeStreams(const Streams& streams) {
   TRY(linux::moveFd(streams.out[1], 1));
   TRY(linux::moveFd(streams.err[1], 2));
   TRY(linux::moveFd(streams.go[0], kGoFd));
   TRY(linux::closeFrom(kGoFd + 1));
   ::setsid();
-  // Only the runner's limit of processor time is a soft one.
+  // Only the runner has a soft limit of processor time below the hard limit.
   rlimit time{};
   if (::getrlimit(RLIMIT_CPU, &time) != 0) return failErrno("getrlimit");
   time.rlim_max = time.rlim_cur;
   if (::setrlimit(RLIMIT_CPU, &time) != 0) return failErrno("setrlimit");
   if (::chdir("/workspace") != 0) return failErrno("entering /workspace");
-  return linux::showMemory();  // which was lost when the user id changed
+  return linux::showMemory();  // the flag was lost with the change of the user id
 }
 
-// In pid 1: the other ends, where the runner expects them. There may be no more descriptors than
-// the limit that a program may ask for, 16.
+// In pid 1: places the other ends at the runner's numbers. Uses at most as many descriptors as a
+// program's smallest limit permits, 16.
 Result<> giveStreams(const Streams& streams) {
   for (const int end : {streams.go[0], streams.out[1], streams.err[1]})
     ::close(end);
@@ -116,8 +116,9 @@ Result<> giveStreams(const Streams& streams) {
   return {};
 }
 
-// Confines this process, and returns in its child, the program; itself it becomes the runner. Until
-// then it shares the memory of the zygote, which must find it as it was.
+// Confines this process, and returns in its child, the program; the process itself becomes the
+// runner. Until then the process shares the memory of the zygote, and must leave the memory
+// unchanged.
 void becomeProgram(const runtime::Confinement& confinement, runtime::Birth& birth) {
   const runtime::ConfineFds fds = runtime::confineFds(birth);
   Streams streams;
@@ -125,7 +126,7 @@ void becomeProgram(const runtime::Confinement& confinement, runtime::Birth& birt
   if (confined) confined = makeStreams(streams);
   if (!confined) runtime::refuseToStart(confined.error());
   PyOS_BeforeFork();
-  const pid_t pid = ::fork();  // the library's own, which tells itself and others of it
+  const pid_t pid = ::fork();  // the C library's fork, which updates its own state
   const int failed = errno;
   if (pid == 0) {
     if (!takeStreams(streams)) _exit(1);
@@ -141,7 +142,7 @@ void becomeProgram(const runtime::Confinement& confinement, runtime::Birth& birt
 
 // ---- the program -------------------------------------------------------------------------------
 
-// Calls what cannot fail; if it does, nothing is to be trusted any more.
+// Calls a function that must not fail; after a failure no state can be trusted.
 void call(PyObject* function) {
   PyObject* result = PyObject_CallObject(function, nullptr);
   if (result == nullptr) {
@@ -158,7 +159,7 @@ void waitForGo() {
   ::close(kGoFd);
 }
 
-// Calls a method of a module, if that was imported; what it raises is reported and ignored.
+// Calls a method of a module if imported; reports and ignores exceptions.
 void callModule(const char* name, const char* method) {
   PyObject* modules = PyImport_GetModuleDict();
   PyObject* module = PyDict_GetItemString(modules, name);
@@ -219,8 +220,8 @@ int statusOfException() {
   return static_cast<int>(number);
 }
 
-// How many files this process has open; 0 where the kernel does not say it at once and `count` is
-// false. In gVisor, and before Linux 6.2, they are counted, which takes another.
+// Number of open files of this process; 0 if the kernel gives no number at once and `count` is
+// false. In gVisor, and before Linux 6.2, counting needs another descriptor.
 int openFiles(bool count) {
   constexpr const char* kFiles = "/proc/self/fd";
   struct stat status{};
@@ -232,16 +233,16 @@ int openFiles(bool count) {
     const bool all = errno == EMFILE && ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
     return all ? static_cast<int>(limit.rlim_cur) : 0;
   }
-  int found = -1;  // that one
+  int found = -1;  // excludes the directory's own descriptor
   while (const dirent* entry = ::readdir(files))
     found += entry->d_name[0] == '.' ? 0 : 1;
   ::closedir(files);
   return found;
 }
 
-// What Py_RunMain() does with a file, and Py_FinalizeEx() but for giving back the memory.
+// Does the work of Py_RunMain() for a file, and of Py_FinalizeEx() except for releasing memory.
 [[noreturn]] void runProgram(const char* path) {
-  const pid_t own = ::getpid();  // a child that it makes may come to the end as well
+  const pid_t own = ::getpid();  // a forked child may get here as well
   PyObject* globals = PyModule_GetDict(PyImport_AddModule("__main__"));
   FILE* file = ::fopen(path, "rbe");
   if (file == nullptr) {
@@ -249,9 +250,9 @@ int openFiles(bool count) {
                       base::errnoError("", errno).message.c_str() + 2);
     _exit(2);
   }
-  Py_LeaveRecursiveCall();  // that of serve(), which never returns
+  Py_LeaveRecursiveCall();  // balances serve(), which never returns
   PyObject* result = PyRun_FileExFlags(file, path, kFileInput, globals, globals, 1, nullptr);
-  // Now: what failed still holds what it had open.
+  // Count now: a failed program still holds its files.
   const int files_open = openFiles(result == nullptr);
   const bool interrupted = result == nullptr && PyErr_Occurred() == PyExc_KeyboardInterrupt;
   int status = result == nullptr ? statusOfException() : 0;
@@ -271,12 +272,12 @@ int openFiles(bool count) {
     _exit(status);
   }
   for (;;)
-    ::pause();  // to give back the memory would take the processor from those who answer
+    ::pause();  // releasing memory would take the processor from processes that answer requests
 }
 
 // ---- the module --------------------------------------------------------------------------------
 
-// "" for what is no text.
+// "" for a non-text object.
 std::string textOf(PyObject* object) {
   PyObject* bytes = PyUnicode_AsUTF8String(object);
   if (bytes == nullptr) {
@@ -288,8 +289,8 @@ std::string textOf(PyObject* object) {
   return text;
 }
 
-// Runs a program that does nothing, so that the memory that every program writes to is the copy's
-// own before somebody waits for it.
+// Runs a trivial program, so that the copy owns the memory pages that all programs write before a
+// client waits.
 void rehearse() {
   char text[] = "[].append(f'{len([])}')\n";
   PyObject* globals = PyDict_New();
@@ -304,10 +305,10 @@ void rehearse() {
   flushStreams();
 }
 
-// What serve() works by, in the zygote and its copies.
+// The orders of serve(), in the zygote and its copies.
 std::optional<runtime::ZygoteOrders> the_orders;
 
-// Of what the program may use, little; it goes on below.
+// A small part of the program's stack; the program continues below.
 constexpr size_t kStack = size_t{128} << 10;
 
 [[noreturn]] void runCopy(runtime::Birth& birth) {
@@ -341,9 +342,9 @@ PyObject* serve(PyObject*, PyObject* path) {
   call(the_callbacks.ready);
   orders->confinement.runner.reset(kZygoteRunner);
   the_orders = *std::move(orders);
-  ::signal(SIGCHLD, SIG_IGN);  // nobody waits; a sandbox puts it back
+  ::signal(SIGCHLD, SIG_IGN);  // no wait(2) needed; a sandbox resets the disposition
   if (!linux::sendMessage(kZygoteControl, runtime::kDone)) _exit(1);
-  // Of the main stack, so that a program finds itself on it, with all its room but this.
+  // Allocated on the main stack, so that a program runs on the main stack with almost all its room.
   alignas(16) char stack[kStack];
   runtime::serveSharing(kZygoteControl, stack, runCopy);
 }

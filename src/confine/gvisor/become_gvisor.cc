@@ -26,17 +26,17 @@ namespace {
 
 using Op = MountStep::Op;
 
-// Of the birth's descriptors.
+// Indices of the birth's descriptors.
 constexpr size_t kPlan = 1;
 constexpr size_t kProgram = 2;
 constexpr size_t kGuestFile = 3;
-constexpr size_t kImageFiles = 4;  // where it begins as one; then where it complains, its walls if
-                                   // there are any, and the cgroups
-// The program's number from the moment that only the standard streams and the runner's are left.
+constexpr size_t kImageFiles = 4;  // for a memory image; then the error pipe, its confinement rules
+                                   // if any, and the cgroups
+// The program's number after all but the standard streams and the runner's socket are closed.
 constexpr int kGvisorFd = wire::kRunnerFd + 1;
-// From there on, the files of the memory image that it begins as.
+// First number of the memory image's files.
 constexpr int kImageFd = kGvisorFd + 1;
-// While descriptors are arranged, they are kept from here on.
+// First number of descriptors set aside while the final numbers are assigned.
 constexpr int kGvisorAside = 64;
 
 MountStep small(std::string target, std::string size, std::string_view why) {
@@ -74,14 +74,15 @@ Result<> writeFilter(const std::vector<sock_filter>& filter, const std::string& 
   return {};
 }
 
-// runsc takes the machine's memory from here, which is what its guest kernel then has.
+// runsc reads the machine's memory from /proc/meminfo, and gives as much to its guest kernel.
 Result<> showMemory(uint64_t bytes) {
   constexpr char kMeminfo[] = "tmp/meminfo";
   TRY(applyStep({.op = Op::kFile, .target = kMeminfo, .mode = 0444, .content = meminfoOf(bytes)}));
   return applyStep({.op = Op::kPlace, .target = "proc/meminfo", .source = kMeminfo});
 }
 
-// What is read by interpreters that are started ahead, where the root has it: inside, at its place.
+// Shows the files that interpreters started ahead read at the same path inside, if the root has
+// any.
 Result<> showAhead(const std::string& to) {
   const std::string from = "/" + std::string(kAhead);
   if (::access(from.c_str(), F_OK) != 0) return {};
@@ -90,7 +91,7 @@ Result<> showAhead(const std::string& to) {
   return linux::attachMount(tree.get(), to.substr(1));
 }
 
-// runsc opens them by name.
+// runsc opens the image's files by name.
 Result<> linkImage() {
   int fd = kImageFd;
   for (const std::string_view name : gvisor::kImageFiles) {
@@ -101,7 +102,8 @@ Result<> linkImage() {
   return {};
 }
 
-// The whole tree again, as the sandbox's root, and then what is runsc's own, which is not in it.
+// Binds the whole tree again as the sandbox's root, then adds runsc's own files, which stay outside
+// that root.
 Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
   const std::string root(gvisor::kRoot.substr(1));
   const Fd tree = TRY(linux::cloneMount("/", true));

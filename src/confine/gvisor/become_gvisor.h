@@ -8,11 +8,11 @@
 
 namespace cloister::runtime {
 
-// Of a request: a plan, its program, cloister-guest, and where it says why it cannot start.
+// Number of descriptors of a request: plan, program, cloister-guest, and the error pipe.
 inline constexpr uint32_t kGvisorFds = 4;
 
-// `birth` is of a SpawnRequest::What::kGvisor. Does not return: what fails is said to the node like
-// a sandbox's failure, or by runsc on the pipe that came with the request.
+// `birth` must be of SpawnRequest::What::kGvisor. Does not return. Failures are reported to the
+// node like a sandbox's failure, or by runsc on the pipe of the request.
 [[noreturn]] void becomeGvisor(const Confinement& confinement, Birth& birth);
 
 }  // namespace cloister::runtime

@@ -25,7 +25,7 @@
 namespace cloister::runtime {
 namespace {
 
-// Of the birth's descriptors; then the cgroups.
+// Indices of the birth's descriptors; the cgroups follow.
 constexpr size_t kAnswer = 0;
 constexpr size_t kSandbox = 1;
 constexpr size_t kSaverProgram = 2;
@@ -75,7 +75,7 @@ Result<> mountPlace(const SandboxSpec& spec) {
   ::_exit(127);
 }
 
-// Its first words, up to its end.
+// The first part of its output, read to the end.
 std::string readComplaints(int pipe) {
   std::string said(kMaxAnswer / 2, '\0');
   size_t have = 0;
@@ -120,9 +120,9 @@ Result<std::vector<Fd>> openImage() {
   return files;
 }
 
-// The sandbox's kernel writes on when who asked it to is gone, and what it writes is charged to the
-// sandbox: the memory that was lent for it may be taken back only then. The mount is busy until it
-// has closed its files. Whoever waits for this process ends it if that takes too long.
+// The sandbox's kernel continues to write after the requesting process is gone, and its writes are
+// charged to the sandbox. The memory lent for the image must stay until the kernel has closed its
+// files; until then the mount is busy. The node ends this process if unmounting takes too long.
 Result<> unmountOnceClosed() {
   for (timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};; ::nanosleep(&pause, nullptr)) {
     auto unmounted = linux::unmountUnused(std::string(gvisor::kImage));
@@ -140,7 +140,7 @@ Result<std::vector<Fd>> save(const Birth& birth) {
     return std::unexpected(std::move(done).error());
   }
   auto files = openImage();
-  // From here on they are there for as long as somebody has them open.
+  // After detaching, the files exist as long as a process has them open.
   TRY(linux::detachMount(std::string(gvisor::kImage)));
   return files;
 }

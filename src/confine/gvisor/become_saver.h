@@ -12,7 +12,7 @@
 
 namespace cloister::runtime {
 
-// Of a request besides the socket: the first process of the sandbox, and runsc.
+// Number of descriptors of a request besides the socket: the sandbox's first process, and runsc.
 inline constexpr uint32_t kSaverFds = 2;
 
 [[noreturn]] void becomeSaver(Birth& birth);

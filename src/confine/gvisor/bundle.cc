@@ -35,9 +35,9 @@ json::object scratch(std::string_view target, const SandboxSpec& spec, std::stri
   return mountOf("tmpfs", target, std::move(options));
 }
 
-// gVisor has no file system that is mounted in several places, so each gets the bound.
+// gVisor cannot mount the same file system in several places, so each tmpfs gets the bound.
 json::array mounts(const SandboxSpec& spec) {
-  // Where programs may change nothing, they are another user than the owner of all three.
+  // With Writes::kNone, programs run as another user than the owner of all three.
   const bool none = spec.writes == model::Walls::Writes::kNone;
   const std::string_view temporary = none ? "0755" : "1777";
   json::object tools = mountOf("bind", kToolsInside, {"rbind", "ro", "nosuid", "nodev"});
@@ -64,27 +64,27 @@ json::object holding(const std::vector<std::string_view>& names) {
 
 constexpr char kContainer[] = "sandbox";
 
-// What runsc is told whatever it is to do.
+// Arguments common to all runsc commands.
 std::vector<std::string> common(bool one_user) {
   std::vector<std::string> argv = {
       "runsc",
       "--root=" + std::string(kState),
       "--platform=systrap",
       "--network=none",
-      "--overlay2=none",      // the root is read-only; what is writable is in memory
+      "--overlay2=none",      // the root is read-only; writable file systems are in memory
       "--directfs=false",     // files are opened by the gofer, never by the guest kernel
       "--host-uds=none",      // no socket and no pipe of the host can be opened by name
       "--host-fifo=none",     //
-      "--ignore-cgroups",     // ours hold all of it
+      "--ignore-cgroups",     // our cgroups hold all of runsc
       "--net-raw=false",      //
-      "--oci-seccomp=false",  // the runner takes on our filter, which says more than OCI's can
+      "--oci-seccomp=false",  // the runner applies our filter, which is stricter than OCI's can be
       "--watchdog-action=panic",
   };
   if (one_user) argv.emplace_back("--rootless");
   return argv;
 }
 
-// What of root's rights in the guest kernel it has; programs have none of them.
+// The runner's user and capabilities in the guest kernel. Programs have no capabilities.
 struct Start {
   uint32_t user = kSandboxUid;
   uint32_t group = kSandboxUid;
@@ -104,8 +104,8 @@ Start startOf(const SandboxSpec& spec) {
             .rights = {"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL",
                        "CAP_NET_ADMIN", "CAP_CHOWN", "CAP_DAC_OVERRIDE"}};
   }
-  // Root until it has shown programs their share, and has become their user, or told itself and
-  // them apart.
+  // The runner is root until its work is done: show programs their share of the machine, then
+  // become their user or separate the two users.
   const bool splits = spec.writes != model::Walls::Writes::kAll;
   return {
       .user = 0,
@@ -116,7 +116,7 @@ Start startOf(const SandboxSpec& spec) {
       .rights = {"CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETPCAP"}};
 }
 
-// The runner; where sandboxes are made within, the one that starts it.
+// The first process: the runner, or, with nested sandboxes, the program that starts the runner.
 json::object process(const SandboxSpec& spec) {
   const Start start = startOf(spec);
   return {{"terminal", false},

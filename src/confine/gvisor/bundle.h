@@ -12,31 +12,31 @@
 
 namespace cloister::runtime::gvisor {
 
-// Places in the file system of runsc itself, which ends with it.
+// Paths in the file system of runsc itself, which ends with runsc.
 inline constexpr std::string_view kRoot = "/workspace";     // the sandbox's root
 inline constexpr std::string_view kBundle = "/tmp/bundle";  // config.json
-inline constexpr std::string_view kState = "/tmp/state";    // what runsc keeps
+inline constexpr std::string_view kState = "/tmp/state";    // runsc's state
 inline constexpr std::string_view kTools = "/tmp/tools";    // the runner, its filter: /run inside
 inline constexpr std::string_view kRunner = "/cloister-runner";  // in kTools
 inline constexpr std::string_view kGuest =
-    "/cloister-guest";                                  // likewise, where there are some within
-inline constexpr std::string_view kFilter = "/filter";  // in kTools
-inline constexpr std::string_view kImage =
-    "/tmp/image";  // the memory image it begins as, or leaves
-// What one is made of, by name.
+    "/cloister-guest";                                    // also in kTools, for nested sandboxes
+inline constexpr std::string_view kFilter = "/filter";    // in kTools
+inline constexpr std::string_view kImage = "/tmp/image";  // the memory image to resume or to write
+// The file names of a memory image.
 inline constexpr std::string_view kImageFiles[] = {"checkpoint.img", "pages_meta.img", "pages.img"};
 
 // config.json.
 base::json::object makeBundle(const SandboxSpec& spec);
 
-// runsc and its arguments. `one_user`: the sandbox has one host user id, so that gVisor's two
-// processes have the same.
+// runsc and its arguments. `one_user`: the sandbox has a single host user id, shared by gVisor's
+// two processes.
 std::vector<std::string> command(const SandboxSpec& spec, bool one_user);
-// What leaves a running one's memory image in kImage, and lets it go on.
+// The command that writes the memory image of a running sandbox into kImage, and lets the sandbox
+// continue.
 std::vector<std::string> checkpointCommand(bool one_user);
 
-// The runner's socket comes in as stdin, by which one that begins as an image can be given another;
-// where sandboxes are made within, as a descriptor of its own, and no image is kept.
+// Whether the runner's socket comes as stdin, which can be replaced when a sandbox resumes from an
+// image. With nested sandboxes the socket is a descriptor of its own, and no image is kept.
 inline bool atStdin(const SandboxSpec& spec) {
   return !spec.nests;
 }

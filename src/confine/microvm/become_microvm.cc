@@ -16,19 +16,20 @@
 namespace cloister::runtime {
 namespace {
 
-constexpr size_t kCommand = 1;  // of the birth's descriptors, then what the VMM opens
+constexpr size_t kCommand = 1;  // index of the birth's descriptors; then the files that the VMM
+                                // opens
 
 // The program's limits hold in the machine; the VMM's own are few.
 SandboxSpec forVmm(const SandboxSpec& spec) {
   SandboxSpec own = spec;
   own.scratch_bytes = 1 << 20;
   own.scratch_inodes = 64;
-  own.walled = false;  // nor do the agent's walls stand around it
+  own.walled = false;  // the agent's confinement rules do not apply to the VMM
   own.writes = model::Walls::Writes::kAll;
   own.limits = {};
   own.limit_count = 0;
   own.limits[own.limit_count++] = {RLIMIT_CORE, 1};
-  // One for each file that a machine knows of which its VMM shows.
+  // A descriptor for each file of the VMM's that its machine uses.
   own.limits[own.limit_count++] = {RLIMIT_NOFILE, spec.guest_shows ? 65'536U : 256U};
   own.limits[own.limit_count++] = {RLIMIT_MEMLOCK, 64 << 10};
   return own;
@@ -38,7 +39,7 @@ Result<std::vector<std::string>> readCommand(int fd) {
   return microvm::decodeCommand(TRY(readPlan(fd)));
 }
 
-// Of the birth's descriptors, in their order.
+// Takes the birth's descriptors in order.
 class Given {
  public:
   Given(std::vector<Fd>& fds, size_t at) : fds_(fds), at_(at) {}
@@ -49,8 +50,8 @@ class Given {
   size_t at_;
 };
 
-// What differs where the processor's own virtualisation is used: its device is in this process's
-// /dev alone, and what may be asked of it comes on top of the sandboxes' filter.
+// Differences for hardware virtualisation: only this process's /dev has the device, and `filter`
+// restricts its use in addition to the sandboxes' filter.
 Result<> useProcessor(Confinement& confinement, const SandboxSpec& spec, const Fd& devices,
                       const Fd& filter) {
   const std::string bytes = TRY(readPlan(filter.get()));

@@ -13,15 +13,14 @@
 
 namespace cloister::runtime {
 
-// `birth` is of a SpawnRequest::What::kMicrovm. Does not return: what fails is said to the node
-// like a sandbox's failure, or by the VMM and the guest's kernel on the pipe that came with the
-// request.
+// `birth` must be of SpawnRequest::What::kMicrovm. Does not return. Failures are reported to the
+// node like a sandbox's failure, or by the VMM and the guest's kernel on the pipe of the request.
 [[noreturn]] void becomeMicrovm(Confinement confinement, Birth& birth);
 
 namespace microvm {
 
-// Executes a VMM's command: the program open where a sandbox has its runner (`given`), else the one
-// that the command names. Returns only to say why not.
+// Executes a VMM's command. `given`: the program is open at the runner's descriptor; else the
+// command names the program. Returns only on failure.
 Error executeVmm(const std::vector<std::string>& command, bool given);
 
 }  // namespace microvm

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kMebibyte = uint64_t{1} << 20;
 
-// Those of the program that hold in the guest; memory is its control group's.
+// The program's limits as enforced in the guest. Memory is limited by its control group.
 std::string limitsFor(const SandboxSpec& spec) {
   std::string text;
   for (const linux::ResourceLimit& limit : std::span(spec.limits).first(spec.limit_count)) {
@@ -52,7 +52,7 @@ std::vector<std::string> guestSettings(const SandboxSpec& spec, uint32_t port) {
 }
 
 std::string kernelLine(std::string_view own, const SandboxSpec& spec, uint32_t port) {
-  // A guest that has failed does not wait.
+  // panic=-1: a failed guest ends at once.
   std::string line = "console=ttyS0 quiet loglevel=2 panic=-1 random.trust_cpu=on ";
   line += own;
   for (const std::string& setting : guestSettings(spec, port))

@@ -12,19 +12,20 @@
 
 namespace cloister::runtime::microvm {
 
-// What is the same for all machines of a node.
+// Properties common to all machines of a node.
 struct Machine {
   uint64_t own_bytes = 0;      // of memory, for the guest's kernel beside its program
   bool kvm = false;            // on the processor itself; else its code is interpreted
-  uint64_t tsc_kilohertz = 0;  // of this processor, which an emulated one counts with
+  uint64_t tsc_kilohertz = 0;  // this processor's frequency, which an emulated processor counts
+                               // with
 };
 
-// Descriptors that a VMM opens by number, from kKeptFd on.
+// Descriptors that a VMM opens by number, starting at kKeptFd.
 inline constexpr int kKernelFd = kKeptFd;
 inline constexpr int kInitrdFd = kKeptFd + 1;
 inline constexpr int kDiskFd = kKeptFd + 2;
 inline constexpr uint32_t kOpened = 3;
-// Where spec.guest_begins is not kBoots (filesOf).
+// Present unless spec.guest_begins is kBoots (filesOf).
 inline constexpr int kMemoryFd = kKeptFd + 3;
 inline constexpr int kOrdersFd = kKeptFd + 4;
 inline constexpr int kStateFd = kKeptFd + 5;
@@ -32,18 +33,18 @@ inline constexpr int kStateFd = kKeptFd + 5;
 // As a file's name: "/proc/self/fd/5".
 std::string descriptorPath(int fd);
 
-// Of the machine's memory: its program's, and its kernel's own.
+// The machine's memory: its program's plus its kernel's.
 uint64_t mebibytesOf(const Machine& machine, const SandboxSpec& spec);
 
-// What the guest is told, each NAME=VALUE (wire/guest.h). `port`: of vsock, on which it finds the
-// node; 0: the virtio port.
+// Settings for the guest, each NAME=VALUE (wire/guest.h). `port`: vsock port at which the guest
+// reaches the node; 0: the guest uses the virtio port.
 std::vector<std::string> guestSettings(const SandboxSpec& spec, uint32_t port);
 
-// What the guest's kernel is told, in one line: its settings, what every machine's kernel is, and
-// `own`, which is its VMM's.
+// The kernel's command line: the settings, the options common to all machines, and `own`, the
+// options of its VMM.
 std::string kernelLine(std::string_view own, const SandboxSpec& spec, uint32_t port = 0);
 
-// As it travels to the spawner.
+// The form in which a command travels to the spawner.
 std::string encodeCommand(const std::vector<std::string>& command);
 std::vector<std::string> decodeCommand(std::string_view text);
 

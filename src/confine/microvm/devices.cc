@@ -121,9 +121,9 @@ MountStep attachDevices(int mount) {
           .mount = mount};
 }
 
-// As a whole, since what is mounted in the root cannot be had without what is mounted there
-// besides; what is this process's own in it is covered. A guest's kernel that was broken may ask
-// for what is above (".."), too: of that nothing can be written, this process's memory included.
+// Shows the root as a whole, since its mounts cannot be cloned without the mounts below. Covers
+// this process's own /proc and /dev. A compromised guest kernel may also ask for paths above
+// (".."): nothing there is writable, including this process's memory.
 std::vector<MountStep> showRoot() {
   using Op = MountStep::Op;
   constexpr uint64_t kSafe = linux::kReadOnly | linux::kNoSuid | linux::kNoDev;
@@ -152,7 +152,8 @@ std::vector<linux::LandlockRule> vmmRules(const SandboxSpec& spec) {
   std::vector<linux::LandlockRule> rules = {
       {"/", kReadExecute}, {"/dev/null", kWriteDevice}, {"/dev/kvm", kControl}};
   if (spec.guest_sockets) rules.push_back({"/tmp", kSockets});
-  // No path leads to it, but a link of /proc, which is opened like one.
+  // The disk has no path of its own; a link of /proc leads to the disk, and Landlock treats opening
+  // the link like opening a path.
   if (spec.guest_opens_disk) rules.push_back({descriptorPath(kDiskFd), kReadFile});
   return rules;
 }

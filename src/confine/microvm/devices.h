@@ -14,32 +14,32 @@
 
 namespace cloister::runtime::microvm {
 
-// What is in it: nodes of its own where this process may make some, else the host's, bound. And
-// `more`, of that many bytes.
+// Steps that fill the directory: own device nodes where mknod is allowed, else the host's, bound;
+// then `more`, whose files take `bytes`.
 struct MoreFiles {
   std::vector<MountStep> steps{};
   uint64_t bytes = 0;
 };
 std::vector<MountStep> deviceSteps(const MoreFiles& more = {});
 
-// A new one: a detached mount with those below it, for one VMM. Made by a child in a mount
-// namespace of its own, which takes some milliseconds and is waited for. Where the kernel does not
-// allow it, the error says what it did not allow. The caller has one thread.
+// Makes a detached mount, including mounts below, for a single VMM. A child in its own mount
+// namespace builds the mount within some milliseconds, and the caller waits. If the kernel forbids
+// a step, the error names the step. The caller has a single thread.
 Result<Fd> makeDevices(const MoreFiles& more = {});
 
-// Puts the one at `mount` over /dev.
+// Attaches the mount open at `mount` as /dev.
 MountStep attachDevices(int mount);
 
-// In it, where a VMM shows its machine a directory (virtio-fs): the machine's first root, and in
-// that a place for the root of its programs.
+// Paths for a VMM that shows its machine a directory (virtio-fs): the machine's first root, and
+// within a mount point for the root of its programs.
 inline constexpr char kShown[] = "dev/machine";
 inline constexpr char kShownRoot[] = "dev/machine/root";
-// Puts this sandbox's own root there, without its /proc and its /dev, and read-only; so is /proc
-// then.
+// Steps that bind this sandbox's own root there, read-only, without its /proc and /dev. They also
+// make /proc read-only.
 std::vector<MountStep> showRoot();
 
-// What Landlock lets such a VMM do: it writes no file, and controls one device. What it needs
-// besides, its request says.
+// The Landlock rules of a VMM with a shown directory: no file is writable, and a single device is
+// controlled. `spec` adds the VMM's further needs.
 std::vector<linux::LandlockRule> vmmRules(const SandboxSpec& spec);
 
 }  // namespace cloister::runtime::microvm

@@ -56,7 +56,7 @@ std::string withoutDot(std::string host) {
   return host;
 }
 
-// Of a URL with a host: what it names, or that of its scheme; "" for a scheme without one.
+// The port of a URL with a host: explicit, or the scheme's; "" for a scheme without a default.
 std::string portOf(std::string_view url) {
   const size_t scheme = url.find("://");
   std::string_view rest = url.substr(scheme + 3);
@@ -102,7 +102,7 @@ bool isSystemPath(std::string_view path) {
 
 bool isConfigPath(std::string_view path) {
   const std::string_view name = path.substr(path.rfind('/') + 1);
-  // Hidden files and what is in hidden directories are settings: .git/hooks, .npmrc, .github …
+  // Hidden files and files in hidden directories are settings: .git/hooks, .npmrc, .github …
   return path.contains("/.") || endsWithAny(name, kConfigEndings) || name.starts_with(".env") ||
          name.contains(".config.") ||
          std::ranges::find(kConfigNames, name) != std::end(kConfigNames);
@@ -165,7 +165,7 @@ bool isInternalHost(std::string_view host) {
   }
   while (host.ends_with('.'))
     host.remove_suffix(1);
-  const bool number = host.starts_with("0x");  // inet_aton(3) takes it for an address
+  const bool number = host.starts_with("0x");  // inet_aton(3) accepts the number as an address
   return !host.empty() && !number && (!host.contains('.') || endsWithAny(host, kInternalEndings));
 }
 

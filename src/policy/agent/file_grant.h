@@ -13,37 +13,38 @@
 
 namespace cloister::policy {
 
-// "/workspace/a" of a file; "/workspace/d/*" of "d/", of "d/*", and of a directory that is always
-// one, as "/workspace". kInvalid: another pattern, which the kernel could not open, or too long.
+// "/workspace/a" for a file; "/workspace/d/*" for "d/", for "d/*", and for known directories, as
+// "/workspace". kInvalid: too long, or a pattern that the kernel cannot open.
 Result<std::string> grantPattern(std::string_view path);
 
-// Whether a sandbox can change anything of it.
+// Whether a sandbox can change any file of the pattern.
 bool canChange(const std::string& pattern);
 
-// Whether an approval of a file operation (model::operation) with that pattern opens anything in
-// any sandbox. kInvalid says why not, and what to name instead.
+// Whether an approval of a file operation (model::operation) with the pattern opens anything in any
+// sandbox. kInvalid gives the reason, and a better pattern.
 Result<> opensAtAll(std::string_view operation, const std::string& pattern);
 
-// Whether an approval of a file operation (model::operation) with that pattern opens anything for
-// an agent with these rules. kInvalid says why not, and what to name instead.
+// Whether an approval of a file operation (model::operation) with the pattern opens anything for an
+// agent with these rules. kInvalid gives the reason, and a better pattern.
 Result<> opensFor(const AgentRules& rules, std::string_view operation, const std::string& pattern);
 
-// An approval to remove one file where programs may not: requests to a session's files alone may.
+// Whether an approval to remove a single file helps only requests to a session's files, since
+// programs may not remove the file.
 bool isForRequestsAlone(const AgentRules& rules, std::string_view operation,
                         const std::string& pattern);
 inline constexpr std::string_view kForRequestsAlone =
     "for requests to a session's files: programs may remove all files of a directory or none";
 
-// For who decides: "it opens the file /workspace/a, to read". Null: the agent is held to no rules.
+// A text for approvers: "it opens the file /workspace/a, to read". Null: the agent has no rules.
 std::string openedBy(const AgentRules* rules, std::string_view operation,
                      const std::string& pattern);
 
-// What of the path, or beneath it, can be changed in a sandbox at all; "" is the root.
+// The parts of the path, or beneath the path, changeable in a sandbox at all; "" is the root.
 std::vector<std::string> changeablePlaces(const std::string& path, bool beneath);
 
-// Which rules count: those that nobody may lift, or all.
+// Which rules count: only rules without exceptions, or all.
 enum class Forbids : uint8_t { kForGood, kAtAll };
-// The rule that keeps programs from changing the path, or something beneath it; null: none.
+// The rule against changes by programs of the path, or beneath the path; null: none.
 const PathRule* changeForbidden(const AgentRules& rules, const std::string& path, bool beneath,
                                 Forbids which);
 

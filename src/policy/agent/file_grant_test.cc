@@ -177,7 +177,7 @@ TEST(FileGrant, IsShownToThoseWhoDecide) {
             "it opens the file /workspace/a, to remove");
 }
 
-// As an approval by a person does, where the rule still approves it.
+// The same as a person's approval, as long as the rule still approves.
 TEST(FileGrant, OfARuleOpensTheSameForProgramsAndForRequests) {
   const auto rules = [](const std::string& path, const auto& change) {
     Levels levels = shipped();

@@ -18,14 +18,14 @@ enum class FileAccess : uint8_t { kRead, kWrite, kCreate, kDelete };
 
 struct FileOperation {
   FileAccess access = FileAccess::kRead;
-  std::string path;        // a relative one begins in /workspace
-  bool recursive = false;  // all that is beneath it too
+  std::string path;        // a relative path begins in /workspace
+  bool recursive = false;  // includes everything beneath
 };
-// Either of them.
+// Either text or argv.
 struct CommandOperation {
-  std::optional<std::string> text;  // as bash reads it
+  std::optional<std::string> text;  // for bash
   std::vector<std::string> argv;
-  std::string directory = {};  // where it begins, absolute; "" for /workspace
+  std::string directory = {};  // initial directory, absolute; "" for /workspace
 };
 struct NetworkOperation {
   std::string url;
@@ -39,13 +39,13 @@ struct WorkflowOperation {
   std::string action = "run";
 };
 
-// What it would take; 0: not told, or nothing.
+// Needed resources; 0: unknown, or none.
 struct Resources {
   uint64_t memory_bytes = 0;
   uint32_t cpu_millis = 0;  // thousandths of a processor
   uint64_t time_ms = 0;
   uint64_t disk_bytes = 0;
-  uint64_t file_bytes = 0;  // of one file
+  uint64_t file_bytes = 0;  // of a file
   uint32_t running = 0;     // runs and sessions
 };
 
@@ -55,10 +55,10 @@ struct Operation {
   Resources wanted;
 };
 
-// Of model::kAgentOperations.
+// A name of model::kAgentOperations.
 std::string_view nameOf(const Operation& operation);
-// What a temporary permission's pattern is held against, and what records show: the path in its
-// plain form, the command, the URL, the gate, "workflow:action".
+// The text compared with a temporary permission's pattern and shown in records: the plain path, the
+// command, the URL, the gate, "workflow:action".
 std::string targetOf(const Operation& operation);
 // "/workspace/src/x" of "src/./x".
 std::string absolutePath(std::string_view path);

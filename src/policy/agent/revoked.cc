@@ -16,7 +16,7 @@ bool hasAll(const List& list, const List& of) {
       of, [&](const auto& each) { return std::ranges::find(list, each) != list.end(); });
 }
 
-// What was shown within a place that is hidden now must be shown still.
+// Paths shown within a hidden place must stay shown.
 bool hidesMore(const Walls& before, const Walls& after) {
   if (!hasAll(before.hidden, after.hidden)) return true;
   return std::ranges::any_of(before.shown, [&](const Walls::Shown& shown) {

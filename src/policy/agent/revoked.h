@@ -7,9 +7,9 @@
 
 namespace cloister::policy {
 
-// True where a sandbox with the walls `before` lets its programs do what one with `after` does not.
-// It compares rules by their text, so that it may be true for rules that say the same in other
-// words; never false where something was taken away.
+// Whether programs may do something under the confinement rules `before` but not under `after`.
+// Compares rules by their text, so equivalent rules in other words may give true; never false after
+// a restriction.
 bool takesAway(const model::Walls& before, const model::Walls& after);
 
 }  // namespace cloister::policy

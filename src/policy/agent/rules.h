@@ -32,12 +32,12 @@ struct AgentRules {
   std::vector<SafeOperation> safe;  // of the document
 };
 
-// kInvalid, of `field`, for a pattern that is none or a level that there is not.
+// kInvalid, with `field`, for an invalid pattern or an unknown level.
 Result<AgentRules> makeAgentRules(const Levels& levels, const model::AgentSandbox& sandbox);
-// The rules of a level as it is, for an agent without a sandbox.
+// The rules of an unmodified level, for an agent without a sandbox.
 Result<AgentRules> makeLevelRules(const Levels& levels, const std::string& level,
                                   const std::string& agent);
-// Of what is set for the agent, or by its level, and has no effect.
+// Warnings about settings of the agent or its level without effect.
 std::vector<std::string> warningsOf(const AgentRules& rules);
 // "isolated, restricted, standard"
 std::string levelNames(const Levels& levels);

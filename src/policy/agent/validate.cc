@@ -42,18 +42,18 @@ std::string_view verbOf(FileAccess access) {
   return kVerbs[static_cast<size_t>(access)];
 }
 
-// The rule forbids the path, or its directory as a whole, or something beneath it.
+// Whether the rule forbids the path, its directory as a whole, or anything beneath.
 bool forbids(const PathRule& rule, const FileOperation& file, const std::string& path) {
   if (file.access == FileAccess::kRead && !rule.reads) return false;
   if (globMatches(rule.path, path) || globMatches(rule.path, path + "/")) return true;
-  // Whoever deletes a directory, or all beneath it, deletes what is in it.
+  // Deleting a directory, or a recursive operation, affects everything beneath.
   if (!file.recursive && file.access != FileAccess::kDelete) return false;
   const std::string fixed = rule.path.substr(0, rule.path.find('*'));
   const std::string beneath = path == "/" ? path : path + "/";
   return fixed.empty() || fixed == "/" || fixed.starts_with(beneath) || beneath.starts_with(fixed);
 }
 
-// The words of levels.yaml that allow it there.
+// The operations of levels.yaml that allow the access.
 bool allowedByLevel(const Level& level, FileAccess access, const std::string& path) {
   const std::vector<std::string>& operations = level.file_operations;
   if (has(operations, verbOf(access))) return true;
@@ -67,7 +67,7 @@ bool allowedByLevel(const Level& level, FileAccess access, const std::string& pa
 
 Validation validateFile(const AgentRules& rules, const FileOperation& file) {
   const std::string path = absolutePath(file.path);
-  // An approval of what one rule forbids is none of what another lets nobody allow.
+  // A rule without exceptions takes precedence: an approval for another rule does not count.
   const PathRule* by = nullptr;
   for (const PathRule& rule : rules.level.forbidden_paths) {
     if (by != nullptr && (rule.escalation || !by->escalation)) continue;
@@ -99,7 +99,8 @@ std::string wordsOf(std::string_view text, Span span) {
   return model::shownText(text.substr(begin, length));
 }
 
-// Whether a person may allow it for a time. What a rule forbids by name is not for that.
+// Whether a person may allow the command for a time. Commands forbidden by name have no such
+// exception.
 bool asks(const Level& level, const Risk& risk) {
   if (risk.outcome == Outcome::kEscalate) return true;
   constexpr std::string_view kLacks[] = {"not_allowed", "parameter", "not_temporary"};
@@ -132,7 +133,7 @@ Validation refusedCommand(const Level& level, const Verdict& verdict, const std:
   return v;
 }
 
-// By `level`, which need not be the rules' own.
+// Judges by `level`, which may differ from the rules' own level.
 Verdict verdictOn(const AgentRules& rules, const Level& level, const CommandOperation& command) {
   const std::string_view directory = command.directory.empty() ? kWorkspace : command.directory;
   Effects effects = command.text
@@ -196,15 +197,15 @@ Validation validateNamed(const AgentRules& rules, const std::vector<std::string>
   return v;
 }
 
-// What DIRECTORY/* is about as a whole is about the directory: to list it, to make it, and to
-// change all beneath it. To remove it is not.
+// Whether an operation on a directory is covered by DIRECTORY/*: listing, making, and changing
+// everything beneath. Removing the directory is not covered.
 bool isAboutDirectory(const Operation& operation) {
   const auto* file = std::get_if<FileOperation>(&operation.what);
   if (file == nullptr || file->access == FileAccess::kDelete) return false;
   return file->access != FileAccess::kWrite || file->recursive;
 }
 
-// A command is that text and no other.
+// A command is covered only by the identical text.
 bool covers(const model::TemporaryPermission& one, const Operation& operation,
             const std::string& target) {
   if (one.operation == "network") return coversUrl(one.pattern, target);
@@ -214,7 +215,7 @@ bool covers(const model::TemporaryPermission& one, const Operation& operation,
   return isAboutDirectory(operation) && one.pattern == target + "/*";
 }
 
-// What of the document's table has it; null: nothing.
+// The entry of the document's table for the operation; null: none.
 const SafeOperation* safeFor(const AgentRules& rules, const Operation& operation,
                              const std::string& target) {
   const auto found = std::ranges::find_if(rules.safe, [&](const SafeOperation& safe) {
@@ -232,8 +233,8 @@ const SafeOperation* safeFor(const AgentRules& rules, const Operation& operation
   return found == rules.safe.end() ? nullptr : &*found;
 }
 
-// Where no person is needed, what says that it is safe: nothing forbids it by name, and no rule
-// wants a person. Null: a person is.
+// The table entry by which no person is needed: no rule forbids the operation by name, and no rule
+// requires a person. Null: a person is needed.
 const SafeOperation* ruleMayAllow(const AgentRules& rules, const Operation& operation,
                                   const std::string& target, const Validation& refused) {
   const bool asked = rules.auto_approve_safe ||
@@ -250,7 +251,8 @@ std::string nameOfSafe(const SafeOperation& safe) {
                                : safe.operation + " of " + safe.path;
 }
 
-// What was approved for a time; null for nothing. What a rule approved counts while it could do so.
+// The temporary permission for the operation; null for none. A permission by a rule counts only
+// while `by_rule`.
 const model::TemporaryPermission* temporaryFor(const AgentRules& rules, const Operation& operation,
                                                const std::string& target, int64_t now,
                                                bool by_rule) {
@@ -288,7 +290,8 @@ Validation validateOperation(const AgentRules& rules, const Operation& operation
   const std::string target = targetOf(operation);
   Validation v;
   if (rules.revoked.contains(name)) {
-    // The kernel opens no file by an approval of what was revoked, so neither does this.
+    // The kernel opens no file for a revoked operation despite approvals, so neither does
+    // validation.
     const auto* file = std::get_if<FileOperation>(&operation.what);
     const bool changes = file != nullptr && file->access != FileAccess::kRead;
     v = denied(std::string(name) + " was revoked for agent " + rules.agent, !changes);
@@ -296,7 +299,7 @@ Validation validateOperation(const AgentRules& rules, const Operation& operation
   } else {
     v = judge(rules, operation, target);
   }
-  // What nobody may allow, nobody has.
+  // An operation without possible exceptions has no permission.
   const SafeOperation* safe = v.approved() ? nullptr : ruleMayAllow(rules, operation, target, v);
   const auto* temporary = v.escalation_available
                               ? temporaryFor(rules, operation, target, now, safe != nullptr)
@@ -355,7 +358,7 @@ Validation validateResources(const AgentRules& rules, const Resources& wanted,
   const Row rows[] = {
       {"memory_mb", rules.limits.memory_mb, up(wanted.memory_bytes, kMiB),
        up(used.memory_bytes, kMiB)},
-      // What runs at once is slowed down to the limit, and not refused.
+      // Concurrent runs are slowed down to the limit, not refused.
       {"cpu_percent", rules.limits.cpu_percent, up(wanted.cpu_millis, 10), 0},
       {"time_seconds", rules.limits.time_seconds, up(wanted.time_ms, 1000), 0},
       {"disk_mb", rules.limits.disk_mb, up(wanted.disk_bytes, kMiB), 0},

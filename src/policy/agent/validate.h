@@ -21,7 +21,7 @@ namespace cloister::policy {
 struct ExceededLimit {
   std::string limit;  // "memory_mb", "cpu_percent", "time_seconds", …
   uint64_t limit_value = 0;
-  uint64_t used = 0;    // by what runs already
+  uint64_t used = 0;    // by running programs
   uint64_t wanted = 0;  // by the operation
 };
 
@@ -32,15 +32,15 @@ struct Validation {
   // Approved.
   std::vector<std::string> conditions;
   bool monitoring_required = false;
-  std::string escalation_id;  // of the temporary permission that allowed it
+  std::string escalation_id;  // of the temporary permission that allowed the operation
   // Not approved.
   std::string reason;
-  std::string rule;   // the pattern that refused, "" for the level's general word
-  std::string why;    // of that rule
-  std::string words;  // of the command, that the reason is about
+  std::string rule;   // the refusing pattern, "" for the level's general rule
+  std::string why;    // reason of the rule
+  std::string words;  // the part of the command that caused the result
   bool escalation_available = false;
-  bool human_approval = false;  // nobody but a person may allow it
-  std::string safe_by;          // otherwise: what of the table of safe operations has it
+  bool human_approval = false;  // only a person may allow the operation
+  std::string safe_by;          // otherwise: the entry of the table of safe operations
   std::vector<ExceededLimit> exceeded;
   std::string suggestion;  // resource exceeded
   std::vector<Risk> risk_factors;
@@ -51,17 +51,16 @@ struct Validation {
 // "approved", "denied", "resource_exceeded", "unsafe_command"
 std::string_view kindName(Validation::Kind kind);
 
-// `used`: by what the agent has running. `now`: wall-clock microseconds.
+// `used`: resources of the agent's running programs. `now`: wall-clock microseconds.
 Validation validateOperation(const AgentRules& rules, const Operation& operation,
                              const Resources& used, int64_t now);
 
-// Whether a rule approves, as of now, a change of files with that pattern (file_grant.h) that the
-// level does not allow by itself.
+// Whether a rule approves, at present, a change of files with the pattern (file_grant.h) that the
+// level alone does not allow.
 bool ruleApproves(const AgentRules& rules, FileAccess access, const std::string& pattern);
 
-// Only what it takes.
-// A plan as a whole takes the sum of memory, time and disk, and the largest processor and file
-// size.
+// Checks only resources. A plan as a whole needs the sum of memory, time and disk, and the largest
+// processor and file size.
 Resources sumOf(const std::vector<Operation>& plan);
 Validation validateResources(const AgentRules& rules, const Resources& wanted,
                              const Resources& used);

@@ -169,7 +169,7 @@ TEST(ValidateFiles, WhatHoldsAForbiddenPathIsNotMovedOrDeletedWhole) {
 TEST(ValidateFiles, GrantedAndRevoked) {
   auto sandbox = sandboxAt("isolated");
   sandbox.granted_operations = {"file_write"};
-  // The level's rule about paths says more than what is granted.
+  // The level's rule about paths is stricter than the grant.
   EXPECT_FALSE(
       file(makeAgentRules(shipped(), sandbox).value(), FileAccess::kWrite, "a").approved());
   sandbox.level = "training";
@@ -297,7 +297,7 @@ TEST(ValidateTemporary, HonouredUntilItExpires) {
   EXPECT_FALSE(validateOperation(rules, later, {}, kNow + 1).approved());
 }
 
-// P48: an approval, however it came about, is none for what a rule lets nobody allow.
+// P48: no approval, whatever its origin, lifts a rule without exceptions.
 TEST(ValidateTemporary, IsNoWordOnHardRules) {
   auto sandbox = sandboxAt("standard");
   sandbox.temporary_permissions = {
@@ -332,7 +332,7 @@ TEST(ValidateTemporary, OfOneRuleIsNoneOfAnother) {
   EXPECT_TRUE(file(rules, FileAccess::kRead, "d/x").approved());
 }
 
-// What a rule approved opens what the level does not list, and nothing that is forbidden by name.
+// A rule's approval permits operations not listed by the level, but nothing forbidden by name.
 TEST(ValidateTemporary, OfARuleIsForWhatIsSafe) {
   auto sandbox = sandboxAt("restricted");
   sandbox.forbidden_paths = {"/workspace/keys/*"};

@@ -15,8 +15,8 @@ namespace {
 using base::globMatches;
 using model::Walls;
 
-// Where no mount can stand, or where there is nothing that was there before the agent: its own
-// files, devices and processes.
+// Places where no mount is possible, or without files of the image: the agent's own files, devices
+// and processes.
 constexpr std::string_view kNotTheImage[] = {"/workspace", "/tmp", "/var/tmp", "/dev",
                                              "/proc",      "/sys", "/run"};
 
@@ -38,7 +38,7 @@ class Builder {
   Builder(const AgentRules& rules, int64_t now) : rules_(rules) {
     for (const model::TemporaryPermission& one : rules.temporary) {
       if (one.expires_at <= now) continue;
-      // What a rule approved lifts nothing that is forbidden by its path.
+      // A rule's approval lifts no rule about paths.
       const bool files = one.by_rule && one.operation != "command_execution";
       (files ? by_rule_ : grants_).push_back(&one);
     }
@@ -64,7 +64,7 @@ class Builder {
   // --- paths
 
   void addPath(const PathRule& rule) {
-    // What may be read, and not changed, is the image's, which nobody can change; or the agent's
+    // A readable but unchangeable path is the image's, which no program can change, or the agent's
     // own.
     if (!rule.reads) {
       if (!inImage(rule.path) && rule.path != "*") byText("path " + rule.path);
@@ -81,14 +81,14 @@ class Builder {
     return grant.operation == "file_read";
   }
 
-  // All that the rule hides may be read.
+  // Whether everything hidden by the rule may be read.
   [[nodiscard]] bool isGranted(const std::string& rule) const {
     return std::ranges::any_of(grants_, [&](const model::TemporaryPermission* grant) {
       return reads(*grant) && globMatches(grant->pattern, rule);
     });
   }
 
-  // What of it may be read. A pattern that is no path, nor DIRECTORY/*, says so for requests alone.
+  // Adds the readable parts. A pattern other than a path or DIRECTORY/* only counts for requests.
   void addShown(const std::string& rule) {
     for (const model::TemporaryPermission* grant : grants_) {
       std::string path = grant->pattern;
@@ -100,7 +100,7 @@ class Builder {
     }
   }
 
-  // All that it can match is beneath a directory of the image that it names.
+  // Whether all possible matches are beneath a named directory of the image.
   static bool inImage(const std::string& path) {
     const std::string fixed = path.substr(0, path.find('*'));
     const size_t deep = fixed.rfind('/');
@@ -116,7 +116,7 @@ class Builder {
 
   // --- programs
 
-  // What the agent was allowed to run for a time; nothing: that cannot be told.
+  // Programs allowed for a time; nullopt: unknown.
   using Granted = std::optional<std::set<std::string>>;
 
   [[nodiscard]] Granted grantedPrograms() const {
@@ -159,7 +159,8 @@ class Builder {
     }
   }
 
-  // What a rule denies, nobody can allow for a time; what it escalates may be what was approved.
+  // A denied program cannot be allowed for a time; an escalated program may be the approved
+  // program.
   static bool mayRun(const CommandRule& rule, const std::string& name, const Granted& granted) {
     if (rule.outcome == Outcome::kDeny) return false;
     return !granted || std::ranges::any_of(*granted, [&](const std::string& each) {
@@ -167,7 +168,7 @@ class Builder {
     });
   }
 
-  // A level that lists its programs has those alone, and what they start.
+  // A level with a list of programs permits only these and their helpers.
   void allow(const std::set<std::string>& granted) {
     std::set<std::string> names = {"sh", "bash"};
     for (const CommandRule& rule : rules_.level.allowed) {
@@ -210,7 +211,7 @@ class Builder {
     }
   }
 
-  // A rule approves it as of now, as it does for who asks ahead.
+  // Whether a rule approves at present, as for a request in advance.
   bool stillSafe(const std::string& pattern, const FileChange& change) const {
     const bool beneath = pattern.ends_with("/*");
     const std::string path = beneath ? pattern.substr(0, pattern.size() - 2) : pattern;
@@ -218,7 +219,8 @@ class Builder {
            ruleApproves(rules_, change.access, pattern);
   }
 
-  // What of the pattern the kernel can open; of the rest, why it stays closed.
+  // Opens the parts of the pattern that the kernel can open. Records why the other parts stay
+  // closed.
   void open(const std::string& pattern, const FileChange& change) {
     const bool beneath = pattern == "*" || pattern.ends_with("/*");
     std::string path = pattern == "*" ? "" : pattern;

@@ -16,18 +16,18 @@ namespace cloister::policy {
 
 struct HeldRules {
   model::Walls walls;
-  std::vector<std::string> by_text;  // rules that no kernel can hold, for a reader
-  bool runs = true;                  // programs may be run at all: that was not revoked
-  // Of a processor, in thousandths, for all its sandboxes together; 0: as much as each may have.
+  std::vector<std::string> by_text;  // rules that no kernel can enforce, for a reader
+  bool runs = true;                  // whether command execution is not revoked
+  // Total processor share of all its sandboxes, in thousandths; 0: only each sandbox's own limit.
   uint32_t cpu_millis = 0;
 };
 
-// `now`: wall-clock microseconds. kInvalid: more rules than a permit can carry. What is approved
-// for a time is in no wall's way, and all around it stays behind its wall; where it cannot be told
-// what an approved command will run, there is no wall about programs but those that are forbidden.
+// `now`: wall-clock microseconds. kInvalid: more rules than a permit can carry. Temporary approvals
+// open exactly the approved parts, and everything else stays confined. If the programs of an
+// approved command are unknown, only forbidden programs are confined.
 Result<HeldRules> wallsOf(const AgentRules& rules, int64_t now);
 
-// Where programs may change files by the level and what is granted, without approvals.
+// Paths that programs may change by the level and grants, without approvals.
 model::Walls::Writes writesOf(const AgentRules& rules);
 
 }  // namespace cloister::policy

@@ -91,7 +91,7 @@ std::string with(std::string text, std::string_view what) {
   return text;
 }
 
-// Each is held at each of the levels; the message names all that are not.
+// Each command must be stopped at each level; the message names all exceptions.
 void expectHeld(std::string_view effect, std::string_view put,
                 std::initializer_list<std::string_view> levels, bool all) {
   size_t count = 0;
@@ -137,7 +137,7 @@ TEST(CommandAudit, HoldsWhatWrites) {
   }
 }
 
-// tests/data/command_findings.tsv: what the traces of docs/COMMAND_AUDIT.md saw.
+// tests/data/command_findings.tsv: findings in the traces of docs/COMMAND_AUDIT.md.
 TEST(CommandAudit, HoldsWhatTheTracesSaw) {
   size_t count = 0;
   for (const std::string& line : linesOf("command_findings.tsv")) {
@@ -145,7 +145,7 @@ TEST(CommandAudit, HoldsWhatTheTracesSaw) {
     const size_t before = line.rfind('\t', last - 1);
     const std::string command = line.substr(before + 1, last - before - 1);
     const std::string saw = line.substr(last + 1);
-    if (saw.starts_with("runs ") && !saw.contains(';')) continue;  // judged by what it runs
+    if (saw.starts_with("runs ") && !saw.contains(';')) continue;  // judged by the executed program
     ++count;
     EXPECT_NE(verdictAt("isolated", command).outcome, Outcome::kAllow) << command << ": " << saw;
   }
@@ -165,7 +165,7 @@ TEST(CommandAudit, KnowsWhereAProgramIsSent) {
   }
 }
 
-// The same programs and words, where they do no harm.
+// The same programs and words in harmless uses.
 TEST(CommandAudit, LeavesTheHarmlessAlone) {
   for (const std::string_view command : {"uniq -c a",
                                          "sort a | uniq",
@@ -217,7 +217,7 @@ TEST(CommandAudit, LeavesTheHarmlessAlone) {
   EXPECT_EQ(verdictAt("training", "git status > /tmp/x").outcome, Outcome::kAllow);
 }
 
-// tests/data/agent_commands_fresh.txt, which nobody made with the table at hand.
+// tests/data/agent_commands_fresh.txt, written without knowledge of the table.
 TEST(CommandAudit, StopsAtMostTwoPercentOfFreshWork) {
   const std::vector<std::string> commands = linesOf("agent_commands_fresh.txt");
   EXPECT_EQ(commands.size(), 1000U);

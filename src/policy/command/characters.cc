@@ -133,7 +133,7 @@ class Finder {
 
   const std::string_view text_;
   const Span* const inside_;
-  bool latin_ = false;  // in the word so far
+  bool latin_ = false;  // a Latin letter in the word so far
   bool other_ = false;
   std::vector<Doubt> found_;
 };

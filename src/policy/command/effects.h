@@ -16,17 +16,17 @@
 
 namespace cloister::policy {
 
-// A word as it will be when the command runs.
+// A word's value when the command runs.
 struct Value {
-  std::string text = {};  // all of it, or its known beginning
+  std::string text = {};  // the full text, or its known beginning
   bool known = true;
-  bool many = false;    // it becomes any number of words
+  bool many = false;    // expands to any number of words
   bool glob = false;    // a pattern of names, or braces: each word begins with `text`
   bool number = false;  // digits, whichever
   Span span = {};
 };
 
-// Whether options may be among the words that it becomes. A pattern's names are taken for names.
+// Whether the word may expand to options. Names matched by a pattern count as names.
 inline bool mayHideOptions(const Value& word) {
   return !word.known && !word.glob && !word.number &&
          (word.many || word.text.empty() || word.text == "-");
@@ -34,23 +34,24 @@ inline bool mayHideOptions(const Value& word) {
 
 struct Execution {
   std::vector<Value> argv = {};
-  std::string program = {};            // the last part of the path of what is run
-  std::string path = {};               // as written, when it has a slash
-  std::vector<std::string> real = {};  // the programs of the image that it leads to, if it does
-  std::string via = {};                // the program that runs it; "" for the shell of the text
+  std::string program = {};            // the last part of the executed path
+  std::string path = {};               // as written, if including a slash
+  std::vector<std::string> real = {};  // the programs of the image behind a link, if any
+  std::string via = {};                // the program that runs this program; "" for the text's
+                                       // shell
   bool trusted = false;                // found by its bare name, or in a directory of the system
-  bool wrapper = false;                // nothing but what it runs matters
+  bool wrapper = false;                // only the executed program matters
   bool moved = false;                  // relative names may start anywhere
   bool unknown = false;                // the table does not know the program
-  bool project = false;                // it runs code of the project
+  bool project = false;                // runs code of the project
   Span span = {};
 };
 
 struct Finding {
   enum class Weight : uint8_t {
     kNote,     // for the reader
-    kProject,  // code of the project runs, which is not read here
-    kDoubt,    // something may run that is not in `executions`
+    kProject,  // runs code of the project, which is not read here
+    kDoubt,    // may run programs missing in `executions`
   };
   std::string kind = {};
   std::string what = {};
@@ -61,15 +62,16 @@ struct Finding {
 struct Effects {
   std::vector<Execution> executions = {};
   std::vector<Finding> findings = {};
-  std::vector<Value> writes = {};    // files that redirections, scripts and variables name to write
+  std::vector<Value> writes = {};    // files written by redirections, scripts and variables
   std::vector<Value> connects = {};  // /dev/tcp/… and /dev/udp/… of redirections
-  std::vector<Value> assigned = {};  // what variables are given
-  // Where relative names may begin: first where the command itself does, then wherever it goes.
+  std::vector<Value> assigned = {};  // values assigned to variables
+  // Directories in which relative names may begin: first the command's own, then all later ones.
   std::vector<std::string> directories = {};
-  bool anywhere = false;  // it goes where the text does not tell
+  bool anywhere = false;  // changes to a directory unknown from the text
 };
 
-// `image`: none, and each name is what it says. `directory`: where it begins, absolute.
+// `image`: without an image, each name is the program itself. `directory`: initial directory,
+// absolute.
 inline constexpr std::string_view kWorkspace = "/workspace";
 Effects effectsOf(std::string_view command, const CommandBounds& bounds,
                   const ImageNames* image = nullptr, std::string_view directory = kWorkspace);

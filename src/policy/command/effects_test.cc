@@ -10,8 +10,8 @@ namespace {
 
 struct Case {
   std::string_view command;
-  std::string_view runs;  // programs in the order of the text, a ? behind them for doubt, ~ for
-                          // code of the project
+  std::string_view runs;  // programs in the order of the text, followed by ? for doubt, ~ for code
+                          // of the project
 };
 
 std::string runs(std::string_view command, const CommandBounds& bounds = {}) {

@@ -13,7 +13,7 @@ namespace json = base::json;
 
 constexpr size_t kMaxShown = 200;
 
-// The bytes of a span, as text that may be shown: what is not UTF-8 is left out.
+// The bytes of a span as displayable text; "" for invalid UTF-8.
 std::string wordsAt(std::string_view text, Span span) {
   const size_t begin = std::min<size_t>(span.begin, text.size());
   const size_t length = std::min<size_t>(span.end - std::min(span.begin, span.end), kMaxShown);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kMaxRisks = 64;
 
-// What to do about a kind of risk, where no rule says it better.
+// Advice on a kind of risk, unless a rule has better advice.
 std::string_view adviceFor(std::string_view kind) {
   constexpr std::pair<std::string_view, std::string_view> kAdvice[] = {
       {"unknown_program", "write the program's name as it is, without variables or patterns"},
@@ -110,7 +110,7 @@ class Judge {
 
   void command(const Execution& one) {
     forbid(one);
-    // By another name it is forbidden as well.
+    // A forbidden program is also forbidden under another name.
     for (const std::string& real : one.real) {
       Execution other = one;
       other.program = real;
@@ -119,7 +119,7 @@ class Judge {
       changes(other);
     }
     allow(one);
-    // What is not in the table may run its arguments.
+    // A program missing in the table may run its arguments.
     if (one.unknown || one.project) {
       for (size_t i = 1; i < one.argv.size(); ++i)
         mention(one.argv[i], one.program);
@@ -156,7 +156,7 @@ class Judge {
       }
       return;
     }
-    if (one.wrapper) return;  // what it runs is judged
+    if (one.wrapper) return;  // its executed program is judged
     add(Outcome::kDeny, "not_allowed",
         "\"" + commandText(one) + "\" is not among what this level allows", one.span);
   }
@@ -193,7 +193,7 @@ class Judge {
     }
   }
 
-  // A word that names a program which a rule is about, where it may be run.
+  // A word with the name of a program of a rule, at a place where the program may be run.
   void mention(const Value& value, std::string_view where) {
     std::string_view text = value.text;
     while (!text.empty()) {
@@ -210,17 +210,17 @@ class Judge {
     }
   }
 
-  // The files that programs make, change or remove by their words.
+  // Collects files that programs make, change or remove according to their words.
   void changes(const Execution& one) {
     std::ranges::move(writesOf(one), std::back_inserter(changed_));
   }
 
-  // As a file, or as a directory in which something is.
+  // Whether the glob matches the path as a file, or as a directory with content.
   static bool names(const std::string& glob, const std::string& path) {
     return globMatches(glob, path) || globMatches(glob, path + "/");
   }
 
-  // How sure it is that what is written is what the rule names.
+  // How certainly the written file is a path of the rule.
   [[nodiscard]] Match written(const PathRule& rule, const Value& target) const {
     if (rule.path == "*") return target.known ? Match::kYes : Match::kMaybe;
     const bool absolute = target.text.starts_with('/');
@@ -230,7 +230,7 @@ class Judge {
       if (!names(rule.path, plainPath(all[i] + "/" + target.text))) continue;
       return i == 0 ? Match::kYes : Match::kMaybe;
     }
-    // Of the image nothing can be written, whatever it is.
+    // Programs cannot write to the image in any case.
     const bool ours = rule.path.starts_with('*') || rule.path.starts_with(kWorkspace);
     const bool open = (!target.known && !target.glob) || (effects_.anywhere && !absolute);
     return ours && open ? Match::kMaybe : Match::kNo;
@@ -252,7 +252,7 @@ class Judge {
     }
   }
 
-  // A level with `write_temp` and nothing more that writes has /tmp for that.
+  // A level whose only write operation is `write_temp` may write in /tmp.
   void temporary(const Value& target) {
     const auto is = [](std::string_view one) { return one != "read" && one != "write_temp"; };
     const std::vector<std::string>& operations = level_.file_operations;
@@ -275,7 +275,7 @@ class Judge {
       add(Outcome::kDeny, "network", "the shell connects to " + target.text, target.span);
   }
 
-  // A file that is made and run by one command is not the project's.
+  // A file made and run by the same command is not the project's.
   void writtenAndRun() {
     constexpr std::string_view kMakes[] = {"cp", "mv",   "ln",   "install", "tee",
                                            "dd", "curl", "wget", "rename",  "patch"};

@@ -9,22 +9,22 @@
 
 namespace cloister::policy {
 
-// Why a command is not simply allowed: one for each place.
+// A reason why a command is not simply allowed, for a place in the text.
 struct Risk {
   std::string kind;  // "forbidden_command", "doubt kinds of effects.h" ...
   std::string what;
-  std::string rule;  // its pattern; "" for what the level says in general
+  std::string rule;  // its pattern; "" for the level's general rule
   std::string why;   // of the rule
   std::string mitigation;
   Outcome outcome = Outcome::kEscalate;
   Span span;
-  bool certain = true;  // otherwise what is not written in the command may be what the rule forbids
+  bool certain = true;  // false: parts unknown from the text may be forbidden by the rule
 };
 
 struct Verdict {
   Outcome outcome = Outcome::kAllow;
-  std::string rule;    // the pattern that decided, "" when none
-  std::string why;     // of that rule
+  std::string rule;    // the deciding pattern, "" if none
+  std::string why;     // reason of the rule
   std::string reason;  // for the reader
   std::vector<Risk> risks;
   std::vector<Execution> executions;

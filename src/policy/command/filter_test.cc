@@ -44,7 +44,7 @@ const Levels& noRm() {
   return kLevels;
 }
 
-// Where a program can stand, marked by @.
+// Possible places of a program, marked by @.
 constexpr std::string_view kPlaces[] = {"@",
                                         "ls; @",
                                         "ls;@",
@@ -266,7 +266,7 @@ TEST(Filter, HoldsWhatARuleSaysByEachNameInTheImage) {
   EXPECT_EQ(in("standard", "cleanse -rf build"), Outcome::kAllow);
   EXPECT_NE(in("standard", "cleanse /etc/passwd"), Outcome::kAllow) << "it writes where rm does";
   EXPECT_EQ(in("standard", "python3 x.py"), Outcome::kAllow);
-  // What is allowed by its name is allowed, whatever the image has by it.
+  // A program allowed by name is allowed, whatever the image's program of the name is.
   EXPECT_EQ(in("isolated", "ls"), Outcome::kAllow);
   EXPECT_NE(judge("isolated", "./ls"), Outcome::kAllow);
   EXPECT_NE(judge("isolated", "/tmp/ls"), Outcome::kAllow);
@@ -416,7 +416,7 @@ TEST(Filter, HoldsTheLevels) {
   }
 }
 
-// A path below /workspace is not what /* names, as it would not be without the root in front.
+// A path below /workspace does not match /*, just as the relative path would not.
 TEST(Filter, WhatIsItsOwnMayBeNamedFromTheRoot) {
   using enum Outcome;
   for (const auto& [command, outcome] : std::initializer_list<std::pair<const char*, Outcome>>{
@@ -443,7 +443,7 @@ TEST(Filter, ExplainsItself) {
   EXPECT_EQ(verdict.at("commands").as_array().size(), 3U);
 }
 
-// What these say is known, and no more than that.
+// The output of these programs is known, but nothing more.
 TEST(Filter, KnowsWhatSomeProgramsOnlyPrint) {
   for (const std::string_view command :
        {"history", "history | tail -5", "history 20", "deno --version", "bun --help",
@@ -478,7 +478,7 @@ TEST(Filter, KnowsWhatSomeProgramsOnlyPrint) {
   }
 }
 
-// tests/data/agent_commands.txt: one command a line, with \\n for a newline.
+// tests/data/agent_commands.txt: a command a line, with \\n for a newline.
 std::vector<std::string> ordinaryCommands() {
   std::vector<std::string> all;
   std::istringstream text(

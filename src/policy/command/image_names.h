@@ -16,9 +16,9 @@ namespace cloister::policy {
 
 class ImageNames {
  public:
-  // In place of those before.
+  // Replaces the previous links.
   void set(const std::vector<model::ProgramLink>& links);
-  // The programs that `name` leads to under another name, in no order; none for most.
+  // The programs behind links called `name`, unordered; usually none.
   [[nodiscard]] std::vector<std::string> leadsTo(std::string_view name) const;
 
  private:

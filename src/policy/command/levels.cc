@@ -186,7 +186,7 @@ Result<LevelEscalation> readEscalation(ObjectReader& reader) {
   return escalation;
 }
 
-// `level`, as it is written.
+// With `level` as text.
 struct SafeText {
   SafeOperation operation;
   std::string level;
@@ -248,7 +248,7 @@ Result<Helpers> readHelpers(ObjectReader& reader) {
   return helpers;
 }
 
-// Each names levels that there are.
+// Checks that each rule names existing levels.
 Result<> checkLowering(const Levels& levels) {
   for (size_t i = 0; i < levels.lowering.size(); ++i) {
     const LoweringRule& rule = levels.lowering[i];

@@ -20,12 +20,12 @@ std::string_view outcomeName(Outcome outcome);
 struct CommandRule {
   CommandPattern pattern;
   std::string why;
-  std::string risk;        // of a dangerous pattern: what it is called
-  std::string mitigation;  // what to do instead; "" for the general advice
+  std::string risk;        // name of a dangerous pattern
+  std::string mitigation;  // advice; "" for the general advice
   Outcome outcome = Outcome::kAllow;
 };
 
-// What the options and paths of one program may be.
+// Permitted options and paths of a program.
 struct ParameterRule {
   std::string command;
   std::string why;
@@ -37,15 +37,15 @@ struct ParameterRule {
 struct PathRule {
   std::string path;  // a glob
   std::string why;
-  bool reads = true;       // reading is forbidden too, not only what changes it
-  bool escalation = true;  // somebody may allow it
+  bool reads = true;       // also forbids reading, not only changes
+  bool escalation = true;  // an approval is possible
 };
 
-// What is absent is not bounded by the level.
+// Absent limits are not set by the level.
 struct LevelLimits {
-  std::optional<uint64_t> memory_mb;    // of all that runs at once, as the next
-  std::optional<uint32_t> cpu_percent;  // of one processor
-  std::optional<uint64_t> disk_mb;      // of one run, as the next two
+  std::optional<uint64_t> memory_mb;    // total of all running programs, as the next
+  std::optional<uint32_t> cpu_percent;  // of a processor
+  std::optional<uint64_t> disk_mb;      // of a run, as the next two
   std::optional<uint64_t> time_seconds;
   std::optional<uint64_t> file_mb;
   std::optional<uint32_t> concurrent;           // runs and sessions at once
@@ -56,38 +56,39 @@ struct LevelLimits {
 struct LoweringRule {
   std::string from;
   std::string to;
-  uint32_t after = 1;  // so many of them
+  uint32_t after = 1;  // number of violations
   uint32_t within_minutes = 60;
   std::string why;
 };
 
-// What programs start by themselves, which a level that lists them has to have too.
+// Programs started by other programs, which a level with a list must include as well.
 struct Helpers {
   std::vector<std::string> of;  // globs of names, as the next
   std::vector<std::string> starts;
   std::string why;
 };
 
-// What happens to what the level refuses and a person could allow.
+// Handling of operations refused by the level that a person could allow.
 struct LevelEscalation {
   bool auto_approve_safe = false;
   std::vector<std::string> require_human_approval;  // of model::kApprovalKinds
   std::optional<uint64_t> timeout_seconds;          // absent: the configuration's
-  std::string fallback_action = "deny";             // or "allow_read_only", once nobody answered
+  std::string fallback_action = "deny";             // or "allow_read_only", applied at the timeout
 };
 
 struct Level {
   std::string name;
   std::string description;
   std::string why;
-  Outcome doubt = Outcome::kEscalate;         // about what the filter cannot read
-  Outcome project_code = Outcome::kEscalate;  // about code of the project, which it does not read
+  Outcome doubt = Outcome::kEscalate;         // for text unreadable for the filter
+  Outcome project_code = Outcome::kEscalate;  // for code of the project, which the filter does not
+                                              // read
   std::vector<CommandRule> allowed;           // none matches: denied
   std::vector<CommandRule> forbidden;
   std::vector<CommandRule> dangerous;
   std::vector<ParameterRule> parameters;
   std::vector<PathRule> forbidden_paths;
-  // Of read, write, create, delete, write_temp, write_non_config, delete_non_system.
+  // Entries: read, write, create, delete, write_temp, write_non_config, delete_non_system.
   std::vector<std::string> file_operations;
   std::string network_access;  // denied, internal_only, allowed_with_monitoring or allowed
   std::vector<std::string> quality_gates;  // globs of their names, as the next
@@ -96,11 +97,11 @@ struct Level {
   LevelEscalation escalation;
 };
 
-// One operation that is safe: a rule may approve it where an agent may not do it yet.
+// A safe operation: a rule may approve the operation for an agent without the permission.
 struct SafeOperation {
   std::string operation;               // file_read, file_write, file_delete or command_execution
   std::string path;                    // a glob, of files
-  std::shared_ptr<const Level> level;  // that allows the command
+  std::shared_ptr<const Level> level;  // level that allows the command
   std::string why;
 };
 
@@ -110,13 +111,13 @@ struct Levels {
   std::vector<LoweringRule> lowering;
   std::vector<Helpers> helpers;
   std::vector<SafeOperation> safe;
-  std::shared_ptr<ImageNames> image = std::make_shared<ImageNames>();  // told later, by the node
+  std::shared_ptr<ImageNames> image = std::make_shared<ImageNames>();  // set later by the node
 };
 
 // kInvalid names the member; every rule must say why.
 Result<Levels> parseLevels(std::string_view yaml, std::string_view name);
 
-// Settings that have no effect yet, one sentence for each.
+// Settings without effect yet, a sentence for each.
 std::vector<std::string> warningsOf(const Level& level);
 std::vector<std::string> warningsOf(const Levels& levels);
 

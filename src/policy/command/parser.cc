@@ -18,7 +18,7 @@ bool isName(std::string_view text) {
   return !text.empty() && (text[0] < '0' || text[0] > '9') && std::ranges::all_of(text, nameChar);
 }
 
-// The word's text when it is nothing but unquoted characters.
+// The word's text if only unquoted characters.
 std::string_view bare(const Word& word) {
   if (word.parts.size() != 1 || word.quoted || word.parts[0].kind != Part::Kind::kText) return {};
   return word.parts[0].text;
@@ -119,8 +119,8 @@ void ShellParser::newline() {
   if (!here_.empty()) hereDocuments();
 }
 
-// Whatever stands between two commands. More than a shell would take is taken: the commands are
-// read either way. Comments begin only here and behind blanks, where a word would.
+// Reads separators between two commands. Accepts more than a shell would: the commands are read
+// either way. Comments begin only here and after blanks, where a word would begin.
 void ShellParser::separators(bool& piped) {
   while (!atEnd()) {
     blanks();
@@ -149,7 +149,7 @@ void ShellParser::separators(bool& piped) {
   }
 }
 
-// The unquoted word at this place, without reading it; "" when it is none.
+// The unquoted word at this position, without advancing; "" if none.
 std::string_view ShellParser::reserved() {
   cur();
   size_t end = pos_;

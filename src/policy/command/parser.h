@@ -22,13 +22,13 @@ class ShellParser {
     bool tabs = false;
     Redirect* redirect = nullptr;
   };
-  // One level deeper while it lives; not `ok` when that is too deep.
+  // A nesting level for the object's lifetime; not `ok` if too deep.
   class Level;
 
-  // Characters. `cur` skips an escaped newline, which is nothing wherever it is not quoted.
+  // Characters. `cur` skips an escaped newline, which has no meaning outside quotes.
   char cur();
   [[nodiscard]] char raw(size_t ahead = 0) const;
-  char after();  // the one behind cur()
+  char after();  // the character behind cur()
   void take() { ++pos_; }
   bool take(char wanted);
   [[nodiscard]] bool atEnd();
@@ -93,7 +93,7 @@ class ShellParser {
   std::vector<Doubt> doubts_;
 };
 
-static_assert(std::is_nothrow_move_constructible_v<Command>);  // Here points into one
+static_assert(std::is_nothrow_move_constructible_v<Command>);  // Here points into a Command
 
 class ShellParser::Level {
  public:

@@ -59,7 +59,7 @@ bool ShellParser::redirect(Command& command) {
   if (pos_ == before) stop("syntax", "a redirection to nothing");
   redirect.span = spanFrom(begin);
   if (command.redirects.size() >= kMaxRedirects) stop("too_long", "too many redirections");
-  command.redirects.reserve(kMaxRedirects + 1);  // they stay in place: here_ points to some
+  command.redirects.reserve(kMaxRedirects + 1);  // no reallocation: here_ points to some
   command.redirects.push_back(std::move(redirect));
   return true;
 }

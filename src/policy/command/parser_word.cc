@@ -55,7 +55,7 @@ Word ShellParser::word() {
   word.span = spanFrom(begin);
   if (word.parts.size() == 1 && word.parts[0].kind == Part::Kind::kGlob &&
       word.parts[0].text == "[") {
-    word.parts[0].kind = Part::Kind::kText;  // the command of that name
+    word.parts[0].kind = Part::Kind::kText;  // the command with the name
   }
   noteBraces(word, begin);
   if (!here_.empty() && pos_ <= text_.size() && text_.substr(begin, pos_ - begin).contains('\n')) {
@@ -64,7 +64,7 @@ Word ShellParser::word() {
   return word;
 }
 
-// {a,b} and {1..9}, at the price of a false alarm: what is not expanded is taken as if it were.
+// Expands {a,b} and {1..9} even where bash does not, at the price of a false alarm.
 void ShellParser::noteBraces(Word& word, size_t begin) {
   bool open = false;
   bool parted = false;
@@ -286,7 +286,7 @@ void ShellParser::parameter(Word& word, bool quoted) {
   word.parts.push_back(std::move(part));
 }
 
-// What stands between the operator and the brace, for the commands in it.
+// Reads the operand between operator and brace, for its commands.
 void ShellParser::parameterOperand(Part& part, bool quoted) {
   Word operand;
   while (!stopped_) {
@@ -362,8 +362,8 @@ void ShellParser::substitution(Word& word, Part::Kind kind, bool quoted) {
   word.parts.push_back(std::move(part));
 }
 
-// The place of the `))` that closes what begins at `begin`, if it is arithmetic and not a subshell
-// in a substitution.
+// The position of the `))` that closes the text beginning at `begin`, if arithmetic and not a
+// subshell in a substitution.
 std::optional<size_t> ShellParser::arithmeticEnd(size_t begin) const {
   int depth = 0;
   for (size_t at = begin; at < text_.size(); ++at) {
@@ -383,7 +383,7 @@ std::optional<size_t> ShellParser::arithmeticEnd(size_t begin) const {
   return {};
 }
 
-// pos_ is at the first `(`. False: it is a subshell, or is read as one.
+// pos_ is at the first `(`. False: a subshell, or read as a subshell.
 bool ShellParser::arithmetic(Word& word, bool quoted) {
   Level level(*this);
   cur();
@@ -403,7 +403,7 @@ bool ShellParser::arithmetic(Word& word, bool quoted) {
   return true;
 }
 
-// A here-document's text with expansions: only the commands in it matter.
+// A here-document's text with expansions: only its commands matter.
 void ShellParser::hereText(Word& word, std::string_view body, size_t begin) {
   ShellParser inner(body, dialect_, bounds_, budget_, inside_);
   while (!inner.atEnd()) {
@@ -428,7 +428,7 @@ void ShellParser::hereText(Word& word, std::string_view body, size_t begin) {
   stopped_ = stopped_ || inner.stopped_;
 }
 
-// Behind a newline: the texts that were announced on the line.
+// After a newline: reads the texts announced on the line.
 void ShellParser::hereDocuments() {
   std::vector<Here> waiting;
   waiting.swap(here_);

@@ -29,8 +29,8 @@ std::vector<std::string> split(std::string_view text) {
   return words;
 }
 
-// The letter that an option of the removing and copying programs has, for one of its long names,
-// which may be shortened; for -R too. 0 for others.
+// The short form of a long option of the removing and copying programs, which may be abbreviated;
+// also for -R. 0 for others.
 char letterOf(std::string_view option) {
   constexpr std::pair<std::string_view, char> kLong[] = {
       {"--recursive", 'r'}, {"--force", 'f'}, {"--no-preserve-root", 'r'}};
@@ -40,7 +40,7 @@ char letterOf(std::string_view option) {
   return 0;
 }
 
-// What a program may write: to name it from the root is to name it from the workspace.
+// Paths writable for programs: naming such a path from the root is the same as from the workspace.
 bool isOwnPlace(std::string_view path) {
   constexpr std::array<std::string_view, 2> kOwnPlaces = {"/workspace/", "/tmp/"};
   return std::ranges::any_of(kOwnPlaces, [&](std::string_view own) {
@@ -48,7 +48,7 @@ bool isOwnPlace(std::string_view path) {
   });
 }
 
-// What the words of a command have of what a pattern wants.
+// Compares a command's words with a pattern's.
 class Forbidden {
  public:
   Forbidden(const std::vector<std::string>& words, const Execution& execution)
@@ -111,7 +111,7 @@ class Forbidden {
     for (const Value& word : std::span(execution_.argv).subspan(1)) {
       best = std::max(best, one(wanted, word));
     }
-    // One word that is not known cannot be the option and the path at once.
+    // A single unknown word cannot be both the option and the path.
     if (best == Match::kMaybe && used_ && unknown_ == 1 && !any_) return Match::kNo;
     return best;
   }
@@ -125,7 +125,7 @@ class Forbidden {
     }
     if (word.text.starts_with('-')) return Match::kNo;
     if (wanted == "/*" && isOwnPlace(word.text + "…")) return Match::kMaybe;
-    // What begins so already matches, whatever comes then.
+    // A known beginning suffices for the match, whatever the rest is.
     const std::string_view stem = std::string_view(wanted).substr(0, wanted.find('*'));
     if (!word.text.empty() && word.text.starts_with(stem) && wanted.ends_with('*'))
       return Match::kYes;
@@ -144,10 +144,10 @@ class Forbidden {
   const Execution& execution_;
   std::string letters_;
   std::string has_;
-  bool any_ = false;   // some words may be any number of any
-  int free_ = 0;       // words that may be anything
-  int unknown_ = 0;    // words that are not all known
-  bool used_ = false;  // one of them has to be an option
+  bool any_ = false;   // some words may expand to any number of any words
+  int free_ = 0;       // words with any value
+  int unknown_ = 0;    // words not fully known
+  bool used_ = false;  // a free word must be an option
   Match result_ = Match::kYes;
 };
 
@@ -231,7 +231,7 @@ Match CommandPattern::forbids(const Execution& execution) const {
   if (kind_ == Kind::kRegex) {
     if (re2::RE2::FullMatch(commandText(execution), *regex_)) return Match::kYes;
     if (known) return Match::kNo;
-    // The known beginning of an expression's matches is its program, when that is plain.
+    // The program is the known beginning of an expression's matches, if plain.
     std::string least;
     std::string most;
     if (!regex_->PossibleMatchRange(&least, &most, 32)) return Match::kMaybe;

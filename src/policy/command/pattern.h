@@ -36,17 +36,17 @@ class CommandPattern {
 
   static Result<CommandPattern> parse(Kind kind, std::string text);
 
-  // For a rule that allows: kYes or kNo; what is not known of a command never matches, but for *.
+  // For an allowing rule: kYes or kNo; unknown parts of a command never match, except for *.
   [[nodiscard]] Match allows(const Execution& execution) const;
-  // For a rule that forbids: kMaybe where words that are not known could make it match.
+  // For a forbidding rule: kMaybe if unknown words could match.
   [[nodiscard]] Match forbids(const Execution& execution) const;
-  // The program that it is about, "" for any or several.
+  // The pattern's program, "" for any or several.
   [[nodiscard]] std::string_view program() const;
   [[nodiscard]] const std::string& text() const { return text_; }
   [[nodiscard]] Kind kind() const { return kind_; }
   [[nodiscard]] bool everything() const { return kind_ == Kind::kPattern && text_ == "*"; }
-  // The programs that it is about, whatever their arguments are, by name; in a name * stands for
-  // any characters. Nothing: the pattern does not tell. `whole`: about every use of them.
+  // The names of the pattern's programs, whatever their arguments; * stands for any characters.
+  // nullopt: unknown. `whole`: applies to all uses of the programs.
   struct Programs {
     std::vector<std::string> names;
     bool whole = false;
@@ -60,7 +60,7 @@ class CommandPattern {
   std::shared_ptr<const re2::RE2> regex_;
 };
 
-// The words of a command, joined by a space; what is not known is written as "…".
+// The words of a command, joined by a space; unknown parts are written as "…".
 std::string commandText(const Execution& execution);
 
 }  // namespace cloister::policy

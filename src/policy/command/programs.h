@@ -15,9 +15,10 @@ namespace cloister::policy {
 struct Program {
   enum class Kind : uint8_t {
     kUnknown,
-    kPlain,        // runs nothing that is in its arguments, but for the options in `executes`
+    kPlain,        // runs none of its arguments, except values of options in `executes`
     kPrefix,       // options, `operands` words, then a command with its arguments
-    kOpaque,       // runs what the filter does not read: doubt, but for one of `options` alone
+    kOpaque,       // runs code unreadable for the filter: doubt, except with only an option of
+                   // `options`
     kProject,      // runs code of the project: its build files, its packages, its tests
     kShell,        // sh -c TEXT
     kInterpreter,  // `executes`: options with code; `options`: the others
@@ -50,33 +51,32 @@ struct Program {
   };
   std::string_view names = {};
   Kind kind = Kind::kUnknown;
-  std::string_view group = {};  // what `builtin:` of a rule names
-  std::string_view options =
-      {};  // "-n: --adjustment= -v": those that are read, `:` and `=` with a value
-  std::string_view executes = {};  // options that run their value, or read code from it
+  std::string_view group = {};    // name for `builtin:` of a rule
+  std::string_view options = {};  // "-n: --adjustment= -v": known options, `:` and `=` with a value
+  std::string_view executes = {};  // options that run their value, or read code from their value
   int operands = 0;
 };
 
 // By the last part of the path, with and without a version behind it (python3.11). The entry of an
 // unknown program has no names.
 const Program& programNamed(std::string_view name);
-// The names of a group; of one that there is not, none.
+// The names of a group; none for an unknown group.
 std::vector<std::string> programsOf(std::string_view group);
 
-// What a variable does to the commands that see it.
+// The effect of a variable on commands that inherit the variable.
 enum class Variable : uint8_t {
   kPlain,
-  kChanges,  // which program runs, or how the text is read
+  kChanges,  // determines the executed program, or how the text is read
   kCommand,  // its value is run
-  kCode,     // code is loaded from where it points
-  kFlags,    // options, of which some run a program or write a file
-  kFile,     // a file that is written, or a directory in which files are made
-  kTrace,    // so, if it is an absolute path; a switch otherwise
-  kNumber,   // the shell reads it as arithmetic, which runs commands in subscripts
+  kCode,     // loads code from its value
+  kFlags,    // options, some of which run a program or write a file
+  kFile,     // a file to write, or a directory for new files
+  kTrace,    // the same if an absolute path; a switch otherwise
+  kNumber,   // read by the shell as arithmetic, which runs commands in subscripts
 };
 Variable variableNamed(std::string_view name);
 
-// f(word) for each of a list parted by spaces; true from it ends the walk.
+// Calls f(word) for each word of a space-separated list, until f returns true.
 template <class Fn>
 bool anyWord(std::string_view list, Fn&& f) {
   while (!list.empty()) {
@@ -91,7 +91,7 @@ bool anyWord(std::string_view list, Fn&& f) {
 enum class Option : uint8_t { kAbsent, kFlag, kValue };
 Option findOption(std::string_view list, std::string_view option);
 
-// Whether a word may be one of these options: whole, bundled with other letters, or shortened.
+// Whether a word may be an option of the list: whole, bundled with other letters, or abbreviated.
 bool mayBeOption(std::string_view list, std::string_view word);
 
 }  // namespace cloister::policy

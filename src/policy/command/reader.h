@@ -17,9 +17,9 @@ class EffectReader {
  public:
   EffectReader(const CommandBounds& bounds, const ImageNames* image, std::string_view directory);
 
-  // The text of a command, or of a shell in it (`inside`).
+  // Reads a command's text, or the text of a shell within (`inside`).
   void text(std::string_view text, Dialect dialect, std::string_view via, const Span* inside);
-  // The words of one command; `via` runs it.
+  // Reads the words of a command run by `via`.
   void run(std::vector<Value> argv, std::string_view via);
   Effects take() { return std::move(effects_); }
 
@@ -31,7 +31,7 @@ class EffectReader {
   void command(const Command& command);
   void timed(const Command& command);
   void simple(const Command& command);
-  // What the command reads, when that is written in the text.
+  // The command's input, if given in the text.
   std::optional<Value> redirects(const Command& command);
   void assignment(const Assignment& assignment);
   void assigns(std::string_view name, const Value* value, Span span);
@@ -69,7 +69,7 @@ class EffectReader {
   void trap(Words argv);
   void source(Words argv, Execution& execution);
   void nested(Words argv, std::string_view via);
-  // Passes options and operands; the place of what follows, or nothing when that is not plain.
+  // Skips options and operands; returns the position of the rest, or nullopt if not plain.
   std::optional<size_t> pastOptions(Words argv, std::string_view options, size_t at = 1);
 
   // Programs with rules of their own (wrappers.cc).
@@ -102,20 +102,20 @@ class EffectReader {
   Effects effects_;
   Dialect dialect_ = Dialect::kBash;
   std::string via_;
-  std::set<std::string> numbers_;    // variables that are only ever given numbers
-  std::set<std::string> arrays_;     // variables that may be arrays
+  std::set<std::string> numbers_;    // variables assigned only numbers
+  std::set<std::string> arrays_;     // possible arrays
   std::set<std::string> functions_;  // of the text
-  const Value* input_ = nullptr;     // the text of the here-document that the command reads
+  const Value* input_ = nullptr;     // the here-document read by the command
   bool moved_ = false;
   bool script_file_ = false;  // the shell just read was given a file
   int depth_ = 0;
 };
 
-// Whether a sed script does no more than edit text; false when it is not understood.
+// Whether a sed script only edits text; false if not understood.
 bool plainSed(std::string_view script);
-// Whether an awk program runs nothing; false when it is not understood.
+// Whether an awk program runs no commands; false if not understood.
 bool plainAwk(std::string_view program);
-// The files that it writes: as written, or "" for one that is not plain.
+// The files written by the program: as written, or "" for a file name that is not plain.
 std::vector<std::string> awkFiles(std::string_view program);
 
 }  // namespace cloister::policy

@@ -64,7 +64,7 @@ void EffectReader::run(std::vector<Value> argv, std::string_view via) {
   const Program& program = programNamed(execution.program);
   if (!execution.trusted)
     projectCode("a program that is not the system's: " + path, first.span, &execution);
-  // What it leads to may go by the name it is called by, or not look at it.
+  // The linked program may behave by its called name, or ignore the name.
   for (const std::string& real : execution.real) {
     const Program& other = programNamed(real);
     if (other.kind != program.kind && other.kind != Program::Kind::kUnknown)
@@ -246,7 +246,8 @@ void EffectReader::shellText(const Value& text, std::string_view via, Dialect di
   } else {
     const Program::Kind kind = programNamed(lastPart(via)).kind;
     using enum Program::Kind;
-    if (kind != kShell && kind != kEval && kind != kTrap) {  // those that call one for it
+    if (kind != kShell && kind != kEval && kind != kTrap) {  // the programs that call another for
+                                                             // the work
       Execution shell{.program = "sh", .via = std::string(via), .trusted = true, .wrapper = true};
       shell.argv = {{.text = "sh", .span = text.span}, {.text = "-c", .span = text.span}, text};
       shell.span = text.span;
@@ -309,7 +310,8 @@ void EffectReader::shell(Words argv) {
   doubt("standard_input", "a shell that runs what it reads", argv[0].span);
 }
 
-// What is not in the table stays for the rules of the level, unless a word says that it is run.
+// A program missing in the table is left to the level's rules, unless a word says that its value is
+// run.
 void EffectReader::unknown(Words argv) {
   constexpr std::string_view kRuns = " --eval --exec --execute --rsh --pre-command --post-command ";
   for (const Value& word : argv.subspan(1)) {

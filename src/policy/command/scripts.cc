@@ -6,7 +6,7 @@
 namespace cloister::policy {
 namespace {
 
-// A cursor over a sed script; every step says whether it went well.
+// A cursor over a sed script; each step returns whether it succeeded.
 class Sed {
  public:
   explicit Sed(std::string_view script) : script_(script) {}
@@ -26,13 +26,13 @@ class Sed {
     while (!done() && what.contains(now()))
       ++at_;
   }
-  bool line() {  // the rest of it is text
+  bool line() {  // the rest of the line is text
     while (!done() && now() != '\n')
       at_ += now() == '\\' ? 2 : 1;
     return true;
   }
 
-  // Up to an unescaped delimiter, and past it.
+  // Moves past the next unescaped delimiter.
   bool upTo(char delimiter) {
     bool set = false;  // in [ ] a delimiter may stand for itself
     while (!done()) {
@@ -42,7 +42,7 @@ class Sed {
         if (done()) return false;
         ++at_;
       } else if (c == delimiter) {
-        return !set;  // shells of sed disagree about one in brackets
+        return !set;  // versions of sed disagree about a delimiter in brackets
       } else if (c == '[' && !set) {
         set = script_.find(']', at_ + 1) != std::string_view::npos;
         if (set && now() == '^') ++at_;
@@ -161,8 +161,8 @@ bool plainAwk(std::string_view program) {
 
 namespace {
 
-// A cursor over an awk program, for the redirections of print. Where strings begin is not certain
-// once a / or # was outside of one: then each > behind a print may be a redirection.
+// A cursor over an awk program, for the redirections of print. The beginnings of strings are
+// uncertain after a / or # outside of a string: then each > behind a print may be a redirection.
 class Awk {
  public:
   explicit Awk(std::string_view program) : program_(program) {}
@@ -216,7 +216,7 @@ class Awk {
   std::string string() {
     std::string text;
     for (++at_; at_ < program_.size() && program_[at_] != '"' && program_[at_] != '\n'; ++at_) {
-      if (program_[at_] == '\\') return {};  // the rest is read as if it were outside
+      if (program_[at_] == '\\') return {};  // read the rest as if outside a string
       text += program_[at_];
     }
     ++at_;

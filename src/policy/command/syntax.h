@@ -17,8 +17,8 @@
 
 namespace cloister::policy {
 
-// Bytes of the text that the caller gave. What was read out of a word (the text of `sh -c`) has the
-// place of that word.
+// A range of bytes of the caller's text. Text read out of a word (the text of `sh -c`) has the
+// range of the word.
 struct Span {
   uint32_t begin = 0;
   uint32_t end = 0;
@@ -32,25 +32,25 @@ struct Doubt {
 
 enum class Dialect : uint8_t {
   kBash,
-  kPosix,  // `sh`, which may be dash or bash: what they read differently is doubt
+  kPosix,  // `sh`, either dash or bash: differences between the two are doubts
 };
 
 struct Command;
-using Script = std::vector<Command>;  // in the order of the text, whatever joins them
+using Script = std::vector<Command>;  // in the order of the text, whatever the connectors
 
-// A piece of a word that is not just its characters.
+// A piece of a word other than plain characters.
 struct Part {
   enum class Kind : uint8_t {
     kText,        // `text`, with quotes and escapes removed
     kParameter,   // $name, ${…}: `text` is the name
     kCommand,     // $(…), `…`
     kProcess,     // <(…), >(…)
-    kArithmetic,  // $((…)): `text` is what stands inside
+    kArithmetic,  // $((…)): `text` is the expression
     kGlob,        // an unquoted * ? or [: `text`
-    kTilde,       // ~ or ~name at a place where it is expanded
+    kTilde,       // ~ or ~name at an expanding position
   };
   Kind kind = Kind::kText;
-  bool quoted = false;   // one word, however many characters come out of it
+  bool quoted = false;   // expands to a single word
   bool assigns = false;  // ${name:=…}
   bool differs = false;  // $'…': sh may read other characters
   std::string text = {};
@@ -59,14 +59,14 @@ struct Part {
 
 struct Word {
   std::vector<Part> parts;
-  bool quoted = false;  // any of it
+  bool quoted = false;  // whether any part is
   bool braces = false;  // {a,b}: becomes several words
   Span span = {};
 };
 
 struct Assignment {
   std::string name = {};
-  std::vector<Word> values;  // one, or those of an array
+  std::vector<Word> values;  // a single value, or an array's
   bool array = false;
   Span span = {};
 };
@@ -88,7 +88,7 @@ struct Command {
   };
   Kind kind = Kind::kSimple;
   std::vector<Assignment> assignments = {};
-  std::vector<Word> words;  // of a compound command: what it goes through (for, case)
+  std::vector<Word> words;  // of a compound command: its list of values (for, case)
   std::vector<Redirect> redirects = {};
   std::vector<Script> bodies = {};
   std::string name = {};  // of a function, or the variable of `for`
@@ -106,7 +106,7 @@ struct CommandBounds {
   size_t max_words = 20'000;
 };
 
-// What is left of the bounds, shared by every text that one decision reads.
+// The remaining bounds, shared by all texts of a decision.
 struct Budget {
   int depth = 0;
   size_t commands = 0;
@@ -118,13 +118,13 @@ struct Parsed {
   std::vector<Doubt> doubts = {};
 };
 
-// `inside`: where the text stands in what the caller gave; nullptr when it is that itself.
+// `inside`: range of the text in the caller's text; nullptr for the caller's text itself.
 Parsed parseShell(std::string_view text, Dialect dialect, const CommandBounds& bounds,
                   Budget& budget, const Span* inside = nullptr);
 
-// The characters that make text look like what it is not, or that shells treat each in their own
-// way: control characters, malformed UTF-8, spaces and dashes beyond ASCII, invisible characters,
-// full-width forms, words that mix Latin letters with look-alikes. At most a few of them.
+// Characters that disguise text, or that shells interpret differently: control characters,
+// malformed UTF-8, spaces and dashes beyond ASCII, invisible characters, full-width forms, words
+// that mix Latin letters with look-alikes. Returns at most a few.
 std::vector<Doubt> suspiciousCharacters(std::string_view text, const Span* inside = nullptr);
 
 }  // namespace cloister::policy

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kShownPlace = 400;
 
-// Of an absolute path, without what says nothing.
+// The parts of an absolute path, without empty parts and ".".
 std::vector<std::string_view> partsOf(std::string_view path) {
   std::vector<std::string_view> parts;
   while (!path.empty()) {
@@ -34,14 +34,15 @@ bool decidesCode(std::string_view name) {
   }
 }
 
-// The rest of a word from its first slash on is a path, as far as such words go.
+// Whether the character may belong to a path. The rest of a word from its first slash on counts as
+// a path.
 bool inPath(char c) {
   const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   return letter || static_cast<unsigned char>(c) >= 0x80 || std::string_view("/._-+@%").contains(c);
 }
 
-// A path may begin within a word, behind an option: -I/tmp/x. `a/b` is relative; whether `a` is one
-// cannot be told there.
+// Examines a value. A path may begin within a word, behind an option: -I/tmp/x. `a/b` counts as a
+// relative path, since an option `a` cannot be recognised.
 std::string uncoveredIn(std::string_view value) {
   for (size_t at = 0; at < value.size();) {
     size_t end = at;
@@ -75,7 +76,7 @@ bool isUncovered(std::string_view path) {
 
 std::optional<UncoveredVariable> uncoveredVariable(const std::vector<std::string>& env) {
   constexpr std::string_view kAlways = "$`~";         // also where a variable alone is the path
-  constexpr std::string_view kInPaths = "\\'\"*?[{";  // quotes and patterns, as shells read them
+  constexpr std::string_view kInPaths = "\\'\"*?[{";  // quotes and patterns of shells
   for (const std::string& each : env) {
     const size_t equals = std::min(each.find('='), each.size());
     const std::string_view name = std::string_view(each).substr(0, equals);

@@ -11,8 +11,8 @@
 
 namespace cloister::policy {
 
-// Whether a path of a sandbox, absolute, may be at or lead to such a place: a directory that has
-// one in it counts, and so does a path with `..`, which links may lead anywhere.
+// Whether an absolute path of a sandbox may be at or lead to an uncovered place. A directory above
+// such a place counts, and so does a path with `..`, which links may lead anywhere.
 bool isUncovered(std::string_view path);
 
 struct UncoveredVariable {
@@ -20,9 +20,8 @@ struct UncoveredVariable {
   std::string why;  // for people: "names /tmp/bin, which an approval does not cover"
 };
 
-// The first of `env` ("NAME=value") that decides which code programs run (variableNamed()) and
-// whose value names such a place, or is put together only when it is used. Relative paths are
-// covered.
+// The first of `env` ("NAME=value") that determines executed code (variableNamed()) and whose value
+// names an uncovered place, or is computed only when used. Relative paths are covered.
 std::optional<UncoveredVariable> uncoveredVariable(const std::vector<std::string>& env);
 
 }  // namespace cloister::policy

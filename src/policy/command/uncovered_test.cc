@@ -47,7 +47,7 @@ TEST(Uncovered, VariablesThatNameSuchAPlace) {
         "LD_PRELOAD=/tmp/x.so", "GIT_SSH_COMMAND=sh /tmp/x", "CFLAGS=-B/tmp/x", "HOME=/tmp",
         "GOPATH=/tmp/.cloister-go", "GIT_CONFIG_GLOBAL=/tmp/c", "MAKEFILES=/run/m",
         "LESSOPEN=|/tmp/x %s", "RUSTFLAGS=-Clinker=/tmp/x", "CC=@/tmp/x", "BASH_FUNC_a%%=/tmp/x",
-        // Put together by the program that reads them.
+        // Values computed by the program that reads the variable.
         "BASH_ENV=$A/e", "BASH_ENV=`x`", "PATH=~-/bin", "PROMPT_COMMAND=. /t''mp/e",
         "GIT_PAGER=sh /t?p/x", "GIT_PAGER=sh /t\\mp/x", "GIT_PAGER=sh /{t,}mp/x"})
     EXPECT_EQ(nameIn(variable), std::string(variable).substr(0, std::string(variable).find('=')))

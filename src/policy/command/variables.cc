@@ -12,12 +12,12 @@ namespace {
 
 struct Variables {
   Variable what;
-  std::string_view names;  // a name that ends in * stands for all that begin so
+  std::string_view names;  // a final * matches any rest of a name
 };
 
-// The first row that has the name counts.
+// The first row with the name counts.
 constexpr auto kVariables = std::to_array<Variables>({
-    // An option or a file of options decides what a program runs.
+    // An option or a file of options determines the executed program.
     {Variable::kFlags, "RUSTFLAGS RUSTDOCFLAGS CFLAGS CXXFLAGS CPPFLAGS LDFLAGS FFLAGS GOFLAGS"},
     // The shell.
     {Variable::kChanges,
@@ -75,11 +75,11 @@ constexpr auto kVariables = std::to_array<Variables>({
      "TAR_OPTIONS TAPE RSH ZIPOPT ZIP RSYNC_* SUDO_* OPENSSL_* GREP_OPTIONS WGETRC CURL_HOME "
      "PSQLRC "
      "SASL_PATH KRB5_CONFIG"},
-    // Where a program looks for its settings and its plugins.
+    // Directories of a program's settings and plugins.
     {Variable::kChanges,
      "HOME XDG_CONFIG_HOME XDG_CONFIG_DIRS XDG_DATA_DIRS GTK_MODULES QT_PLUGIN_PATH "
      "GIO_EXTRA_MODULES GST_PLUGIN_* GI_TYPELIB_PATH EMACSLOADPATH"},
-    // Directories in which programs make files.
+    // Directories for new files of programs.
     {Variable::kFile, "TMPDIR TMP TEMP TEMPDIR XDG_CACHE_HOME XDG_DATA_HOME XDG_STATE_HOME"},
 });
 

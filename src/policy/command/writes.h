@@ -8,8 +8,8 @@
 
 namespace cloister::policy {
 
-// A file that the words do not name is a Value without text that is not known. A change of the
-// machine's own settings (date -s, hostname NAME) is one of /proc/sys.
+// A file not named by the words is an unknown Value without text. A change of the machine's own
+// settings (date -s, hostname NAME) counts as a file of /proc/sys.
 std::vector<Value> writesOf(const Execution& execution);
 
 }  // namespace cloister::policy

@@ -22,7 +22,7 @@ struct Frame {
   std::string payload;
 };
 
-// What one program did, from kStarted to kExited.
+// A program's behaviour, from kStarted to kExited.
 struct Ended {
   std::string out;
   std::string err;
@@ -30,7 +30,7 @@ struct Ended {
   uint32_t code = 0;  // exit code or signal
   uint32_t reaped = 0;
   uint64_t stdin_taken = 0;
-  int start_errno = 0;  // set when it could not be started
+  int start_errno = 0;  // set if the start failed
 };
 
 // A frame of spec/wire/gen-N, header and payload; empty when there is no such file.
@@ -38,7 +38,7 @@ std::string goldenFrame(const std::string& name);
 
 class Jail {
  public:
-  // An Error when this machine has no user namespaces for us.
+  // An Error on a machine without user namespaces for this account.
   static Result<std::unique_ptr<Jail>> start(const std::string& runner_path);
   ~Jail();
 
@@ -48,16 +48,16 @@ class Jail {
   void sendGroups(uint32_t channel, const std::vector<int>& fds);
   // The next frame; waits for at most 20 s. An Error when the runner has gone.
   Result<Frame> next();
-  // The runner's wait status, once it has ended.
+  // The runner's wait status, after its end.
   int wait();
   void hangUp() { socket_.reset(); }
 
   // Sends kText for each string and kStart.
   void startProgram(uint32_t channel, const std::vector<std::string>& argv, uint8_t flags,
                     std::string_view cwd = {});
-  // Reads frames of this channel up to its end.
+  // Reads the channel's frames up to its end.
   Ended finish(uint32_t channel);
-  // startProgram and finish on channel 1, killing what is left.
+  // Calls startProgram and finish on channel 1, killing leftovers.
   Ended run(const std::vector<std::string>& argv);
   Ended shell(const std::string& script) { return run({"/bin/sh", "-c", script}); }
   void file(std::string_view path, std::string_view content, uint32_t mode = 0644);

@@ -119,7 +119,7 @@ struct Served {
     for (const model::FileSpec& file : files) {
       if (file.content.size() > bytes) return EFBIG;
       bytes -= file.content.size();
-      // One that is written with a type in its mode is that; a link is one to its content.
+      // A file with a type in its mode has that type; a link points to its content.
       constexpr uint32_t kRegular = 0100000;
       constexpr uint32_t kLink = 0120000;
       const bool typed = file.mode > 07777;
@@ -132,7 +132,7 @@ struct Served {
     out += encode(wire::files::EndOfEntries{0});
     return 0;
   }
-  // An archive that nobody but unpack() reads: of each file its path, size and bytes.
+  // An archive format only for unpack(): path, size and bytes of each file.
   [[nodiscard]] int save() const {
     for (const model::FileSpec& file : files)
       out += file.path + "\n" + std::to_string(file.content.size()) + "\n" + file.content;

@@ -10,7 +10,7 @@
 
 namespace cloister::runtime {
 
-// Serves one request and returns an errno; the answer goes to `out`.
+// Serves a request and returns an errno; the answer goes to `out`.
 int serveFakeFiles(std::vector<model::FileSpec>& files, const std::vector<std::string>& request,
                    const std::string& input, std::string& out);
 

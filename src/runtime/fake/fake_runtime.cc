@@ -66,11 +66,11 @@ bool matchesAny(const std::vector<std::string>& globs, const std::string& path) 
 }
 
 constexpr size_t kInputBuffer = 65'536;
-constexpr size_t kMaxPrograms = 256;  // at once in one sandbox
+constexpr size_t kMaxPrograms = 256;  // at the same time in a sandbox
 
 class FakeProgram;
 
-// What the programs of one sandbox share.
+// State shared by a sandbox's programs.
 struct Home {
   explicit Home(const boost::asio::any_io_executor& executor) : changed(executor) {}
 
@@ -154,7 +154,7 @@ class FakeProgram final : public Exec {
   model::Limits limits_;
   model::ExecSpec spec_;
   async::Signal changed_;
-  std::string pending_;  // input that was not read yet
+  std::string pending_;  // unread input
   bool input_ended_;
   int signal_ = 0;
   bool cancelled_ = false;
@@ -220,7 +220,7 @@ class FakeSandbox final : public Sandbox {
   model::PermitFields permit_;
   SandboxInfo info_;
   std::shared_ptr<Home> home_;
-  std::unique_ptr<FakeProgram> alone_;  // the one of a sandbox that runs one
+  std::unique_ptr<FakeProgram> alone_;  // the program of a sandbox with a single run
   bool cancelled_ = false;
   bool released_ = false;
 };
@@ -269,7 +269,7 @@ Task<Result<Outcome>> FakeProgram::run(ExecObserver& observer) {
     co_await serve(run);
   } else if (const auto found = behaviours().find(name); found == behaviours().end()) {
     outcome.end = End::kExited;
-    outcome.exit_code = 127;  // as a shell says it
+    outcome.exit_code = 127;  // as in a shell
     observer.onStarted();
     co_await observer.onOutput(model::Stream::kStderr,
                                "cloister: " + name + ": No such file or directory in PATH\n");

@@ -29,21 +29,22 @@ class FakeRuntime : public Runtime {
 
   [[nodiscard]] std::optional<model::ImageState> image() const override;
 
-  // What image() says; sandboxes from now on have its digest, or lack one. Without, they have one.
+  // Sets the result of image(); later sandboxes have its digest, or lack a digest. By default
+  // sandboxes have a digest.
   void setImage(model::ImageState state);
-  // What used() of every sandbox says.
+  // Sets the result of used() for all sandboxes.
   void setUsed(const model::Usage& usage);
-  // What pool() says.
+  // Sets the result of pool().
   void keepReady(model::PoolStats stats);
-  // Lets every program that runs "hold", now or later, go on.
+  // Lets all present and future "hold" programs continue.
   void release();
-  // Every sandbox there is dies, and says `why` to a session.
+  // Ends all sandboxes; sessions report `why`.
   void killSandboxes(const model::SandboxEnd& why);
-  // Every further provision takes until they are held no longer.
+  // Delays further provisions until released.
   void holdProvisions(bool hold);
-  // Every further provision fails with this; nullopt: they work again.
+  // Makes further provisions fail with this error; nullopt: succeed again.
   void failProvision(std::optional<Error> error);
-  // Sandboxes that were provisioned and not torn down.
+  // Number of sandboxes provisioned and not torn down.
   [[nodiscard]] size_t live() const;
   // The execution (or else session) ids of all permits provisioned, in order.
   [[nodiscard]] const std::vector<std::string>& provisioned() const;

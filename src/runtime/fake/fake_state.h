@@ -16,9 +16,8 @@ struct FakeRuntime::State {
   explicit State(boost::asio::any_io_executor e) : executor(std::move(e)), changed(executor) {}
 
   boost::asio::any_io_executor executor;
-  async::Signal changed;  // released, or a sandbox more
-  std::vector<std::function<void(const model::SandboxEnd&)>>
-      kills;  // one per sandbox that was made
+  async::Signal changed;                                             // released, or a sandbox more
+  std::vector<std::function<void(const model::SandboxEnd&)>> kills;  // an entry per sandbox made
   bool released = false;
   size_t live = 0;
   std::vector<std::string> provisioned;

@@ -12,14 +12,14 @@ using wire::FromNode;
 using State = Channel::State;
 
 constexpr size_t kMaxPath = 4096;
-constexpr size_t kMaxSmall = size_t{64} << 10;  // of a message that is neither output nor a result
+constexpr size_t kMaxSmall = size_t{64} << 10;  // limit of a message other than output or a result
 
 bool isStream(const std::string& payload) {
   return payload.size() > 1 && (payload[0] == static_cast<char>(model::Stream::kStdout) ||
                                 payload[0] == static_cast<char>(model::Stream::kStderr));
 }
 
-// The bytes of a file stay within the size it was announced with.
+// A file's bytes must not exceed its announced size.
 bool fitsFile(Channel& channel, FromNode type, const net::Frame& frame) {
   switch (type) {
     case FromNode::kFileBegin: {
@@ -52,7 +52,7 @@ bool openInput(Channel& channel, const net::Frame& frame) {
   return fits;
 }
 
-// Whether a frame may come while the program runs, and the state after it.
+// Whether a frame is permitted while the program runs. Updates the state.
 bool stepRunning(Channel& channel, FromNode type, const net::Frame& frame) {
   switch (type) {
     case FromNode::kOutput:
@@ -66,7 +66,7 @@ bool stepRunning(Channel& channel, FromNode type, const net::Frame& frame) {
     case FromNode::kInputTaken:
       return openInput(channel, frame);
     case FromNode::kFinished:
-      return end(channel, true);  // a file that broke off is none
+      return end(channel, true);  // an interrupted file is invalid
     case FromNode::kFailed:
       return end(channel, frame.payload.size() <= kMaxSmall);
     default:
@@ -89,7 +89,8 @@ bool hearUsed(Channel& channel, const net::Frame& frame) {
   return used.has_value();
 }
 
-// Its end may cross the wish for it. A session's sandbox says what it has used before it goes.
+// The program's end may cross the order to close. A session's sandbox reports its usage before its
+// end.
 bool stepClosing(Channel& channel, FromNode type, const net::Frame& frame) {
   if (channel.kind == Channel::Kind::kSession && type == FromNode::kUsage) {
     return hearUsed(channel, frame);
@@ -165,7 +166,7 @@ Result<> Channels::deliver(net::Frame frame) {
     if (used > wire::kOutputWindow) return broken(frame, "more than the window allows");
     channel->unacknowledged = static_cast<uint32_t>(used);
   }
-  // Of several reports of usage only the last one counts, so that they need no window.
+  // Only the last of several usage reports counts, so reports need no window.
   const bool again = type == FromNode::kUsage && !channel->inbox.empty() &&
                      channel->inbox.back().type == frame.type;
   if (again) channel->inbox.pop_back();

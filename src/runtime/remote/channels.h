@@ -23,7 +23,7 @@ struct Channel {
   enum class Kind {
     kSandbox,  // of a single run
     kSession,  // a session's sandbox
-    kProgram,  // in such a one: with its end, the channel is free
+    kProgram,  // in a session: the channel is free after the program's end
     kPlan,     // a call
   };
   enum class State {
@@ -35,7 +35,7 @@ struct Channel {
     kEnded,         // nothing is due
     kClosing,       // → kTornDown; whatever else was under way is dropped
     kPlanning,      // → kPlanned, kFailed
-    kGone,          // its last frame has come
+    kGone,          // the last frame was received
   };
 
   Channel(boost::asio::any_io_executor executor, Kind what);
@@ -47,9 +47,9 @@ struct Channel {
   uint32_t input_window;         // bytes of input that may be sent
   bool in_file = false;
   uint64_t file_left = 0;            // bytes of the present file still allowed
-  std::optional<model::Usage> used;  // of a session's sandbox, as last told
+  std::optional<model::Usage> used;  // last report of a session's sandbox
   Millis patience{0};                // how long the node may be silent while something is due
-  base::Monotonic due{};             // when that time is over
+  base::Monotonic due{};             // end of the waiting time
   async::Signal changed;             // a frame more, or the link has ended
 
   // Waits for the node's next word at most `allowed`.
@@ -71,7 +71,7 @@ class Channels {
   void notifyAll();
   // True if the node has been silent for longer than some channel allows.
   [[nodiscard]] bool overdue(base::Monotonic now) const;
-  // What is due has this much more time.
+  // Extends all deadlines.
   void postpone(Millis by);
 
  private:

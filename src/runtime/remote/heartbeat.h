@@ -15,7 +15,7 @@ class Heartbeat {
  public:
   Heartbeat(Millis patience, Millis tick) : patience_(patience), tick_(tick) {}
 
-  // Whatever it is that came.
+  // Records that any message came.
   void heard() { silent_ = Millis(0); }
   // The answer to a question; false if there was none.
   bool answered() { return asked_ > 0 && asked_-- > 0; }
@@ -23,7 +23,7 @@ class Heartbeat {
   struct Beat {
     bool ask = false;
     bool gone = false;
-    Millis slept{0};  // of this process, since the last tick
+    Millis slept{0};  // time asleep since the last tick
   };
   // At every tick, or more often.
   Beat tick(base::Monotonic now) {
@@ -44,7 +44,7 @@ class Heartbeat {
  private:
   static constexpr int kLate = 3;             // ticks
   static constexpr int kQuestions = 6;        // in the time of its patience
-  static constexpr uint32_t kUnanswered = 3;  // of those, at least
+  static constexpr uint32_t kUnanswered = 3;  // minimum number of unanswered pings
 
   Millis patience_;
   Millis tick_;

@@ -15,7 +15,7 @@ class HeartbeatTest : public testing::Test {
     asked_ += beat.ask ? 1 : 0;
     return beat;
   }
-  // Ticks in which nothing is heard until it is given up; 0: it is not.
+  // Number of silent ticks until the node is given up; 0: still alive.
   int ticksToTheEnd(int most) {
     for (int i = 1; i <= most; ++i) {
       if (tick(Millis(1000)).gone) return i;
@@ -56,7 +56,7 @@ TEST_F(HeartbeatTest, OnlyWhatWasAskedIsAnswered) {
   EXPECT_FALSE(heart_.answered());
 }
 
-// It was stopped, or the machine slept: the other end had no chance to speak.
+// This process was stopped, or the machine slept: the other end could not send.
 TEST_F(HeartbeatTest, WhatItSleptItDoesNotCount) {
   for (int i = 0; i < 20; ++i) {
     const auto beat = tick(Millis(3'600'000));

@@ -29,14 +29,14 @@ using wire::ToNode;
 using State = Channel::State;
 
 constexpr Millis kOfferPatience{10'000};
-constexpr Millis kTick{1'000};  // between looks at what is due
+constexpr Millis kTick{1'000};  // interval of deadline checks
 constexpr Millis kShortestTick{20};
-constexpr Millis kPatience{60'000};  // beyond what the program itself may take
+constexpr Millis kPatience{60'000};  // beyond the program's own time limits
 // More than the node gives the slowest of its guests to start (runtime/microvm).
 constexpr Millis kProvisionPatience{150'000};
 constexpr uint32_t kAckEvery = wire::kOutputWindow / 4;
 
-// Who listens at the other end, as the kernel knows it (SO_PEERCRED, unix(7)); 0: not known.
+// The process at the other end by the kernel's record (SO_PEERCRED, unix(7)); 0: unknown.
 pid_t processAt(net::FrameConnection::Stream& stream) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
@@ -110,7 +110,8 @@ class Link : public std::enable_shared_from_this<Link> {
     uint32_t number;
     std::shared_ptr<Channel> channel;
   };
-  // A new channel, and the message that opens it. One at a time: the node wants numbers to rise.
+  // Opens a channel with its first message. Opens sequentially, since the node requires rising
+  // numbers.
   Task<Result<Opened>> open(ToNode type, Channel::Kind kind, Millis patience, std::string payload) {
     const auto self = shared_from_this();
     while (opening_ && !ended())
@@ -222,8 +223,8 @@ class Link : public std::enable_shared_from_this<Link> {
   base::Monotonic offer_due_;
   std::optional<model::NodeOffer> offer_;
   std::function<void()> on_offer_;
-  std::optional<model::PoolStats> pool_;    // as last told
-  std::optional<model::ImageState> image_;  // as last told, its time by our clock
+  std::optional<model::PoolStats> pool_;    // the last report
+  std::optional<model::ImageState> image_;  // the last report, with times by our clock
   bool opening_ = false;
   bool ended_ = false;
   std::string reason_;
@@ -242,7 +243,7 @@ std::string u32Payload(uint32_t value) {
   return payload;
 }
 
-// The control plane's end of one channel.
+// The control plane's end of a channel.
 class Peer {
  public:
   Peer(std::shared_ptr<Link> link, uint32_t number, std::shared_ptr<Channel> channel)
@@ -257,7 +258,7 @@ class Peer {
   }
   [[nodiscard]] bool held() const { return channel_->state == State::kHeld; }
 
-  // What the program says, up to its end.
+  // Forwards the program's output up to its end.
   Task<Result<model::Outcome>> relay(ExecObserver& observer) {
     while (true) {
       const net::Frame frame = CO_TRY(co_await link_->next(*channel_));
@@ -276,7 +277,7 @@ class Peer {
     if (running() || held()) link_->post(ToNode::kCancel, number_);
   }
 
-  // Asks for the end of everything; what comes until then is dropped.
+  // Orders the teardown of the channel; drops all later messages.
   void abandon() {
     if (channel_->state == State::kClosing || channel_->state == State::kGone) return;
     channel_->inbox.clear();
@@ -327,8 +328,8 @@ class Peer {
     co_return Result<>{};
   }
 
-  // Opens the window again, in few messages: by quarters. What is not acknowledged is less than
-  // one, so the node is never left without room.
+  // Opens the window again in steps of a quarter, to send few messages. Less than a quarter stays
+  // unacknowledged, so the node always has room.
   void acknowledge(FromNode type, size_t payload_bytes) {
     if (type == FromNode::kStarted || type == FromNode::kUsage) return;
     consumed_ += wire::windowCost(payload_bytes);
@@ -343,7 +344,8 @@ class Peer {
   uint32_t consumed_ = 0;  // window units passed on and not yet acknowledged
 };
 
-// A program in a session's sandbox: the node has it, and holds it until it is run.
+// A program in a session's sandbox: the node has received the program, and holds its start until
+// run().
 class RemoteExec final : public Exec {
  public:
   RemoteExec(Peer peer, const model::ExecSpec& spec)
@@ -408,7 +410,7 @@ class RemoteExec final : public Exec {
   }
 
  private:
-  // Outlives this where run() or input() is under way.
+  // May outlive the object while run() or input() is under way.
   struct Shared {
     explicit Shared(Peer with) : peer(std::move(with)) {}
     Peer peer;
@@ -416,12 +418,12 @@ class RemoteExec final : public Exec {
     bool input_ended = false;
   };
 
-  // What is posted has no window, and would end the connection where the node falls far behind.
+  // Posted messages have no window, and would end the connection if the node falls far behind.
   static std::unexpected<Error> tooMany(const std::string& doing) {
     return fail(Code::kQuota, doing + ": the node has too much to do; try again");
   }
 
-  // As far as the window allows.
+  // Sends as much as the window allows.
   static Task<Result<>> send(Shared& state, std::string_view rest) {
     const Peer& peer = state.peer;
     Channel& channel = peer.channel();

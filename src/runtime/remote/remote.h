@@ -21,29 +21,28 @@ namespace cloister::runtime {
 
 class RemoteNode : public Runtime {
  public:
-  // As it was told last.
+  // The last received offer.
   [[nodiscard]] virtual const model::NodeOffer& offer() const = 0;
-  // From now on `changed` is called when another was told, or another state of the image; it must
-  // not end the connection.
+  // From now on calls `changed` after a new offer, or a new state of the image. `changed` must not
+  // end the connection.
   virtual void onOffer(std::function<void()> changed) = 0;
   // Completes when the connection has ended.
   virtual Task<void> closed() = 0;
 };
 
-// When a node is given up of which nothing at all is heard, though its connection stands: it hangs,
-// or is stopped.
+// When to give up a node whose connection stands but sends nothing: the node hangs, or is stopped.
 struct Silence {
-  // Of time in which this process ran itself, tick by tick: what was asleep has missed nothing. The
-  // node is asked for a word several times meanwhile.
+  // Counted in this process's own running time, tick by tick, so that a sleeping process misses
+  // nothing. The node gets several pings meanwhile.
   std::chrono::milliseconds patience{30'000};
-  // Called then, with the process that listens there, as the kernel names it to us; 0: not known.
+  // Called at the timeout, with the listening process by the kernel's record; 0: unknown.
   std::function<void(pid_t)> hung{};
 };
 
 // Connects to the node's Unix socket and reads its offer.
 Task<Result<std::unique_ptr<RemoteNode>>> connectNode(std::string socket_path,
                                                       Silence silence = {});
-// The same over a stream that is connected already.
+// The same over a connected stream.
 Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(
     boost::asio::local::stream_protocol::socket stream, Silence silence = {});
 

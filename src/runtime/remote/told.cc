@@ -34,7 +34,7 @@ Result<model::ImageState> toldImage(const net::Frame& frame) {
   if (!state.digest.empty() && !model::isImageDigest(state.digest)) {
     return wrong("its digest is none");
   }
-  // The time on the way makes it more, never less.
+  // Transmission time only increases the difference.
   int64_t sum = 0;
   if (__builtin_sub_overflow(base::wallMicros(), told.told_at, &state.clock_ahead) ||
       __builtin_add_overflow(state.changed_at, state.clock_ahead, &sum)) {

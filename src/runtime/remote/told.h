@@ -10,7 +10,7 @@
 
 namespace cloister::runtime {
 
-// What the node says of its own faults: text for a reader, and never "the node is gone".
+// The error in a node's own words: text for a reader, and never "the node is gone".
 Error toldByNode(const std::string& payload);
 
 // The state of the content of its own image, from a kImage; its time by our clock. kInvalid for

@@ -43,7 +43,7 @@ class Beside final : public Apart, public std::enable_shared_from_this<Beside> {
   const model::Limits limits_;
   MakeBeside make_;
   std::shared_ptr<Live> live_;
-  linux::IoBytes moved_;  // by its program, as far as that is known
+  linux::IoBytes moved_;  // known storage traffic of its program
   bool ended_ = false;
 };
 

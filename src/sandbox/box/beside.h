@@ -13,7 +13,7 @@
 
 namespace cloister::runtime {
 
-// Makes one beside this, with these limits.
+// Makes a sandbox with these limits beside the given sandbox.
 using MakeBeside =
     std::function<Task<Result<std::shared_ptr<Live>>>(std::shared_ptr<Live>, model::Limits)>;
 

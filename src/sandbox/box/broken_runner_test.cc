@@ -62,7 +62,7 @@ class BrokenRunnerTest : public testing::Test {
     say(FromRunner::kExited, kProgram, std::string(1 + 4 + 3 * 8 + 4 + 2 * 8, '\0'));
   }
 
-  // Of a program whose files are asked for; the runner has said all that it will.
+  // Runs a program whose artifacts are requested, after the runner has sent its last frame.
   model::Outcome run() {
     ::shutdown(runner_.get(), SHUT_WR);
     model::ExecSpec spec = testbed::shell("true");
@@ -86,7 +86,7 @@ class BrokenRunnerTest : public testing::Test {
   testbed::Recorder seen_;
 };
 
-// Whatever it says reaches a client, in a message of its size and its alphabet.
+// Clients receive the runner's messages with bounded size and safe characters.
 TEST_F(BrokenRunnerTest, ItsWordsAreCutAndMadeSafe) {
   say(FromRunner::kStartFailed, kProgram, errorSaying("\x1b[31m\xff" + std::string(60'000, 'x')));
   const model::Outcome outcome = run();
@@ -113,7 +113,7 @@ TEST_F(BrokenRunnerTest, AProgramThatExitedHasWhateverFilesBreakOff) {
   EXPECT_TRUE(outcome.artifacts_truncated);
 }
 
-// However much is asked of a program whose runner does not read: one signal of a number waits, and
+// The queue stays bounded while the runner does not read: each signal number is kept once, and only
 // the last size.
 TEST_F(BrokenRunnerTest, WhatItIsToBeToldDoesNotPileUp) {
   constexpr uint16_t kLast = 20'000;
@@ -137,20 +137,20 @@ TEST_F(BrokenRunnerTest, WhatItIsToBeToldDoesNotPileUp) {
   }
 }
 
-// It would never be read, and an answer to it never taken.
+// Nobody would read such output or acknowledge it.
 TEST_F(BrokenRunnerTest, OutputOfNoProgramEndsASession) {
   const auto board = std::make_shared<Switchboard>(live_);
   const auto line = board->open();
   const uint32_t number = line->number;
   board->close(line);
   board->start();
-  say(FromRunner::kScratch, number, std::string(32, '\0'));  // said late, which is nothing
+  say(FromRunner::kScratch, number, std::string(32, '\0'));  // a late report, which is ignored
   say(FromRunner::kStdout, number, "x");
   EXPECT_EQ(endOf(board), "the runner broke its protocol: output of no program");
   EXPECT_EQ(board->why().kind, model::SandboxEnd::Kind::kRunnerLost);
 }
 
-// What a session's runner says when it is asked to rest, and why that ends it.
+// Answers of a session's runner to kRest, and why each ends the session.
 class RestingTest : public BrokenRunnerTest {
  protected:
   std::string whenAsked(const std::vector<std::pair<FromRunner, uint32_t>>& frames) {

@@ -12,21 +12,23 @@
 
 namespace cloister::runtime {
 
-// A sandbox for one program, before and after it is there.
+// A separate sandbox for a single program, before and after its creation.
 class Apart {
  public:
   virtual ~Apart() = default;
-  // Makes it: returns when its runner is there. Once.
+  // Creates the sandbox. Returns when its runner is ready. Call once.
   virtual Task<Result<std::shared_ptr<Housing>>> make() = 0;
-  // What its program has used, before bury(); for what is to be the session's as well.
+  // Receives the program's usage before bury(), so that the session's usage can include the
+  // program.
   virtual void take(const model::Usage& /*usage*/) {}
-  // Ends it, made or not. Returns at once. Idempotent.
+  // Ends the sandbox, ready or not. Returns at once. Idempotent.
   virtual void end() = 0;
-  // end(), and waits until it is gone. Once, after make().
+  // Calls end() and waits until the sandbox is gone. Call once, after make().
   virtual Task<void> bury() = 0;
 };
 
-// The sandbox is made by run(), and gone when that returns. `place` is let go with the Exec.
+// run() creates the sandbox, and the sandbox is gone when run() returns. `place` lives as long as
+// the Exec.
 std::unique_ptr<Exec> makeExecApart(std::shared_ptr<Apart> apart, model::ExecSpec spec,
                                     std::shared_ptr<void> place);
 

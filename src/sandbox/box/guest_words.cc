@@ -16,7 +16,7 @@ namespace {
 
 namespace asio = boost::asio;
 constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
-constexpr size_t kMostConsole = 256 << 10;  // of a console that is written on and on
+constexpr size_t kMostConsole = 256 << 10;  // limit for a console that never stops writing
 constexpr size_t kLast = 1'024;             // kept
 constexpr size_t kMostTold = 512;
 
@@ -35,7 +35,7 @@ Task<void> GuestWords::listen(std::shared_ptr<GuestWords> self, std::function<vo
   if (!self->stalled_) self->close();
 }
 
-// Whether it has stopped by these.
+// Whether these bytes say that the guest has stopped.
 bool GuestWords::take(std::string_view bytes) {
   left_ -= std::min(left_, bytes.size());
   last_.append(bytes);

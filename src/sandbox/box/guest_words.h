@@ -27,15 +27,15 @@ class GuestWords {
 
   GuestWords(const boost::asio::any_io_executor& executor, Fd pipe, StalledAt stalled_at);
 
-  // Reads until the guest's end, close() or a bound, after which nothing is read any more.
-  // `on_stall` is called at most once.
+  // Reads until the guest's end, close() or a bound; then stops for good. `on_stall` is called at
+  // most once.
   static Task<void> listen(std::shared_ptr<GuestWords> self, std::function<void()> on_stall);
   void close();
 
-  // "; it said: ..." with the last of it, printable, from where it began to say that it has
-  // stopped; "" if it said nothing. Also what is there and was not read yet.
+  // "; it said: ..." with the last output in printable form, from the first line about the stop, if
+  // any; "" without output. Includes output not yet read from the pipe.
   std::string told();
-  // All that is kept of it.
+  // All output kept.
   [[nodiscard]] const std::string& last() const { return last_; }
 
  private:

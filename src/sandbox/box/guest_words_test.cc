@@ -66,7 +66,7 @@ TEST_F(GuestWordsTest, WhatWasNotReadYetIsToldToo) {
   EXPECT_EQ(words_->told(), "; it said: late");
 }
 
-// Who writes on and on finds nobody who reads.
+// A guest that never stops writing loses its reader.
 TEST_F(GuestWordsTest, EndAtABound) {
   ::signal(SIGPIPE, SIG_IGN);
   const std::string piece(16 << 10, 'z');

@@ -58,7 +58,7 @@ class Hold final : public Exec {
     *stage = Stage::kRuns;
     co_return co_await exec->run(observer);
   }
-  // Nothing of it is told to end before it was told to begin: what did not begin does not end.
+  // Forwards cancel() only to a program already begun: a program not yet begun reports no end.
   void cancel() override {
     if (*stage_ == Stage::kRuns) return exec_->cancel();
     *stage_ = Stage::kCancelled;

@@ -18,18 +18,19 @@
 
 namespace cloister::runtime {
 
-// Of one session: closed while its workspace is held.
+// The gate of a session, closed while the session's workspace is held.
 struct HoldGate {
   explicit HoldGate(boost::asio::any_io_executor executor) : changed(std::move(executor)) {}
   bool closed = false;
-  uint64_t count = 0;  // how often it was closed
-  // Programs that the runner has been told to start and has not, and removals of code that it is
-  // being told: it waits until each executes, so that none of them may be frozen before.
+  uint64_t count = 0;  // number of times the gate was closed
+  // Programs whose start is sent but not yet confirmed, and removals of code being sent. Hold waits
+  // until none is left, so that no program is frozen before its start.
   size_t starting = 0;
   async::Signal changed;
 };
 
-// `exec` holds it while it runs. `freezes`: what runs is stopped from outside.
+// `exec` holds the workspace while `exec` runs. `freezes`: stop running programs by freezing
+// cgroups.
 std::unique_ptr<Exec> makeHold(std::unique_ptr<Exec> exec, std::shared_ptr<Live> live,
                                std::shared_ptr<HoldGate> gate, bool freezes);
 

@@ -20,11 +20,11 @@ namespace cloister::runtime {
 
 class Housing {
  public:
-  // A program that was started in it before its code was there (model/prestart.h).
+  // How a program started before its code was known gets the code (model/prestart.h).
   enum class Ahead : uint8_t {
     kNone,
-    kAtFifo,  // waits for the code, where it reads it
-    kCopied,  // of a zygote, waits for a sign to read it
+    kAtFifo,  // reads the code from a FIFO, and blocks there
+    kCopied,  // a copy of a zygote, which waits for a signal to read the code
   };
 
   virtual ~Housing() = default;
@@ -33,38 +33,40 @@ class Housing {
   [[nodiscard]] virtual RunnerChannel& channel() = 0;
   // How long its runner may take to answer (ProcessConfig::runner_patience).
   [[nodiscard]] virtual std::chrono::milliseconds patience() const = 0;
-  // The same from the order to start a program to its start, and from a kill to the report of it.
+  // The limit from the order to start a program to its start, and from a kill to the report of the
+  // end.
   [[nodiscard]] std::chrono::milliseconds startGrace() const {
     constexpr std::chrono::milliseconds kLongest = std::chrono::seconds(10);
     return std::min(patience(), kLongest);
   }
   [[nodiscard]] virtual Ahead ahead() const = 0;
-  // Its cgroup on this kernel, or nullptr.
+  // The sandbox's cgroup on this kernel, or nullptr.
   [[nodiscard]] virtual const linux::Cgroup* group() const = 0;
 
-  // What its programs use is told by a guest kernel or polled, and not by a cgroup.
+  // Whether usage comes from a guest kernel or from polling, instead of a cgroup.
   [[nodiscard]] virtual bool toldFromInside() const = 0;
-  // What its program's limits killed is counted in a guest, where nobody can wait for it.
+  // Whether a guest counts kills by limits, without any notification to wait for.
   [[nodiscard]] virtual bool countedInside() const = 0;
-  // Whether usage() has how many processes there are: not of those that a guest's kernel has.
+  // Whether usage() includes the number of processes. Processes of a guest's kernel are not
+  // counted.
   [[nodiscard]] virtual bool countsProcesses() const = 0;
-  // What starting it has used, and what it has used so far.
+  // before(): usage of starting the sandbox. usage(): usage so far, including the start.
   [[nodiscard]] virtual const linux::CgroupUsage& before() const = 0;
   [[nodiscard]] virtual linux::CgroupUsage usage() const = 0;
-  // Of storage: its programs' own, as far as this kernel tells.
+  // Storage traffic of the sandbox's programs, as far as this kernel reports.
   [[nodiscard]] virtual linux::IoBytes io() const { return {}; }
-  // What its workspace is made to hold.
+  // The capacity for which the workspace was made.
   [[nodiscard]] virtual uint64_t workspaceBytes() const = 0;
   [[nodiscard]] virtual linux::CgroupEvents events() const = 0;
-  // For which it was ended.
+  // The excess of file locks for which the sandbox was ended, if any.
   [[nodiscard]] virtual const std::optional<LocksOver>& locksOver() const {
     static const std::optional<LocksOver> none;
     return none;
   }
 
-  // Ends everything in it; the channel then ends. Returns at once. Idempotent.
+  // Ends all processes in the sandbox; then the channel ends. Returns at once. Idempotent.
   virtual void kill() = 0;
-  // Why its runner is heard no more: `what`, and what else is known.
+  // Why the runner's channel ended: `what`, and further known facts.
   [[nodiscard]] virtual std::string lost(std::string what) const = 0;
 };
 

@@ -28,13 +28,15 @@ void noteKill(model::Outcome& outcome) {
 
 void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits) {
   constexpr uint64_t kPage = 4096;
-  // On disk, ext4 gives back what it had set aside for a file that grew, after it has refused more.
+  // ext4 frees the blocks preallocated for a growing file after refusing a write, so some space may
+  // look free.
   constexpr uint64_t kSetAside = uint64_t{1} << 20;
   const uint64_t left = scratch.bytes_total > model::scratchBytes(limits) ? kSetAside : kPage;
   if (scratch.bytes_total > 0 && scratch.bytes + left > scratch.bytes_total) {
     addHit(outcome, limit_name::kDisk, scratch.bytes_total, scratch.bytes, "bytes");
   }
-  // A program that ignores SIGXFSZ, as Python's do, fails at a write and leaves the file.
+  // A program that ignores SIGXFSZ, as Python does, fails at the write and leaves the file at the
+  // limit.
   const bool failed = outcome.end == model::End::kExited && outcome.exit_code != 0;
   if (failed && limits.file_bytes > 0 && scratch.largest_file >= limits.file_bytes) {
     addHit(outcome, limit_name::kFileSize, limits.file_bytes, scratch.largest_file, "bytes");
@@ -50,7 +52,7 @@ constexpr std::string_view kTexts[] = {"oo many open files", "EMFILE"};
 constexpr std::string_view kOfTheMachine = " in system";
 constexpr size_t kLongest = kTexts[0].size() + kOfTheMachine.size();
 
-// Whether one of them is there. `whole`: nothing follows that could make it another.
+// Whether `text` has a message of kTexts. `whole`: no text follows that could change the match.
 bool findsTooMany(std::string_view text, bool whole) {
   for (const std::string_view each : kTexts) {
     for (size_t at = 0; (at = text.find(each, at)) != std::string_view::npos; ++at) {
@@ -80,7 +82,7 @@ void addOpenFiles(model::Outcome& outcome, const Scratch& scratch, bool said,
   if (scratch.open_files > 0) outcome.usage.open_files = scratch.open_files;
   const bool failed = (outcome.end == model::End::kExited && outcome.exit_code != 0) ||
                       outcome.end == model::End::kSignaled;
-  // There never were so many, whatever it says.
+  // The program cannot have opened so many files, despite its message.
   const bool refuted = scratch.file_table > 0 && scratch.file_table < limits.open_files;
   const bool seen = scratch.open_files >= limits.open_files;
   if (seen) outcome.usage.open_files = limits.open_files;

@@ -14,22 +14,24 @@
 
 namespace cloister::runtime {
 
-// Between looks at what is used.
+// Interval between usage readings.
 constexpr auto kUsagePeriod = std::chrono::milliseconds(50);
-// Between those at what storage gave and took, which ask for each process.
+// Interval between readings of storage traffic, which read /proc of each process.
 constexpr auto kIoPeriod = std::chrono::milliseconds(500);
 
-// One limit, `value` and `used` in `unit`. A fatal one goes first.
+// Adds a limit hit, `value` and `used` in `unit`. A fatal hit goes first.
 void addHit(model::Outcome& outcome, std::string_view limit, uint64_t value, uint64_t used,
             std::string_view unit, bool fatal = false);
 void addLocksHit(model::Outcome& outcome, const LocksOver& locks);
-// What was killed at its time or another limit carries SIGKILL, unless its own end is known.
+// A program killed at its time limit or at another limit carries SIGKILL, unless its own end is
+// known.
 void noteKill(model::Outcome& outcome);
-// Those of the scratch file system that are used up; not fatal.
+// Adds hits for exhausted limits of the scratch file system. Not fatal.
 void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits);
 
-// What programs say when a file cannot be opened because too many are: EMFILE, as strerror(3),
-// Node.js and others put it. Not ENFILE, which is the machine's. Found in any pieces.
+// Finds messages of programs that failed to open a file because of EMFILE, in the words of
+// strerror(3), Node.js and others. Ignores ENFILE, which concerns the machine. Text may arrive in
+// any pieces.
 class TooManyOpenFiles {
  public:
   void read(std::string_view bytes);
@@ -37,21 +39,21 @@ class TooManyOpenFiles {
 
  private:
   bool said_ = false;
-  std::string tail_;  // what may yet become it
+  std::string tail_;  // end of the text, which may begin a message
 };
 
-// A program that failed at its limit of open files: it was seen to have so many, or it said so on
-// its stderr (`said`) and nothing speaks against it, which is a guess (LimitHit::isProbable). Not
-// fatal. And how many it was seen to have.
+// Adds the number of open files seen, and a hit if the program failed at the limit. Evidence is
+// either the number seen or a message on stderr (`said`) that nothing contradicts; the message
+// alone is a guess (LimitHit::isProbable). Not fatal.
 void addOpenFiles(model::Outcome& outcome, const Scratch& scratch, bool said,
                   const model::Limits& limits);
 
-// Of a sandbox's `pids` at the peak, those of its programs; nothing where nobody counts.
+// The programs' share of a sandbox's peak `pids`; nullopt if nobody counted.
 inline std::optional<uint32_t> withoutRunner(uint32_t pids) {
   return pids > 0 ? std::optional(pids - 1) : std::nullopt;
 }
 
-// What a workspace that was made for `made` bytes could hold: a file system on disk keeps some.
+// The capacity of a workspace made for `made` bytes: a file system on disk reserves some.
 uint64_t workspaceLimit(uint64_t made, const Scratch& scratch);
 
 inline uint64_t millisOf(std::chrono::milliseconds time) {

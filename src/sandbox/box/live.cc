@@ -28,8 +28,8 @@ namespace {
 namespace asio = boost::asio;
 constexpr size_t kMostParts = 32;  // of ended programs and others, before some go at once
 constexpr auto kFreezeFor = std::chrono::seconds(2);
-// A cgroup is busy for a moment after its last process was seen to end. It is looked at ever less
-// often, at last this far apart, and then for as long as it takes: there is one for each place.
+// A cgroup stays busy for a moment after its last process ended. Removal is retried with growing
+// pauses up to kLongestPause, without a final limit: each sandbox slot has at most one such task.
 constexpr auto kBusyFor = std::chrono::seconds(4);
 constexpr std::chrono::milliseconds kLongestPause = std::chrono::minutes(1);
 constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
@@ -154,7 +154,7 @@ Result<std::shared_ptr<void>> Live::lendMemory() {
   });
 }
 
-// What was in the image takes a moment to be free.
+// The kernel needs a moment to free the image's memory.
 Task<void> Live::takeMemoryBack(std::shared_ptr<Live> self) {
   if (--self->lent_ > 0) co_return;
   const linux::CgroupLimits usual = self->groupLimits(self->parts_.limits);
@@ -188,7 +188,8 @@ void Live::giveBack(const std::shared_ptr<linux::Cgroup>& part) {
   const auto found = std::ranges::find(split_, part, &Part::group);
   if (found == split_.end()) return;
   found->in_use = false;
-  // Who runs program after program leaves no lull, and each part has descriptors of the node.
+  // A session that runs programs without pause leaves no lull for tidying, and each part holds
+  // descriptors of the node.
   if (split_.size() > kMostParts) removeParts(false);
   tidyInALull();
 }
@@ -204,7 +205,7 @@ Task<Result<>> Live::freeze(std::function<bool()> over) {
     part.frozen = true;
   for (auto wait = std::chrono::milliseconds(1); wait < kFreezeFor && !over(); wait *= 2) {
     bool all = true;
-    for (const Part& part : split_) {  // one that was empty may have gone
+    for (const Part& part : split_) {  // an empty part may already be removed
       if (part.frozen) all = CO_TRY(part.group->freeze()) && all;
     }
     if (all) co_return Result<>{};
@@ -284,7 +285,7 @@ Task<Result<RunnerFrame>> Live::nextFrame() {
 void Live::kill() {
   killBeside();
   if (pidfd_) std::ignore = linux::signalPidfd(pidfd_.get(), SIGKILL);
-  thaw();  // what is frozen does not die everywhere
+  thaw();  // some kernels do not kill frozen processes
 }
 
 linux::CgroupUsage Live::usage() const {
@@ -303,7 +304,8 @@ linux::CgroupUsage Live::rawUsage() const {
   if (parts_.group) return parts_.group->usage();
   if (pid_ <= 0) return {};
   const linux::TreeUsage tree = linux::usageOfTree(pid_);
-  // A look takes a while, in which some end and others begin; RLIMIT_NPROC lets no more be at once.
+  // A reading takes a while, in which processes end and others begin. RLIMIT_NPROC allows no more
+  // at the same time.
   return {.cpu_micros = tree.cpu_micros,
           .memory_peak = tree.rss_bytes,
           .memory_now = tree.rss_bytes,
@@ -379,7 +381,7 @@ Task<Result<>> Live::removeGroup() {
   co_return fail(Code::kInternal, "removing a sandbox's cgroup: it stays busy");
 }
 
-// Returns once it is gone.
+// Returns when the cgroup is gone.
 Task<void> Live::outlastGroup() {
   asio::steady_timer pause(executor_);
   for (std::chrono::milliseconds wait = kBusyFor;; wait = std::min(wait * 2, kLongestPause)) {
@@ -415,8 +417,8 @@ Task<Result<>> Live::bury() {
   co_return done;
 }
 
-// Its disk counts until that is gone; its uids stay taken where something of it may be left, which
-// nobody waits for longer than for what is usual.
+// The disk counts against the quota until gone. The uids stay taken while a process may be left,
+// for which bury() waits no longer than usual.
 Task<void> Live::remove(std::shared_ptr<Live> self) {
   ProcessHost& host = *self->parts_.host;
   const ProcessHost::Dying dying(host);
@@ -435,11 +437,11 @@ Task<void> Live::remove(std::shared_ptr<Live> self) {
   base::log(base::Level::kInfo, "sandbox removed after all");
 }
 
-// Of processes, and of its cgroup.
+// Waits until no process and no cgroup is left.
 Task<Result<>> Live::empty() {
   co_await outlastBeside();
   if (pidfd_) CO_TRY(co_await waitForEnd());
-  // Closed, not destroyed: who reads or writes may not have heard yet.
+  // Close, do not destroy: pending readers and writers may not have resumed yet.
   if (channel_) channel_->close();
   if (words_) words_->close();
   if (!parts_.group) co_return Result<>();

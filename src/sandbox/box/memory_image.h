@@ -15,8 +15,7 @@ namespace cloister::runtime {
 
 struct MemoryImage {
   std::vector<Fd> files;  // in the order of Guest::imageFiles(), at their beginning
-  // What the sandbox may have of memory besides, for as long as this image of it is there, which is
-  // charged to it.
+  // Additional memory limit, charged to the sandbox, for the lifetime of this image.
   std::shared_ptr<void> lent{};
 };
 

@@ -19,7 +19,7 @@ namespace cloister::runtime {
 inline constexpr uint32_t kCompiler = 1;
 inline constexpr uint32_t kProgram = 2;
 
-// What is known before the code is.
+// The parts of a program known before its code.
 struct Prestart {
   std::string file;
   std::vector<std::string> argv;
@@ -31,17 +31,17 @@ Prestart prestartOf(const model::ExecSpec& spec);
 void addCommand(std::string& out, uint32_t channel, const std::vector<std::string>& argv,
                 const std::vector<std::string>& env);
 
-// The kStart frame of what it says. `flags`: wire::kStart*; `cwd`: "" for /workspace.
+// The kStart frame for these values. `flags`: wire::kStart*; `cwd`: "" for /workspace.
 std::string startFrame(uint32_t channel, uint8_t flags, const std::string& cwd,
                        std::optional<model::TerminalSize> terminal);
 
 // Appends the kFile frame of a file, whose content follows. kInvalid for an overlong path.
 Result<> addFile(std::string& out, uint32_t channel, const model::FileSpec& file);
 
-// Starts it in `live`, in which nothing has run, and returns when it was executed. A runner that
-// does not say so within Live::startPatience() is killed, which is an error.
+// Starts the program in the unused `live`, and returns after execve(2). A runner that sends no
+// confirmation within Live::startPatience() is killed, and startAhead() fails.
 Task<Result<>> startAhead(Live& live, const Prestart& prestart);
-// The same where a zygote has started it together with the sandbox.
+// Like startAhead(), for a program that a zygote started together with the sandbox.
 Task<Result<>> adopt(Live& live);
 
 }  // namespace cloister::runtime

@@ -21,7 +21,7 @@
 namespace cloister::runtime {
 namespace {
 
-// Below what the runner has channels for, of which a program needs one at a time.
+// Less than the runner's number of channels; a program needs a single channel at a time.
 constexpr size_t kMaxPrograms = 24;
 
 class ProcessExec final : public Exec {
@@ -45,7 +45,7 @@ class ProcessExec final : public Exec {
   std::shared_ptr<void> place_;
 };
 
-// Nobody waits for its output, which would stop it.
+// Reads and drops a program's output, since unread output would stop the program.
 Task<void> ignore(std::shared_ptr<Switchboard> board, std::shared_ptr<Line> line) {
   for (;;) {
     const auto frame = co_await board->next(*line);
@@ -54,11 +54,11 @@ Task<void> ignore(std::shared_ptr<Switchboard> board, std::shared_ptr<Line> line
   board->close(line);
 }
 
-// What the sandbox is at present: it may go on as another.
+// The sandbox in use, which resume() replaces.
 struct Present {
   std::shared_ptr<Live> live;
   std::shared_ptr<Switchboard> board;
-  // Of kernels that run in what it goes on from, by their directory, until somebody attaches.
+  // Lines of interpreters that run in a resumed sandbox, by directory, until a client attaches.
   std::map<std::string, std::shared_ptr<Line>> kernels = {};
 };
 
@@ -151,7 +151,7 @@ class ProcessSession final : public Sandbox {
   }
 
  private:
-  // One of kMaxPrograms, until it is let go.
+  // A slot of kMaxPrograms, held for the lifetime of the result.
   std::shared_ptr<void> takePlace() {
     ++*programs_;
     return {nullptr, [programs = programs_](void*) { --*programs; }};
@@ -187,7 +187,8 @@ class ProcessSession final : public Sandbox {
                       spec.temporary);
   }
 
-  // What runs in the session's own sandbox is stopped meanwhile, and by who saves.
+  // Programs in separate sandboxes prevent saving. Programs in the session's own sandbox are
+  // stopped by the saving program.
   [[nodiscard]] Result<> mayBeSaved() const {
     if (*sharing_ == 0) return {};
     return fail(Code::kConflict, "saving the workspace: " + std::to_string(*sharing_) +
@@ -195,8 +196,8 @@ class ProcessSession final : public Sandbox {
                                      "meanwhile; wait for them, or cancel them");
   }
 
-  // From its beginning to its end the session's other programs are stopped. Those in sandboxes of
-  // their own are waited for, by who asks.
+  // Stops the session's other programs from the exec's beginning to its end. The caller must wait
+  // for programs in separate sandboxes.
   Result<std::unique_ptr<Exec>> hold(const model::PermitFields& fields, model::ExecSpec spec) {
     if (*sharing_ > 0 || *saving_ > 0 || *holding_ > 0) {
       return fail(Code::kUnavailable,
@@ -242,7 +243,7 @@ class ProcessSession final : public Sandbox {
         takePlace());
   }
 
-  // What was there before, in which nothing has run, is given up.
+  // Replaces and removes the previous sandbox, in which nothing has run.
   static Task<Result<>> become(std::shared_ptr<Present> present, GoneOn next) {
     const std::shared_ptr<Live> before = std::exchange(present->live, std::move(next.live));
     const auto board = std::make_shared<Switchboard>(present->live);
@@ -257,8 +258,8 @@ class ProcessSession final : public Sandbox {
     co_return Result<>();
   }
 
-  // A program that runs on, with nobody at the other end of its line; who was there had taken
-  // `units` of output without a word.
+  // Lets a resumed program continue without a client. The previous client had taken `units` of
+  // output without acknowledging them.
   static Task<Result<>> release(Present& present, std::shared_ptr<Line> line, uint32_t units) {
     const std::shared_ptr<Switchboard> board = present.board;
     std::string frames;
@@ -279,7 +280,7 @@ class ProcessSession final : public Sandbox {
     co_return Result<>();
   }
 
-  // The line of the kernel that `spec` would start, where it runs already.
+  // The line of the interpreter for `spec`, if already running.
   std::shared_ptr<Line> takeKernel(const model::ExecSpec& spec) {
     const auto& argv = spec.run.argv;
     if (!spec.for_files || argv.size() < 2 || argv[0] != wire::kernel::kKernel) return nullptr;
@@ -296,12 +297,12 @@ class ProcessSession final : public Sandbox {
   SandboxInfo info_;
   SessionTraits traits_;
   std::shared_ptr<size_t> programs_;
-  std::shared_ptr<size_t> sharing_;  // of them, in sandboxes of their own with the workspace
-  std::shared_ptr<size_t> saving_;   // of them, that read the workspace as it is at one moment
-  std::shared_ptr<size_t> holding_;  // of them, that hold it so (hold.h)
+  std::shared_ptr<size_t> sharing_;  // programs in separate sandboxes that share the workspace
+  std::shared_ptr<size_t> saving_;   // programs that read a consistent snapshot of the workspace
+  std::shared_ptr<size_t> holding_;  // programs that hold the workspace (hold.h)
   std::shared_ptr<HoldGate> gate_;
-  bool used_ = false;                      // something has run in it
-  std::optional<model::Usage> last_used_;  // before it was torn down
+  bool used_ = false;                      // whether a program has run in the sandbox
+  std::optional<model::Usage> last_used_;  // usage before the teardown
 };
 
 }  // namespace

@@ -15,16 +15,16 @@ namespace cloister::runtime {
 
 struct SessionTraits {
   std::vector<std::string> env;  // of its image
-  bool nests = false;            // programs may have a sandbox of their own within it
-  bool runs_own = true;          // model::Walls, as the next
+  bool nests = false;            // programs may have separate sandboxes within the session's
+  bool runs_own = true;          // as in model::Walls, as the next
   model::Walls::Writes writes = model::Walls::Writes::kAll;
   std::string writable = {};                        // writablePayload(); "" for none
-  std::shared_ptr<const MemoryKeeper> memory = {};  // nullptr: it cannot be kept,
+  std::shared_ptr<const MemoryKeeper> memory = {};  // nullptr: the memory cannot be kept,
   std::string no_memory = {};                       // and why
-  MakeBeside beside = {};  // programs may have a sandbox of their own beside it
+  MakeBeside beside = {};  // programs may have separate sandboxes beside the session's
 };
 
-// `live` was claimed for it, and nothing has run in it.
+// `live` was claimed for this session, and no program has run in `live`.
 std::unique_ptr<Sandbox> makeProcessSession(std::shared_ptr<Live> live, SandboxInfo info,
                                             SessionTraits traits);
 

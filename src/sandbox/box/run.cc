@@ -24,11 +24,11 @@ using model::End;
 using wire::FromRunner;
 using wire::ToRunner;
 
-// Frames are gathered up to this before they are written.
+// Frames are collected up to this size before a write.
 constexpr size_t kBatch = size_t{256} << 10;
 constexpr size_t kMaxPath = 4096;
-// Of the input, with the start: what the socket takes though nobody reads, so that a runner that
-// does not is heard all the same.
+// Bytes of input sent with the start: the socket's buffer takes as much without a reader, so a
+// runner that does not read can still report an error.
 constexpr size_t kFirstInput = size_t{64} << 10;
 
 }  // namespace
@@ -65,7 +65,7 @@ void Run::stop(End end, std::string message) {
   if (cause_ || done_) return;
   cause_ = end;
   outcome_.message = std::move(message);
-  io_.atLeast(housing_->io());  // which its processes take with them
+  io_.atLeast(housing_->io());  // read now, because the processes' counters end with the processes
   housing_->kill();
 }
 
@@ -114,7 +114,7 @@ Task<void> Run::program() {
   if (exited && asked_) co_await collect();
 }
 
-// The program was started before; it gets its code, or the sign that its file is there.
+// The program is already started; send its code, or the signal that its file is ready.
 Task<bool> Run::waitingProgram() {
   stdin_stop_ = false;
   wall_ = housing_->limits().wall;
@@ -157,9 +157,9 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   co_return co_await relay(channel);
 }
 
-// To the command's end; false when it did not come to an exit.
+// Reads frames until the command's end; false if the command did not exit.
 Task<bool> Run::relay(uint32_t channel) {
-  // Also once something else has ended it: the output until then is the program's.
+  // Continue after another cause of the end: output until then belongs to the program.
   for (bool more = true; more;) {
     const auto frame = co_await housing_->channel().read();
     if (!frame) {
@@ -173,7 +173,7 @@ Task<bool> Run::relay(uint32_t channel) {
     }
     more = co_await onFrame(*frame);
   }
-  armWall(housing_->startGrace());  // a runner that does not read holds up what feeds it
+  armWall(housing_->startGrace());  // a runner that does not read blocks the input
   stdin_stop_ = true;
   stdin_changed_.notify();
   while (feeding_)
@@ -182,7 +182,7 @@ Task<bool> Run::relay(uint32_t channel) {
   co_return report_ && !cause_;
 }
 
-// True while the command goes on.
+// True until the command's end.
 Task<bool> Run::onFrame(const RunnerFrame& frame) {
   wire::Reader r(frame.payload);
   switch (frame.type) {
@@ -265,8 +265,8 @@ Task<void> Run::onOutput(model::Stream stream, std::string_view bytes) {
   text.append(bytes.substr(0, housing_->limits().output_bytes - text.size()));
 }
 
-// Appends what of the program's input the runner's window takes, `most` bytes at most, and its end
-// behind the last of it: true once that is told.
+// Appends as much of the program's input as the runner's window accepts, at most `most` bytes.
+// Returns true after the end of input is appended.
 bool Run::addInput(std::string& out, uint32_t channel, std::string_view& rest, size_t most) {
   for (;;) {
     const size_t size =
@@ -280,7 +280,7 @@ bool Run::addInput(std::string& out, uint32_t channel, std::string_view& rest, s
   }
 }
 
-// Feeds the rest beside the reading of output.
+// Sends the rest of the input while output is read.
 Task<void> Run::feed(uint32_t channel, std::string_view rest) {
   const auto self = shared_from_this();
   feeding_ = true;
@@ -297,7 +297,8 @@ Task<void> Run::feed(uint32_t channel, std::string_view rest) {
   stdin_changed_.notify();
 }
 
-// Behind the program's start, so that the answer follows its end without being asked for.
+// Send the request behind the start, so that the answer follows the program's end without a round
+// trip.
 void Run::askForArtifacts() {
   if (spec_.artifacts.globs.empty()) return;
   std::string payload(16, '\0');
@@ -331,7 +332,7 @@ Task<void> Run::collect() {
   if (!complete) outcome_.artifacts_truncated = true;
 }
 
-// True while there is more to come.
+// True until the last frame.
 Task<Result<bool>> Run::onCollectFrame(const RunnerFrame& frame) {
   wire::Reader r(frame.payload);
   if (frame.type == FromRunner::kFileBegin && !in_file_) {

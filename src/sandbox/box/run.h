@@ -28,18 +28,18 @@ class Run : public std::enable_shared_from_this<Run> {
       std::function<void()> on_started);
 
   Task<Result<model::Outcome>> go();
-  // Ends it for `end`, unless something else already has.
+  // Ends the run with cause `end`, unless another cause came first.
   void stop(model::End end, std::string message = {});
 
  private:
-  // Frames wait in frames_ until there are many or something is to be done about them.
+  // Frames stay in frames_ until there are many, or until an answer is needed.
   Task<Result<>> flush();
   Task<Result<>> addFiles();
   Task<void> compile();
   Task<void> program();
   Task<bool> waitingProgram();
   Task<bool> relay(uint32_t channel);
-  // False when it did not come to an exit: `cause_` is set then.
+  // False if the command did not exit; `cause_` is then set.
   Task<bool> command(const model::Command& command, uint32_t channel);
   Task<bool> onFrame(const RunnerFrame& frame);
   Task<void> onOutput(model::Stream stream, std::string_view bytes);
@@ -66,8 +66,8 @@ class Run : public std::enable_shared_from_this<Run> {
   std::function<void()> on_started_;
   model::Outcome outcome_;
   std::optional<model::End> cause_;   // once set, the sandbox has been killed
-  std::optional<ExitReport> report_;  // of the command that ended last
-  std::string program_;               // of that command
+  std::optional<ExitReport> report_;  // of the last command that ended
+  std::string program_;               // program name of the last command that ended
   Scratch scratch_;
   TooManyOpenFiles too_many_;
   std::string frames_;
@@ -78,7 +78,7 @@ class Run : public std::enable_shared_from_this<Run> {
   std::chrono::milliseconds wall_{0};  // of the running command
   base::Monotonic started_at_{};
   linux::CgroupUsage peak_;  // where usage is polled
-  linux::IoBytes io_;        // likewise
+  linux::IoBytes io_;        // the same for storage traffic
   base::Monotonic io_due_{};
 
   boost::asio::steady_timer wall_timer_;
@@ -90,7 +90,7 @@ class Run : public std::enable_shared_from_this<Run> {
   bool stdin_stop_ = false;
   bool feeding_ = false;
 
-  // Of the artifact that is arriving.
+  // State of the artifact being received.
   uint32_t files_ = 0;
   uint64_t file_bytes_ = 0;
   uint64_t file_left_ = 0;

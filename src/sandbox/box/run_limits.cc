@@ -20,7 +20,7 @@ using model::End;
 void Run::armWall(std::chrono::milliseconds after) {
   wall_timer_.expires_after(after);
   wall_timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    // A timer that had already fired when it was set anew reports no error.
+    // A timer reset after expiry calls its old handler without an error.
     if (error || self->wall_timer_.expiry() > std::chrono::steady_clock::now()) return;
     if (self->report_) {
       self->housing_->kill();  // the command has ended, whatever the runner still owes
@@ -32,7 +32,7 @@ void Run::armWall(std::chrono::milliseconds after) {
   });
 }
 
-// Out of memory: whatever the kernel kills first, the rest goes with it.
+// On an out-of-memory kill, end all other processes too, whichever process the kernel chose.
 void Run::watchMemory() {
   const linux::Cgroup* group = housing_->group();
   if (group == nullptr || group->oomFd() < 0) return;
@@ -95,7 +95,7 @@ void Run::compose() {
   outcome_.finished_at = base::wallMicros();
   measure();
   const linux::CgroupEvents events = housing_->events();
-  // The kernel's word first: it may have killed the runner with the rest.
+  // Check the kernel's counter first: the kernel may have killed the runner with the programs.
   const bool by_itself = !cause_ || *cause_ == End::kRunnerLost;
   if (by_itself && events.oom_kills > 0) {
     addHit(outcome_, limit_name::kMemory, housing_->limits().memory_bytes,
@@ -121,8 +121,8 @@ void Run::judgeExit() {
   (report_->signaled ? outcome_.signal : outcome_.exit_code) = report_->value;
   if (!report_->signaled) return;
   const auto cpu = static_cast<uint64_t>(std::max<int64_t>(outcome_.usage.cpu_ms, 0));
-  // A kernel kills by the ticks that it has counted, and tells what it has measured: in a guest
-  // that is emulated the two are some hundredths apart.
+  // A kernel kills by counted ticks but reports measured time; in an emulated guest the two differ
+  // by some percent.
   const uint64_t limit = millisOf(limits.cpu_time);
   const uint64_t apart = housing_->toldFromInside() ? limit / 10 : 0;
   const bool cpu_kill = report_->value == SIGKILL && limit > 0 && cpu + apart >= limit;
@@ -136,7 +136,7 @@ void Run::judgeExit() {
   outcome_.end = End::kLimit;
 }
 
-// What the program ran into without being ended by it.
+// Adds limits that the program reached without being ended.
 void Run::addHits(const linux::CgroupEvents& events) {
   const model::Limits& limits = housing_->limits();
   // Without a cgroup only a look at the right moment tells.
@@ -166,7 +166,7 @@ void Run::measure() {
   usage.disk_limit_bytes = workspaceLimit(housing_->workspaceBytes(), scratch_);
   if (housing_->toldFromInside() && report_) {
     usage.max_rss_bytes = std::max(usage.max_rss_bytes, report_->max_rss);
-    // Without a cgroup, nobody may have looked while it ran.
+    // Without a cgroup, polling may have missed a short program.
     const uint32_t own = report_->reaped > 0 ? 1 : 0;
     if (housing_->countsProcesses()) usage.processes = std::max(usage.processes.value_or(0), own);
   }

@@ -26,7 +26,7 @@ RunnerChannel::RunnerChannel(const asio::any_io_executor& executor, Fd socket)
       socket_(executor, asio::local::stream_protocol(), socket.release()),
       buffer_(kBuffer) {}
 
-// The next frame that is whole, if there is one.
+// The next complete frame in the buffer, if any.
 Result<std::optional<RunnerFrame>> RunnerChannel::next() {
   for (;;) {
     const std::string_view held(buffer_.data() + begin_, end_ - begin_);
@@ -87,7 +87,8 @@ void RunnerChannel::close() {
   begin_ = end_ = 0;
 }
 
-// The socket does not block: until there is room for all of it, it says so.
+// The socket is non-blocking: sendmsg(2) fails with EAGAIN until the buffer has room for the whole
+// message.
 Task<Result<>> RunnerChannel::writeWithFds(std::string_view frames, const std::vector<int>& fds) {
   while (fd_ >= 0) {
     auto sent = linux::sendMessage(fd_, frames, fds);
@@ -134,7 +135,7 @@ std::optional<ExitReport> decodeExited(std::string_view payload) {
   report.cpu_micros += r.u64();
   report.max_rss = r.u64();
   report.reaped = r.u32();
-  // A runner in an image of memory may be older than this message.
+  // A runner in a memory image may be older than this field.
   if (!r.done()) report.io = {.read = r.u64(), .written = r.u64()};
   const bool sane = report.value >= 0 && report.value <= (report.signaled ? 64 : 255);
   return r.done() && sane ? std::optional(report) : std::nullopt;

@@ -55,7 +55,7 @@ Result<LineState> lineOf(const json::value& value) {
   return line;
 }
 
-// The lines, if it is an image of what `made_of` says.
+// The lines, if `text` describes an image made of `made_of`.
 Result<std::vector<LineState>> readAbout(std::string_view text, const json::object& made_of) {
   const json::value value = TRY(base::parseJson(text, {.max_bytes = kMostAbout}));
   const json::object* about = value.if_object();
@@ -85,7 +85,7 @@ model::Outcome fine(int64_t started_at) {
   return outcome;
 }
 
-// Programs of the node's own; what is no answer to them is none of theirs.
+// Exec for programs of the node's own. Input, signals and sizes are refused.
 class NodeExec : public Exec {
  public:
   explicit NodeExec(std::shared_ptr<void> place) : place_(std::move(place)) {}

@@ -22,24 +22,24 @@ namespace cloister::runtime {
 
 inline constexpr char kAboutFile[] = "about.json";
 
-// What a session's pool can do with its memory, and what is built into both.
+// The pool's functions for a session's memory, and properties that an image must match.
 struct MemoryKeeper {
   std::function<Task<Result<MemoryImage>>(std::shared_ptr<Live>)> keep;
   std::function<Task<Result<std::shared_ptr<Live>>>(std::shared_ptr<const MemoryImage>)> goOn;
   base::json::object made_of;  // runtime, kernel, and a digest of all else but the image
-  // The digest of the image, without which no memory is kept or goes on: waits for it.
+  // Waits for the digest of the sandbox's image. Without a digest no memory is saved or resumed.
   std::function<Task<Result<std::string>>()> image;
   std::vector<std::string> files;  // Guest::imageFiles()
   uint64_t most_bytes = 0;         // of an image
 };
 
-// `place` is let go with it.
+// `place` lives as long as the Exec.
 std::unique_ptr<Exec> makeCheckpoint(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board,
                                      std::shared_ptr<const MemoryKeeper> memory,
                                      std::shared_ptr<void> place);
 
-// What goes on, for who is to have it: its programs' lines are taken over, but for kernels', which
-// wait on the board's first start for somebody to attach.
+// A resumed sandbox for its new owner, who takes over the lines of its programs. Interpreters'
+// lines wait on the board for a client to attach.
 struct GoneOn {
   std::shared_ptr<Live> live;
   std::vector<LineState> lines;

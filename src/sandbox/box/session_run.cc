@@ -20,7 +20,7 @@ using model::End;
 using wire::FromRunner;
 using wire::ToRunner;
 
-// Frames are gathered up to this before they are written.
+// Frames are collected up to this size before a write.
 constexpr size_t kBatch = size_t{256} << 10;
 
 LineUse useOf(const model::ExecSpec& spec) {
@@ -81,7 +81,7 @@ Task<Result<model::Outcome>> SessionRun::run(ExecObserver& observer) {
   co_return std::move(outcome_);
 }
 
-// When it was ended, nothing of it is left when that is reported.
+// If the program was ended, wait until all its processes are gone before reporting the end.
 Task<void> SessionRun::clear() {
   if (cause_ && group_ != nullptr && !board_->ended()) co_await killUntilGone(live_, group_);
 }
@@ -101,17 +101,17 @@ void SessionRun::stop(End end, std::string message) {
   if (cause_ || done_) return;
   cause_ = end;
   outcome_.message = std::move(message);
-  if (group_ != nullptr) io_.atLeast(group_->io());  // which its processes take with them
+  if (group_ != nullptr) io_.atLeast(group_->io());  // the counters end with the processes
   kill();
   if (group_ != nullptr) {
     async::spawn(live_->executor(), killUntilReported(weak_from_this(), live_->executor()));
   }
-  // A runner that does not report the end is none.
+  // Treat a runner that does not report the end as lost.
   armWall(live_->startGrace());
 }
 
-// What the runner has in itself is started before it has joined the group: a kill that comes just
-// then misses it.
+// The runner's built-in programs start before joining the group, so a kill at that moment misses
+// them. Repeat the kill.
 Task<void> SessionRun::killUntilReported(std::weak_ptr<SessionRun> weak,
                                          boost::asio::any_io_executor executor) {
   constexpr std::chrono::milliseconds kSlowest{200};
@@ -166,7 +166,7 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
   if (attached_) {
     co_await attach(observer);
   } else if (auto sent = co_await start(command, with_input); !sent) {
-    if (!begun_ && !cause_) {  // nothing of it was sent
+    if (!begun_ && !cause_) {  // no part of the command was sent
       refused_ = std::move(sent).error();
       cause_ = End::kStartFailed;
     }
@@ -179,7 +179,7 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
   }
   co_await relay(observer);
   starting_.reset();
-  armWall(live_->startGrace());  // a runner that does not read holds up what feeds it
+  armWall(live_->startGrace());  // a runner that does not read blocks the input
   line_->stdin_closed = true;
   line_->changed.notify();
   while (feeding_)
@@ -189,7 +189,7 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
   co_return report_ && !cause_;
 }
 
-// What a kernel says when it is started it has said before.
+// The interpreter sent its ready message before the image was taken, so send the message again.
 Task<void> SessionRun::attach(ExecObserver& observer) {
   started_ = true;
   armWall(wall_);
@@ -198,7 +198,7 @@ Task<void> SessionRun::attach(ExecObserver& observer) {
   co_await observer.onOutput(model::Stream::kStdout, wire::kernel::kReady);
 }
 
-// Its files, its command and its start, between which those of another may not come.
+// Sends files, command and start without frames of another start in between.
 Task<Result<>> SessionRun::start(const model::Command& command, bool with_input) {
   line_->use = useOf(spec_);
   line_->group = group_;
@@ -240,7 +240,8 @@ Task<Result<>> SessionRun::start(const model::Command& command, bool with_input)
   co_return Result<>();
 }
 
-// What the turn lets it do, its group can be stopped for, and the workspace be read after.
+// Waits for the right to start: afterwards the group can be frozen, and the workspace read
+// consistently.
 Task<Result<Switchboard::Turn>> SessionRun::turn() {
   constexpr std::chrono::milliseconds kLook{200};
   constexpr std::chrono::seconds kPatience{10};
@@ -253,7 +254,7 @@ Task<Result<Switchboard::Turn>> SessionRun::turn() {
     {
       const auto given_back = std::move(turn);
     }
-    wall_timer_.cancel();  // it has not begun
+    wall_timer_.cancel();  // the program has not begun
     if (!gate_until_) gate_until_ = base::monotonicNow() + kPatience;
     while (waits() && base::monotonicNow() < *gate_until_)
       co_await gate_->changed.wait(base::monotonicNow() + kLook);
@@ -280,7 +281,7 @@ Task<Result<>> SessionRun::sendFiles() {
   co_return Result<>();
 }
 
-// To the command's end. What it said until it was stopped is still passed on.
+// Forwards frames until the command's end, including output before a stop.
 Task<void> SessionRun::relay(ExecObserver& observer) {
   for (bool more = true; more;) {
     const auto frame = co_await board_->next(*line_);
@@ -299,7 +300,7 @@ Task<void> SessionRun::relay(ExecObserver& observer) {
   }
 }
 
-// True while the command goes on.
+// True until the command's end.
 Task<bool> SessionRun::onFrame(const Line::Kept& frame, ExecObserver& observer) {
   wire::Reader r(frame.payload);
   switch (frame.type) {
@@ -323,7 +324,7 @@ Task<bool> SessionRun::onFrame(const Line::Kept& frame, ExecObserver& observer) 
       const auto error = static_cast<int>(r.u32());
       const std::string what = model::safeText(r.bytes(), kMostSaid);
       if (!r.done() || started_) break;
-      // After a file that failed comes the start, which is then too late.
+      // The start already follows a failed file, and is then ignored.
       const bool is_file = frame.type == FromRunner::kFileFailed;
       const auto failure = is_file ? std::nullopt : notExecuted(what, error, program_);
       if (failure && !cause_) {
@@ -351,7 +352,7 @@ Task<bool> SessionRun::onFrame(const Line::Kept& frame, ExecObserver& observer) 
 void SessionRun::onStarted(ExecObserver& observer) {
   starting_.reset();
   started_ = true;
-  if (cause_) kill();  // which came too early
+  if (cause_) kill();  // the first kill came too early
   if (!cause_) armWall(wall_);
   if (compiling_) return;
   input_changed_.notify();
@@ -381,7 +382,7 @@ Task<void> SessionRun::feedFirst() {
   input_changed_.notify();
 }
 
-// As far as the runner's window allows.
+// Sends as much as the runner's window allows.
 Task<Result<>> SessionRun::feed(std::string_view rest) {
   const std::shared_ptr<Line> line = line_;
   while (!rest.empty()) {

@@ -24,10 +24,10 @@ namespace cloister::runtime {
 
 class SessionRun : public std::enable_shared_from_this<SessionRun> {
  public:
-  // Of `limits` those of a single program are its own: time, and processor time.
-  // `attached`: that of a kernel which runs already, in what goes on from a memory image. `gate`:
-  // it starts nothing while that is closed, unless it is already when this is made. It waits some
-  // seconds in all, and then fails with kConflict.
+  // Wall time and processor time of `limits` apply to this program alone. `attached`: the line of
+  // an interpreter that already runs in a sandbox resumed from a memory image. `gate`: no start
+  // while closed, unless already closed at construction. Waits some seconds in total, then fails
+  // with kConflict.
   SessionRun(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board, model::ExecSpec spec,
              model::Limits limits, std::shared_ptr<Line> attached = nullptr,
              std::shared_ptr<HoldGate> gate = nullptr);
@@ -35,7 +35,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   SessionRun& operator=(const SessionRun&) = delete;
   ~SessionRun();
 
-  // As Exec has them.
+  // The functions of Exec.
   Task<Result<model::Outcome>> run(ExecObserver& observer);
   void cancel() { stop(model::End::kCancelled); }
   Task<Result<>> input(std::string bytes);
@@ -43,10 +43,10 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   Result<> resize(model::TerminalSize size);
 
  private:
-  // Ends it for `end`, unless something else already has.
+  // Ends the program with cause `end`, unless another cause came first.
   void stop(model::End end, std::string message = {});
   Task<void> compile(ExecObserver& observer);
-  // False when it did not come to an exit: `cause_` is set then.
+  // False if the command did not exit; `cause_` is then set.
   Task<bool> command(const model::Command& command, bool with_input, ExecObserver& observer);
   Task<Result<>> start(const model::Command& command, bool with_input);
   Task<Result<Switchboard::Turn>> turn();
@@ -81,17 +81,18 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   const model::Limits limits_;
   model::Outcome outcome_;
   std::optional<model::End> cause_;
-  std::optional<ExitReport> report_;  // of the command that ended last
-  std::string program_;               // of that command
+  std::optional<ExitReport> report_;  // of the last command that ended
+  std::string program_;               // program name of the last command that ended
   std::optional<Scratch> scratch_;
   TooManyOpenFiles too_many_;
-  std::shared_ptr<linux::Cgroup> group_;  // shared with live_, which removes its directories
+  std::shared_ptr<linux::Cgroup> group_;  // shared with live_, which removes the group's
+                                          // directories
   linux::CgroupEvents before_;            // of the whole sandbox
   linux::IoBytes io_;                     // at the least
   linux::IoBytes reported_io_;            // by the runner, of all commands
   base::Monotonic io_due_{};
-  // Of a cell, whose work its kernel does: what that had used before it. Where programs are not
-  // told apart, the whole sandbox had.
+  // For a cell, whose work happens in its interpreter: usage of the interpreter before the cell.
+  // Without a group per program, usage of the whole sandbox.
   struct Meter {
     std::shared_ptr<linux::Cgroup> kernel;  // nullptr: the sandbox
     linux::CgroupUsage before;
@@ -100,13 +101,13 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
     linux::IoBytes io_most;
   };
   std::optional<Meter> cell_;
-  std::shared_ptr<Line> line_;  // of the command that runs
+  std::shared_ptr<Line> line_;  // of the running command
   std::shared_ptr<HoldGate> gate_;
-  uint64_t passes_;                            // at which closing of it; 0: at none
-  std::optional<base::Monotonic> gate_until_;  // it waits for it, once it has
-  std::optional<Error> refused_;               // it has not opened
+  uint64_t passes_;                            // number of the closing to ignore; 0: none
+  std::optional<base::Monotonic> gate_until_;  // end of waiting for the gate, after the first wait
+  std::optional<Error> refused_;               // set when the gate did not open in time
   std::shared_ptr<void> starting_;             // counted in `gate_`
-  bool attached_ = false;                      // which did before this
+  bool attached_ = false;                      // the line's program started before this object
   bool begun_ = false;                         // something of the command was sent
   bool files_sent_ = false;
   bool compiling_ = false;
@@ -117,7 +118,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   base::Monotonic started_at_{};
   boost::asio::steady_timer wall_timer_;
   boost::asio::steady_timer usage_timer_;
-  async::Signal input_changed_;  // somebody is done with the input
+  async::Signal input_changed_;  // notified when a user of the input is done
 };
 
 }  // namespace cloister::runtime

@@ -16,7 +16,7 @@ void SessionRun::armWall(std::chrono::milliseconds after) {
   wall_timer_.expires_after(after);
   wall_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const auto self = weak.lock();
-    // A timer that had already fired when it was set anew reports no error.
+    // A timer reset after expiry calls its old handler without an error.
     if (error || !self || self->done_) return;
     if (self->wall_timer_.expiry() > std::chrono::steady_clock::now()) return;
     if (self->cause_ || self->report_ || !self->started_) {
@@ -48,7 +48,7 @@ void SessionRun::checkUsage(ExecObserver& observer) {
     addHit(outcome_, limit_name::kCpuTime, limit, used, "ms", true);
     return stop(End::kLimit);
   }
-  // Whatever the kernel killed first, the rest goes with it.
+  // On an out-of-memory kill, end all other processes too, whichever process the kernel chose.
   if (outOfMemory() > 0 && group_->events().oom_kills > 0) {
     addHit(outcome_, limit_name::kMemory, live_->limits().memory_bytes, live_->usage().memory_peak,
            "bytes", true);
@@ -63,8 +63,8 @@ void SessionRun::checkUsage(ExecObserver& observer) {
   if (started_ && !compiling_) observer.onUsage(usage);
 }
 
-// Processes that the kernel killed since this program began, in this program's group or, where that
-// is not told apart, in the whole sandbox.
+// Number of processes killed by the kernel since this program began: in its own group, or else in
+// the whole sandbox.
 uint64_t SessionRun::outOfMemory() const {
   const uint64_t own = group_ != nullptr ? group_->events().oom_kills : 0;
   const uint64_t all = live_->events().oom_kills;
@@ -79,7 +79,8 @@ void SessionRun::beginCell(std::string_view kernel) {
   meter.io_before = meter.kernel ? meter.kernel->io() : live_->io();
 }
 
-// A kernel that ends takes its group with it, which says nothing any more.
+// An interpreter's group ends with the interpreter and then reports nothing, so keep the maximum
+// seen.
 linux::CgroupUsage SessionRun::usedByCell(linux::IoBytes& io, bool with_io) {
   const linux::CgroupUsage now = cell_->kernel ? cell_->kernel->usage() : live_->usage();
   linux::CgroupUsage& most = cell_->most;
@@ -113,7 +114,7 @@ void SessionRun::measure(model::Usage& usage, bool with_io) {
   if (!report_) return;
   if (usage.processes) usage.processes = std::max(*usage.processes, 1U);
   if (cell_) return;
-  // The runner's word, where the kernel tells nothing.
+  // Use the runner's report if the kernel gives no value.
   if (group_ == nullptr) usage.cpu_ms = static_cast<int64_t>(report_->cpu_micros / 1000);
   if (usage.max_rss_bytes == 0) usage.max_rss_bytes = report_->max_rss;
 }

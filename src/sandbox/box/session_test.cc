@@ -28,7 +28,7 @@ using testbed::shell;
 
 class SessionTest : public ::testing::Test {
  protected:
-  // One program under way.
+  // A program under way.
   struct Running {
     std::unique_ptr<Exec> exec;
     Recorder seen;
@@ -89,7 +89,7 @@ class SessionTest : public ::testing::Test {
     EXPECT_EQ(running->seen.err, "");
     return running->seen.out;
   }
-  // Processes inside, besides the runner and those that count them.
+  // Number of processes inside, except the runner and the counting shell.
   std::string others() { return output("set -- /proc/[0-9]*; echo $(($# - 2))"); }
 
   boost::asio::io_context io_{1};
@@ -142,7 +142,7 @@ TEST_F(SessionTest, ProgramAfterProgramKeepsNoDescriptors) {
   EXPECT_LT(most - before, kRuns);
 }
 
-// It is started before it has joined its group, which a kill may miss.
+// The unpacking program starts before joining its group, so a kill may miss the program.
 TEST_F(SessionTest, ARequestForFilesMayBeGivenUpAtOnce) {
   model::ExecSpec spec;
   spec.run = {{"unpack", ""}, std::chrono::seconds(30)};
@@ -283,7 +283,7 @@ TEST_F(SessionTest, SaysThatItDied) {
   EXPECT_EQ(finish(*running).end, End::kRunnerLost);
 }
 
-// A reader that takes nothing more until it is let go.
+// A reader that stops reading until released.
 class SlowRecorder : public Recorder {
  public:
   explicit SlowRecorder(const boost::asio::any_io_executor& executor) : changed_(executor) {}

@@ -15,7 +15,7 @@ namespace {
 
 using wire::FromRunner;
 
-// Output of a line comes in as many frames at most, and a few others beside it, which are short.
+// Bounds for a line's inbox: output frames within the window, and a few short frames besides.
 constexpr size_t kMaxFrames = wire::kOutputUnits / wire::outputUnits(1) + 8;
 constexpr size_t kMaxOther = 1024;  // bytes
 constexpr uint32_t kTakeEvery = wire::kOutputUnits / 4;
@@ -77,7 +77,7 @@ Task<void> Switchboard::listen() {
   end({Kind::kRunnerLost, ours ? going.error().message : live_->lost("the runner died")});
 }
 
-// Of a rest, or of nothing that is expected.
+// Handles an answer to kRest or kGoOn. Any other frame is an error.
 Result<> Switchboard::onSandbox(const RunnerFrame& frame) {
   if (turning_ == Turning::kToRest && frame.type == FromRunner::kResting && frame.payload.empty()) {
     turning_ = Turning::kResting;
@@ -97,7 +97,7 @@ Result<> Switchboard::deliver(const RunnerFrame& frame) {
   const auto found = lines_.find(frame.channel);
   const auto line = found == lines_.end() ? nullptr : found->second.lock();
   if (!line) {
-    // All output comes before the program's end, and until then somebody listens.
+    // All output precedes the program's end, and until then a reader exists.
     if (isOutput(frame.type)) return broken("output of no program");
     if (frame.type == FromRunner::kExited && found != lines_.end()) lines_.erase(found);
     return {};
@@ -213,7 +213,7 @@ Task<void> Switchboard::tell(std::shared_ptr<Switchboard> self, std::shared_ptr<
   line->telling = false;
 }
 
-// The runner answers what it is told, and has some time for that.
+// Sends an order and awaits the runner's answer within patience(); else kills the sandbox.
 Task<Result<>> Switchboard::change(wire::ToRunner order, Turning until) {
   boost::asio::steady_timer late(live_->executor(), live_->patience());
   late.async_wait([live = live_](const boost::system::error_code& error) {
@@ -237,7 +237,7 @@ Task<Result<std::vector<LineState>>> Switchboard::rest() {
   for (const auto& [number, weak] : lines_) {
     const auto line = weak.lock();
     if (!line || line->over) continue;
-    // One that is not started yet is not known to whoever waits for its word.
+    // An interpreter not yet ready is unknown to its client, so its line is dropped.
     const bool kernel = line->use == LineUse::kKernel && line->started;
     const bool lost = line->use == LineUse::kKernel && !kernel;
     states.push_back({.number = number,

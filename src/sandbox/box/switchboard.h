@@ -23,16 +23,16 @@
 
 namespace cloister::runtime {
 
-// What a line's program is, for a copy of its runner.
+// The kind of a line's program, needed by a copy of its runner.
 enum class LineUse : uint8_t {
   kProgram,
   kTerminal,
   kKernel,  // wire/kernel.h
-  kCell,    // likewise
+  kCell,    // a cell of an interpreter
   kFiles,   // of the runner's own, any other
 };
 
-// Of a program that runs: what a copy of its runner knows of it, when nobody says anything.
+// A running program, as known to a quiet copy of its runner.
 struct LineState {
   uint32_t number = 0;
   LineUse use = LineUse::kProgram;
@@ -41,7 +41,7 @@ struct LineState {
   bool stdin_closed = false;
 };
 
-// One program's side of the conversation.
+// The node's side of the conversation with a program.
 struct Line {
   struct Kept {
     wire::FromRunner type{};
@@ -58,13 +58,13 @@ struct Line {
   uint32_t giving = 0;     // given back, but not written yet
   LineUse use = LineUse::kProgram;
   std::string kernel{};                  // LineState
-  std::shared_ptr<linux::Cgroup> group;  // its program's, if that has one of its own
+  std::shared_ptr<linux::Cgroup> group;  // of its program, if separate
   bool started = false;
   bool over = false;  // its program has ended, as the runner knows
   uint32_t stdin_window = wire::kStdinWindow;
   bool stdin_closed = false;  // by us, or because the program has ended
-  // What the runner is still to be told: of each number one signal, as the kernel has it, and the
-  // last size. So what waits for a slow runner does not grow with what is asked.
+  // Orders not yet sent to the runner: each signal number once, as in the kernel, and only the last
+  // size. So the queue for a slow runner stays bounded.
   uint64_t signals = 0;  // bit N - 1 is signal N
   std::optional<model::TerminalSize> size;
   bool telling = false;
@@ -79,9 +79,9 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   void start();
 
   std::shared_ptr<Line> open();
-  // That of the kernel with this directory, while it runs; nullptr.
+  // The line of the running interpreter with this directory, or nullptr.
   [[nodiscard]] std::shared_ptr<Line> kernelAt(std::string_view directory) const;
-  // What still comes for it is dropped.
+  // Further frames for the line are dropped.
   void close(const std::shared_ptr<Line>& line);
   // The line's next frame; kUnavailable when nothing comes any more.
   Task<Result<Line::Kept>> next(Line& line);
@@ -94,8 +94,8 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   void signal(const std::shared_ptr<Line>& line, int number);
   void resize(const std::shared_ptr<Line>& line, model::TerminalSize size);
 
-  // A start is several frames between which those of another start may not come. Held while it
-  // lives.
+  // The right to send the several frames of a start without frames of another start in between.
+  // Held for the object's lifetime.
   class Turn {
    public:
     explicit Turn(std::shared_ptr<Switchboard> board) : board_(std::move(board)) {}
@@ -112,12 +112,12 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   };
   Task<Turn> turn();
 
-  // From here to goOn() the runner says nothing, and is told nothing: what is sent waits. A copy of
-  // its memory goes on from what is returned. goOn() is to be called if it succeeds, and only then;
-  // else the sandbox has ended, or is ended.
+  // Pauses the conversation until goOn(): the runner sends nothing, and frames to send wait. A copy
+  // of the runner's memory continues from the returned lines. Call goOn() if and only if rest()
+  // succeeded; after a failure the sandbox has ended or is ending.
   Task<Result<std::vector<LineState>>> rest();
   Task<Result<>> goOn();
-  // Of a copy, before start(): the line of a program that runs in it.
+  // In a copy, before start(): the line of a program that runs in the copy.
   std::shared_ptr<Line> takeOver(const LineState& state);
 
   // Nothing comes any more, and why: kTornDown after hangUp().
@@ -128,7 +128,7 @@ class Switchboard : public std::enable_shared_from_this<Switchboard> {
   void hangUp();
 
  private:
-  // Where a rest stands.
+  // The state of a rest.
   enum class Turning : uint8_t { kRunning, kToRest, kResting, kToRun };
 
   Task<void> listen();

@@ -48,7 +48,8 @@ class Removing final : public Exec {
     return frames;
   }
 
-  // With the sandbox gone, so are they. Who closes the gate waits until the runner has been told.
+  // The files end with the sandbox, so errors are ignored. Hold waits until the runner has the
+  // order.
   static Task<void> send(std::shared_ptr<Switchboard> board, std::shared_ptr<HoldGate> gate,
                          uint64_t passes, std::string frames) {
     while (gate->closed && gate->count != passes)
@@ -63,7 +64,7 @@ class Removing final : public Exec {
   boost::asio::any_io_executor executor_;
   std::shared_ptr<Switchboard> board_;
   std::shared_ptr<HoldGate> gate_;
-  uint64_t passes_;  // at which closing of it; 0: at none
+  uint64_t passes_;  // number of the gate's closing to ignore; 0: none
   std::vector<std::string> paths_;
 };
 

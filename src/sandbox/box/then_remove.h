@@ -15,8 +15,8 @@
 
 namespace cloister::runtime {
 
-// `exec` itself where there are no paths. `gate`: of the session. If it is closed already, it is so
-// for `exec`.
+// Returns `exec` itself without paths. `gate`: the session's. If already closed, the gate was
+// closed for `exec`.
 std::unique_ptr<Exec> thenRemove(std::unique_ptr<Exec> exec, boost::asio::any_io_executor executor,
                                  std::shared_ptr<Switchboard> board, std::shared_ptr<HoldGate> gate,
                                  std::vector<std::string> paths);

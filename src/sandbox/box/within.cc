@@ -30,14 +30,14 @@ namespace asio = boost::asio;
 using Socket = asio::local::stream_protocol::socket;
 constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kPiece = 65'536;
-// Beyond what the run itself may take, which is watched where it is conducted.
+// Time of the tunnel beyond the run's own limits, which the run itself enforces.
 constexpr auto kTunnelGrace = std::chrono::minutes(5);
 
 uint64_t cpuSeconds(const model::Limits& limits) {
   return static_cast<uint64_t>(std::chrono::ceil<std::chrono::seconds>(limits.cpu_time).count());
 }
 
-// As pid 1 of the guest is told them, who holds memory and processes by other means.
+// Parameters for pid 1 of the guest, which enforces memory and process limits by other means.
 std::vector<std::string> parametersFor(const model::Limits& limits, const SandboxSpec& spec,
                                        const WithinTraits& traits) {
   namespace name = wire::guest;
@@ -46,7 +46,7 @@ std::vector<std::string> parametersFor(const model::Limits& limits, const Sandbo
   for (const linux::ResourceLimit& of : std::span(spec.limits).first(spec.limit_count)) {
     if (of.resource == RLIMIT_DATA || of.resource == RLIMIT_NPROC) continue;
     if (!each.empty()) each += ',';
-    // Nobody adds up the processor time of its processes: each has it.
+    // The guest does not sum up processor time over processes: each process has the full limit.
     const uint64_t value = of.resource == RLIMIT_CPU ? cpuSeconds(limits) : of.value;
     each += std::to_string(of.resource) + ":" + std::to_string(value);
   }
@@ -78,7 +78,7 @@ class Within final : public Housing, public Apart, public std::enable_shared_fro
     tunnel.for_files = true;
     tunnel.keep_input = true;
     model::Limits patient = live_->limits();
-    patient.wall = 2 * limits.wall + kTunnelGrace;  // its compiler has that time as well
+    patient.wall = 2 * limits.wall + kTunnelGrace;  // the compiler has the same time as the program
     tunnel_ = std::make_shared<SessionRun>(live_, board, std::move(tunnel), patient);
   }
 
@@ -104,11 +104,11 @@ class Within final : public Housing, public Apart, public std::enable_shared_fro
 
   void end() override { kill(); }
 
-  // Until the way to it is gone.
+  // Returns after the tunnel has ended.
   Task<void> bury() override {
     kill();
-    if (!far_) co_return;  // there is no way to it
-    hangUp();  // nobody reads what still comes, which may be more than the channel holds
+    if (!far_) co_return;  // no tunnel exists
+    hangUp();              // unread output may exceed the channel's buffer
     while (!out_ended_ || !in_ended_)
       co_await ended_.wait();
     channel_->close();
@@ -138,7 +138,7 @@ class Within final : public Housing, public Apart, public std::enable_shared_fro
   std::string lost(std::string what) const override { return what; }
 
  private:
-  // What the program in the session says is what the runner within does.
+  // Output of the tunnel program in the session is output of the inner runner.
   class ToChannel final : public ExecObserver {
    public:
     explicit ToChannel(Within& of) : of_(of) {}
@@ -147,7 +147,7 @@ class Within final : public Housing, public Apart, public std::enable_shared_fro
       if (stream != model::Stream::kStdout || of_.hung_up_) co_return;
       const auto [error, n] = co_await asio::async_write(*of_.far_, asio::buffer(bytes), kUse);
       if (!error) co_return;
-      of_.hangUp();  // nobody reads it any more
+      of_.hangUp();  // the reader is gone
       of_.kill();
     }
     Task<void> onFileBegin(std::string /*path*/, uint64_t /*size*/) override { co_return; }
@@ -168,7 +168,8 @@ class Within final : public Housing, public Apart, public std::enable_shared_fro
     self->ended_.notify();
   }
 
-  // Once a write has failed, another may never return: a socket that is gone says so only once.
+  // After a failed write another write may never return: a closed socket reports the failure only
+  // once.
   void hangUp() {
     hung_up_ = true;
     boost::system::error_code ignored;
@@ -185,7 +186,7 @@ class Within final : public Housing, public Apart, public std::enable_shared_fro
     self->ended_.notify();
   }
 
-  const std::shared_ptr<Live> live_;  // it is in that one's
+  const std::shared_ptr<Live> live_;  // the surrounding sandbox
   const model::Limits limits_;
   const std::string writable_;  // kWritable's payload; "" for none
   const bool shares_;

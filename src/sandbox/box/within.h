@@ -16,14 +16,14 @@
 namespace cloister::runtime {
 
 struct WithinTraits {
-  model::Limits limits;  // of all of it
-  bool runs_own = true;  // model::Walls, as the next
+  model::Limits limits;  // of the whole sandbox
+  bool runs_own = true;  // as in model::Walls, as the next
   model::Walls::Writes writes = model::Walls::Writes::kAll;
   std::string writable = {};  // writablePayload(); "" for none
   bool shares = false;        // the session's workspace is its own
 };
 
-// A sandbox within that of `live`, whose guest can have such (Guest::nesting).
+// Makes a sandbox within the sandbox of `live`, whose guest supports nesting (Guest::nesting).
 std::shared_ptr<Apart> withinOf(std::shared_ptr<Live> live,
                                 const std::shared_ptr<Switchboard>& board,
                                 const WithinTraits& traits);

@@ -64,7 +64,7 @@ class WithinTest : public testing::Test {
     return frame;
   }
 
-  // Of the session's runner. False once nobody hears it any more.
+  // Sends as the session's runner. False once the reader is gone.
   bool say(const std::string& bytes) const {
     for (size_t at = 0; at < bytes.size();) {
       const ssize_t n = ::send(runner_.get(), bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
@@ -81,7 +81,7 @@ class WithinTest : public testing::Test {
   testbed::Recorder seen_;
 };
 
-// Who read it has ended, and what is still on its way is more than a socket holds.
+// The reader has ended, and the pending output exceeds a socket's buffer.
 TEST_F(WithinTest, WhatIsSaidBehindTheEndHoldsNobodyUp) {
   constexpr size_t kMuch = size_t{450} << 10;
   constexpr size_t kPiece = size_t{16} << 10;

@@ -20,8 +20,8 @@ namespace {
 
 using State = model::Finding::State;
 
-// gVisor's own threads, and what each of the program's takes on the host: one that runs it, one
-// that it runs on, and as many again while its memory is set up.
+// gVisor's own threads, and its host threads for each thread of the program: a task thread, a stub
+// thread, and as many again while memory is set up.
 constexpr uint32_t kOwnThreads = 256;
 constexpr uint32_t kThreadsEach = 4;
 
@@ -74,7 +74,7 @@ class Gvisor final : public Guest {
               linux::CgroupLimits& cgroup) const override {
     cgroup.memory_bytes += config_.overhead_bytes;
     cgroup.pids = kOwnThreads + kThreadsEach * cgroup.pids;
-    // The guest kernel counts processes by the limit of each; the runner's own is one of them.
+    // The guest kernel limits processes by RLIMIT_NPROC, which includes the runner's process.
     if (spec.limit_count < SandboxSpec::kMaxLimits) {
       spec.limits[spec.limit_count++] = {RLIMIT_NPROC, uint64_t{limits.pids} + 1};
     }
@@ -131,10 +131,11 @@ class Gvisor final : public Guest {
   const GvisorConfig config_;
   const std::string version_;
   const Fd program_;
-  const Fd guest_;  // cloister-guest, or what stands in its place where there is none
+  const Fd guest_;  // cloister-guest, or a placeholder if absent
 };
 
-// "runsc version release-20240729.0\nspec: 1.1.0\n" → "runsc release-20240729.0"; "" if it is not.
+// "runsc version release-20240729.0\nspec: 1.1.0\n" → "runsc release-20240729.0"; "" for other
+// text.
 std::string versionIn(std::string_view text) {
   constexpr std::string_view kBefore = "runsc version ";
   if (!text.starts_with(kBefore)) return {};

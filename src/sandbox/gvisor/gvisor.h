@@ -20,12 +20,12 @@ namespace cloister::runtime {
 struct GvisorConfig {
   std::string runsc;            // path of runsc
   uint32_t ready = 2;           // sandboxes made ahead, at most
-  uint64_t overhead_bytes = 0;  // of memory, for gVisor beside the program
+  uint64_t overhead_bytes = 0;  // memory of gVisor itself, on top of the program's limit
   std::string guest;            // path of cloister-guest; "": no sandboxes within
 };
 
-// Asks `runsc` for its version, for which it has a few seconds. Called while the process has one
-// thread.
+// Asks `runsc` for its version, with a timeout of a few seconds. Call while the process has a
+// single thread.
 GuestFound findGvisor(const GvisorConfig& config);
 
 }  // namespace cloister::runtime

@@ -7,13 +7,13 @@
 
 namespace cloister::runtime {
 
-// What the program open at `program`, called `name`, writes when run with --version, up to a bound;
-// "" where it does not within a few seconds. What one has said is kept (own_cache.h) for as long as
-// its file stays what it is: to start one of these takes longer than a small run. Called while the
-// process has one thread.
+// The bounded output of the program open at `program`, called `name`, with --version; "" on timeout
+// after a few seconds. The answer is cached (own_cache.h) as long as the file is unchanged:
+// starting such a program takes longer than a small run. Call while the process has a single
+// thread.
 std::string askVersion(int program, const std::string& name);
 
-// What the same writes when run with `command`; nothing of it is kept.
+// The output of the program when run with `command`, without caching.
 std::string askProgram(int program, const std::vector<std::string>& command);
 
 }  // namespace cloister::runtime

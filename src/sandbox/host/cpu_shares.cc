@@ -9,9 +9,10 @@
 namespace cloister::runtime {
 namespace {
 
-constexpr uint64_t kMostDebt = 2'000'000;  // microseconds: what is beyond that is forgiven
-constexpr uint32_t kNearly = 80;           // percent of what was given: who used so much wants more
-constexpr uint32_t kSpare = 150;           // percent of what was used: that much may be wanted next
+constexpr uint64_t kMostDebt = 2'000'000;  // microseconds: debt above is forgiven
+constexpr uint32_t kNearly = 80;           // percent of the given share: higher usage asks for more
+constexpr uint32_t kSpare = 150;           // percent of the used share: the next share of a low
+                                           // user
 
 uint32_t wantOf(const CpuNeed& need) {
   const bool wants_more = uint64_t{need.used} * 100 >= uint64_t{need.given} * kNearly;
@@ -19,7 +20,7 @@ uint32_t wantOf(const CpuNeed& need) {
   return static_cast<uint32_t>(std::min<uint64_t>(std::max<uint64_t>(want, kLeastCpu), need.most));
 }
 
-// Gives each up to `wants` of it, those who want least first; what is left.
+// Gives each member up to its `wants`, smallest first, and returns the rest.
 uint32_t giveEvenly(uint32_t left, std::span<const uint32_t> wants, std::vector<uint32_t>& given) {
   std::vector<size_t> order(wants.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -61,7 +62,7 @@ std::shared_ptr<void> CpuShares::add(const std::string& owner, uint32_t together
   Owner& of = found->second;
   if (is_new) of.looked_at = now_();
   of.together = together;
-  // It has used nothing of nothing, and so wants its most.
+  // A new member has used none of no share, and so wants its maximum.
   of.members.push_back({.sharer = &sharer, .micros = sharer.cpuMicros()});
   share(of);
   if (!watching_) rest();
@@ -84,7 +85,7 @@ void CpuShares::count(Owner& owner, Member& member) {
   member.micros = micros;
 }
 
-// What was used since, of each and of all.
+// Updates the usage since the last look, of each member and of all.
 void CpuShares::look(Owner& owner) const {
   const base::Monotonic now = now_();
   const auto since = static_cast<uint64_t>(std::max<int64_t>(
@@ -101,7 +102,7 @@ void CpuShares::look(Owner& owner) const {
   owner.debt_micros = std::min(used - std::min(used, had), kMostDebt);
 }
 
-// Of what they have together, that which is left when the debt is paid from it first.
+// The owner's processors after paying off the debt.
 uint32_t CpuShares::partOf(const Owner& owner) const {
   const auto period =
       static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(period_).count());
@@ -116,7 +117,7 @@ void CpuShares::share(Owner& owner) const {
   const std::vector<uint32_t> given = shareCpu(partOf(owner), needs);
   for (size_t i = 0; i < given.size(); ++i) {
     Member& member = owner.members[i];
-    // A little more is not worth a period that begins anew.
+    // A slightly larger share is not worth restarting the kernel's period.
     const bool more = given[i] > member.given + member.given / 10 || given[i] == needs[i].most;
     if (given[i] == member.given || (given[i] > member.given && !more)) continue;
     if (member.sharer->giveCpu(given[i])) member.given = given[i];

@@ -26,35 +26,34 @@
 
 namespace cloister::runtime {
 
-// A sandbox, to who shares processors out. Amounts are thousandths of a processor.
+// A sandbox as seen by CpuShares. Amounts are thousandths of a processor.
 class CpuSharer {
  public:
   virtual ~CpuSharer() = default;
   [[nodiscard]] virtual uint64_t cpuMicros() const = 0;  // used so far
-  [[nodiscard]] virtual uint32_t cpuMost() const = 0;    // that its own limits allow
-  // From now on it may have so much, and never more than its own limits allow. False: it has what
-  // it had before.
+  [[nodiscard]] virtual uint32_t cpuMost() const = 0;    // allowed by its own limits
+  // Sets the share, at most as much as its own limits allow. False: the previous share stays.
   virtual bool giveCpu(uint32_t millis) = 0;
 };
 
-// What each may have at least, as the kernel counts no less of a period of 100 ms than 1 ms. So
-// many sandboxes that their least exceeds what they have together get the least each.
+// The minimum for each sandbox: the kernel accepts no less than 1 ms of a period of 100 ms. If the
+// minimums exceed the owner's processors, each sandbox gets the minimum.
 inline constexpr uint32_t kLeastCpu = 10;
 
-// What one did with what it had lately, and may have at most.
+// A member's recent usage, its share, and its maximum.
 struct CpuNeed {
   uint32_t used = 0;
   uint32_t given = 0;
   uint32_t most = 0;
 };
 
-// Shares `together` out: who used nearly all of what it had may want its most; who used less wants
-// some more than that. Wants are met evenly, and what is left is spread over all.
+// Divides `together`: a member that used nearly all of its share may want its maximum; another
+// wants somewhat more than its usage. Wants are met evenly, and the rest is spread over all.
 std::vector<uint32_t> shareCpu(uint32_t together, std::span<const CpuNeed> needs);
 
 class CpuShares : public std::enable_shared_from_this<CpuShares> {
  public:
-  // `now` tells how long ago it last looked.
+  // `now` measures the time since the last look.
   explicit CpuShares(boost::asio::any_io_executor executor,
                      std::chrono::milliseconds period = std::chrono::milliseconds(200),
                      std::function<base::Monotonic()> now = base::monotonicNow);
@@ -62,22 +61,22 @@ class CpuShares : public std::enable_shared_from_this<CpuShares> {
   CpuShares& operator=(const CpuShares&) = delete;
   ~CpuShares() = default;
 
-  // With all of `owner`, who from now on have `together`, until what is returned goes; it goes
-  // before `sharer` does, who can tell then what it has used.
+  // Shares `together` among all sandboxes of `owner` until the result is released. Release the
+  // result before `sharer`, whose usage is read then.
   std::shared_ptr<void> add(const std::string& owner, uint32_t together, CpuSharer& sharer);
 
  private:
   struct Member {
     CpuSharer* sharer;
-    uint64_t micros = 0;  // used when it was last looked at
+    uint64_t micros = 0;  // usage at the last look
     uint32_t used = 0;    // lately
     uint32_t given = 0;
   };
   struct Owner {
     uint32_t together = 0;
     std::vector<Member> members;
-    uint64_t used_micros = 0;  // since it was last looked at
-    uint64_t debt_micros = 0;  // used beyond what they had together
+    uint64_t used_micros = 0;  // usage since the last look
+    uint64_t debt_micros = 0;  // usage beyond `together`
     base::Monotonic looked_at{};
   };
   void leave(const std::string& owner, const CpuSharer* sharer);

@@ -75,7 +75,7 @@ class CpuSharesTest : public testing::Test {
  protected:
   static constexpr std::chrono::milliseconds kPeriod{20};
 
-  // Of a clock that stands still until a period is over, whatever the machine does meanwhile.
+  // Advances a fake clock by a period, independent of the machine's speed.
   void aPeriodLater() {
     now_ += kPeriod;
     io_.run_one();
@@ -102,7 +102,7 @@ TEST_F(CpuSharesTest, ANewOneHasItsPartAtOnceAndWhoEndsLeavesIt) {
   EXPECT_EQ(one.given, 400U);
   first.reset();
   beside.reset();
-  io_.run();  // comes to an end: nobody is left to look after
+  io_.run();  // returns, since no sandbox is left to watch
 }
 
 TEST_F(CpuSharesTest, WhoRestsLeavesItsPartToWhoIsBusy) {

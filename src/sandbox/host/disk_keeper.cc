@@ -19,17 +19,17 @@
 namespace cloister::runtime {
 namespace {
 
-// What the keeper has beside 0, 1 and 2.
+// The keeper's descriptors besides 0, 1 and 2.
 constexpr int kSocket = 3;
 constexpr int kDirectory = 4;
 constexpr int kFormat = 5;
-constexpr int kAside = 64;  // while they are put in their places
+constexpr int kAside = 64;  // first number while descriptors are rearranged
 
 constexpr char letterOf(Code code) {
   return static_cast<char>('A' + static_cast<int>(code));
 }
 
-// What whoever asked for a disk can act on. Anything else is ours: a device that is missing, say.
+// Codes on which a requester can act. All other failures are the node's, such as a missing device.
 Code codeOf(char letter) {
   for (const Code code : {Code::kNoSpace, Code::kQuota, Code::kUnsupported}) {
     if (letterOf(code) == letter) return code;
@@ -37,7 +37,7 @@ Code codeOf(char letter) {
   return Code::kInternal;
 }
 
-// The copy of the node keeps nothing of it but this.
+// The keeper, a copy of the node, closes all descriptors but these.
 void keepOnly(int socket, const DiskOrder& order) {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const int from[] = {null, null, null, socket, order.directory, order.format};
@@ -68,7 +68,7 @@ Result<linux::EncryptedDisk> makeAndTell(const DiskOrder& order) {
   auto disk = TRY(linux::EncryptedDisk::make(kDirectory, order.shape, format, order.options));
   const Fd mount = disk.takeMount();
   const int fds[] = {mount.get(), made.get()};
-  // Where nobody hears it any more, the end of the socket is next.
+  // If the node no longer listens, the socket ends next.
   std::ignore = linux::sendMessage(kSocket, kDone, std::span(fds).first(made ? 2 : 1));
   return disk;
 }
@@ -114,7 +114,7 @@ Result<DiskKeeper::Made> DiskKeeper::answer() {
 
 void DiskKeeper::dismiss() {
   ::shutdown(socket_.get(), SHUT_RDWR);
-  socket_.reset();  // with an answer that nobody took, which has the mount
+  socket_.reset();  // drops an unread answer, which contains the mount
 }
 
 void DiskKeeper::reap() {

@@ -20,27 +20,27 @@ struct DiskOrder {
   linux::DiskShape shape;
   linux::DiskOptions options;
   int directory = -1;  // where its file is
-  int format = -1;     // of that shape, if there is one already
+  int format = -1;     // an existing format of this shape, if any
 };
 
 class DiskKeeper {
  public:
-  // Forks. The caller has one thread.
+  // Forks. The caller has a single thread.
   static Result<DiskKeeper> start(const DiskOrder& order);
 
-  // Readable when there is something for answer().
+  // Readable when answer() has something to read.
   [[nodiscard]] int socket() const { return socket_.get(); }
-  // A pidfd: readable when nothing is left of its disk, nor of it.
+  // A pidfd: readable when the keeper and its disk are gone.
   [[nodiscard]] int process() const { return process_.get(); }
 
   struct Made {
     Fd mount;   // detached, of the whole file system
-    Fd format;  // if it was made
+    Fd format;  // if newly made
   };
-  // Once. kNoSpace, kQuota, kUnsupported: as making a disk says it (linux/encrypted_disk.h).
+  // Call once. kNoSpace, kQuota, kUnsupported: errors of making a disk (linux/encrypted_disk.h).
   Result<Made> answer();
 
-  // It is to destroy its disk: there will be no answer any more.
+  // Orders the keeper to destroy its disk, without an answer.
   void dismiss();
   // Once process() is readable.
   void reap();

@@ -24,7 +24,7 @@ using testing::Not;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
-// More than is in memory, of which there is little.
+// A disk larger than the small memory.
 model::Limits onDisk() {
   model::Limits limits;
   limits.memory_bytes = 128 * kMiB;
@@ -118,7 +118,7 @@ TEST_F(DiskTest, ItsMountsAreWhatTheyAreInMemory) {
   run("grep -E ' /(workspace|tmp|dev/shm) ' /proc/self/mountinfo | cut -d' ' -f5,6");
   for (const char* where : {"/workspace", "/tmp", "/dev/shm"})
     EXPECT_THAT(seen_.out, HasSubstr(std::string(where) + " rw,nosuid,nodev"));
-  // What is around the encrypted directory cannot be reached.
+  // The surroundings of the encrypted directory cannot be reached.
   run("ls -A /workspace /workspace/.. | grep -E 'lost.found|scratch|surplus' || echo hidden");
   EXPECT_EQ(seen_.out, "hidden\n");
 }

@@ -20,10 +20,11 @@ namespace {
 
 namespace asio = boost::asio;
 constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
-constexpr auto kPatience = std::chrono::seconds(20);     // with one that is made
-constexpr auto kRoomPatience = std::chrono::seconds(3);  // with those whose space another needs
+constexpr auto kPatience = std::chrono::seconds(20);     // timeout for making a disk
+constexpr auto kRoomPatience = std::chrono::seconds(3);  // timeout for ending disks whose space is
+                                                         // needed
 constexpr auto kPause = std::chrono::milliseconds(10);
-constexpr size_t kMostFormats = 8;  // empty file systems that are kept
+constexpr size_t kMostFormats = 8;  // number of empty file systems kept
 
 asio::posix::stream_descriptor watched(const asio::any_io_executor& executor, int fd) {
   return {executor, ::fcntl(fd, F_DUPFD_CLOEXEC, 0)};

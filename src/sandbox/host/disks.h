@@ -22,13 +22,13 @@
 namespace cloister::runtime {
 
 struct DiskConfig {
-  std::string directory;  // where their files are; "": there are none
+  std::string directory;  // directory of the disks' files; "": no disks
   uint64_t over_bytes = 0;
   uint64_t max_bytes = 0;
   uint64_t keep_free_bytes = 0;
 };
 
-// What is weaker in a workspace on disk than in memory, for the results of those that have one.
+// Weaknesses of a workspace on disk compared to memory, listed in the results.
 inline constexpr char kWeakerOnDisk[] =
     "the workspace is on disk: contents and names are encrypted there, under a key that goes with "
     "it; sizes, times, modes and the number of files are not; how much it reads and writes is not "
@@ -36,25 +36,26 @@ inline constexpr char kWeakerOnDisk[] =
 
 class Disks;
 
-// One. It counts until end() has returned; destroying it without leaves the rest to its keeper.
+// A sandbox's disk. Counts against the quota until end() returns. Destroying the object without
+// end() leaves the cleanup to its keeper.
 class Disk {
  public:
   Disk(std::shared_ptr<Disks> disks, DiskKeeper keeper, uint64_t bytes)
       : disks_(std::move(disks)), keeper_(std::move(keeper)), bytes_(bytes) {}
 
-  // The detached mount of its file system (linux/mounts.h), until it is where it belongs.
+  // The detached mount of its file system (linux/mounts.h), until attached in the sandbox.
   [[nodiscard]] int mountFd() const { return mount_.get(); }
   void forgetMount() { mount_.reset(); }
 
-  // Its sandbox is being removed: whoever lacks what it has waits for that. Idempotent.
+  // Announces that the sandbox is being removed, so that requests for its space wait. Idempotent.
   void expectEnd();
-  // Once, when no process of the sandbox is left: destroys it, and waits until nothing of it is,
-  // which has no bound where the disk that it is on does not answer.
+  // Call once, after the sandbox's last process has ended. Destroys the disk and waits for
+  // completion, without a time limit if the underlying disk does not answer.
   Task<void> end(boost::asio::any_io_executor executor);
 
  private:
   friend class Disks;
-  // Until it is made, or not. The empty file system, where that had to be made.
+  // Waits until the disk is made, or failed. Returns the empty file system if newly made.
   Task<Result<Fd>> begin(boost::asio::any_io_executor executor);
 
   std::shared_ptr<Disks> disks_;
@@ -66,18 +67,18 @@ class Disk {
 
 class Disks : public std::enable_shared_from_this<Disks> {
  public:
-  // Looks at what the machine has; makes none.
+  // Checks the machine's support; makes no disk.
   static std::shared_ptr<Disks> open(DiskConfig config);
 
-  // For `cloister doctor`, and for those who ask for one in vain.
+  // For `cloister doctor`, and for refused requests.
   [[nodiscard]] const model::Finding& finding() const { return finding_; }
   // Whether a sandbox with these limits has its workspace on disk.
   [[nodiscard]] bool isFor(const model::Limits& limits) const {
     return model::needsDisk(limits, config_.over_bytes);
   }
 
-  // kUnsupported: not on this machine; kQuota: beyond the bound of all, for which it waits only for
-  // those that are ending, and not long; kNoSpace: the disk is full.
+  // kUnsupported: not on this machine. kQuota: beyond the total quota; waits briefly only for
+  // ending disks. kNoSpace: the disk is full.
   Task<Result<std::shared_ptr<Disk>>> make(boost::asio::any_io_executor executor,
                                            linux::DiskShape shape, linux::DiskOptions options);
 
@@ -95,7 +96,7 @@ class Disks : public std::enable_shared_from_this<Disks> {
   Fd directory_;
   model::Finding finding_;
   uint64_t in_use_ = 0;                                 // bytes
-  size_t ending_ = 0;                                   // of the disks that have those
+  size_t ending_ = 0;                                   // bytes of disks being removed
   std::list<std::pair<linux::DiskShape, Fd>> formats_;  // the last used first
 };
 

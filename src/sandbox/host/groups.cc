@@ -49,7 +49,7 @@ void Groups::dropSpareWhenIdle() {
 
 std::vector<int> groupFds(const linux::Cgroup* group, bool by_zygote, SandboxSpec& spec) {
   if (group == nullptr) return {};
-  // A zygote is nobody to the kernel who could make processes in a cgroup (cgroup.h).
+  // The kernel does not let a zygote create processes directly in a cgroup (cgroup.h).
   spec.into_cgroup = !by_zygote && group->cloneFd() >= 0;
   if (spec.into_cgroup) return {group->cloneFd()};
   std::vector<int> fds = group->joinFds();

@@ -22,7 +22,7 @@ class Groups : public std::enable_shared_from_this<Groups> {
   Groups& operator=(const Groups&) = delete;
   ~Groups();
 
-  // A group that nobody has had, with these limits; nullptr where there are no cgroups.
+  // An unused group with these limits; nullptr without cgroups.
   Result<std::unique_ptr<linux::Cgroup>> take(const linux::CgroupLimits& limits);
 
  private:
@@ -36,7 +36,7 @@ class Groups : public std::enable_shared_from_this<Groups> {
   boost::asio::steady_timer timer_;
 };
 
-// The descriptors that put a new process into `group`, and the spec told how many there are.
+// The descriptors that put a new process into `group`. Sets their number in `spec`.
 std::vector<int> groupFds(const linux::Cgroup* group, bool by_zygote, SandboxSpec& spec);
 
 }  // namespace cloister::runtime

@@ -15,8 +15,8 @@
 
 namespace cloister::runtime {
 
-// `answer`: a SOCK_SEQPACKET socket whose other end `process` (a pidfd) has alone. It answers once,
-// with so many descriptors, or says why not; one that takes longer than `patience` is killed.
+// `answer`: a SOCK_SEQPACKET socket whose other end only `process` (a pidfd) holds. The process
+// answers once, with `count` descriptors or an error. A process slower than `patience` is killed.
 Task<Result<std::vector<Fd>>> handedOut(boost::asio::any_io_executor executor, Fd answer,
                                         Fd process, size_t count,
                                         std::chrono::milliseconds patience);

@@ -60,7 +60,7 @@ Result<> ProcessHost::probe() {
 
 namespace {
 
-// Whether this user namespace has the host ids [first, first + count).
+// Whether this user namespace maps the host ids [first, first + count).
 bool ownsIds(uint64_t first, uint64_t count) {
   std::istringstream map(base::readFile("/proc/self/uid_map").value_or(std::string()));
   for (uint64_t inside = 0, outside = 0, length = 0; map >> inside >> outside >> length;) {
@@ -160,7 +160,7 @@ Task<Result<std::shared_ptr<Disk>>> ProcessHost::makeDisk(boost::asio::any_io_ex
   co_return disk;
 }
 
-// Without them one waits as it is.
+// Without these files an interpreter waits in the usual way.
 void ProcessHost::readAlone() {
   if (config_.guests.empty() || config_.interpreters.empty()) return;
   auto files = zygoteFiles(config_.interpreters.front());
@@ -244,7 +244,7 @@ void ProcessHost::returnSlot(uint32_t slot) {
   free_slots_.push_back(slot);
 }
 
-// Above the sandboxes' ids is the zygotes' own, which none of them has.
+// The zygotes' own id follows the sandboxes' ids, and no sandbox has that id.
 SpawnRequest ProcessHost::zygoteRequest() const {
   SpawnRequest request;
   request.what = SpawnRequest::What::kZygote;
@@ -284,7 +284,8 @@ void add(SandboxSpec& spec, int resource, uint64_t value) {
 SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot,
                                  const Guest* guest) const {
   SandboxPlan plan;
-  // The runner is not the program's: it gets its own process and a little memory of its limit.
+  // The runner does not count against the program's processes, and uses a little of its memory
+  // limit.
   plan.cgroup = {limits.memory_bytes, limits.cpu_millis, limits.pids + 1};
   SandboxSpec& spec = plan.spec;
   spec.ids = {kSandboxUid, config_.uid_base + slot * config_.uids_each, config_.uids_each};
@@ -305,17 +306,17 @@ SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot,
   add(spec, RLIMIT_FSIZE, limits.file_bytes);
   // 1, not 0: with 0 the kernel still starts a core_pattern program (core(5)).
   add(spec, RLIMIT_CORE, 1);
-  // Only a backstop for one process, coarse so that most sandboxes are alike; the node watches the
-  // sum.
+  // Only a backstop for a single process, coarse so that most sandboxes are alike; the node watches
+  // the sum.
   add(spec, RLIMIT_CPU, std::bit_ceil(static_cast<uint64_t>(limits.cpu_time.count()) / 1000 + 60));
   add(spec, RLIMIT_MEMLOCK, 64 << 10);
   add(spec, RLIMIT_MSGQUEUE, 64 << 10);
   add(spec, RLIMIT_SIGPENDING, 1024);
   add(spec, RLIMIT_NICE, 0);
   add(spec, RLIMIT_RTPRIO, 0);
-  // Beside the pids controller it would hide from it what was refused.
+  // Without the pids controller only: RLIMIT_NPROC would hide refusals from the controller.
   if (guest == nullptr && !hasController("pids")) add(spec, RLIMIT_NPROC, limits.pids + 1);
-  // Not RLIMIT_AS: runtimes reserve far more addresses than they use.
+  // RLIMIT_DATA, since runtimes reserve far more address space (RLIMIT_AS) than they use.
   if (!hasController("memory")) add(spec, RLIMIT_DATA, limits.memory_bytes);
   if (guest != nullptr) guest->adjust(limits, spec, plan.cgroup);
   return plan;
@@ -325,14 +326,14 @@ void ProcessHost::addWalls(const std::string& walls, const Guest* guest, Sandbox
   if (walls.empty()) return;
   spec.walled = true;
   const auto decoded = wire::decodeWalls(walls);
-  if (!decoded) return;  // nor can the sandbox read it, which then does not start
+  if (!decoded) return;  // the sandbox cannot decode the rules either, and does not start
   spec.runs_own = decoded->runs_own;
   if (guest != nullptr || plan_.confinement.landlock_abi > 0) spec.writes = decoded->writes;
 }
 
 namespace {
 
-// For people: what is open besides, and that it is made.
+// For people: the paths that approvals opened, and which are created.
 std::string textOfPlaces(const model::Walls& walls) {
   constexpr size_t kMostNamed = 8;
   std::string text;
@@ -353,7 +354,7 @@ std::string textOfPlaces(const model::Walls& walls) {
 
 std::vector<std::string> ProcessHost::weakenedWalls(const model::Walls& walls,
                                                     const Guest* guest) const {
-  constexpr int kTruncates = 3;  // the ABI from which it holds that too
+  constexpr int kTruncates = 3;  // the first ABI that controls truncation
   if (walls.writes == model::Walls::Writes::kAll) return {};
   std::vector<std::string> weaker;
   const auto removes_alone = [](const auto& each) { return each.operations == model::kMayDelete; };
@@ -387,7 +388,7 @@ base::json::value describeWritable(const model::Walls::Writable& place) {
 
 }  // namespace
 
-// gVisor's two users are the first of the sandbox's range: root, who has no file, and nobody.
+// gVisor's two users are the first ids of the sandbox's range: root, who owns no file, and nobody.
 SpawnRequest ProcessHost::requestFor(const SandboxSpec& spec, const Guest* guest) const {
   constexpr uint32_t kNobody = 65'534;
   SpawnRequest request;

@@ -21,7 +21,7 @@ namespace cloister::runtime {
 
 struct Prestart;
 
-// Everything about one sandbox before it exists: printed by --dry-run, then carried out.
+// The full plan of a sandbox before its creation: --dry-run prints the plan, a run carries it out.
 struct SandboxPlan {
   SandboxSpec spec;
   linux::CgroupLimits cgroup;
@@ -36,14 +36,14 @@ class ProcessHost {
   [[nodiscard]] std::vector<std::string> weakenedIn(const Guest& guest) const;
   [[nodiscard]] const std::vector<model::Finding>& findings() const { return findings_; }
 
-  // Of the node's own image, and that one's spawner.
+  // The root of the node's own image, and its spawner.
   [[nodiscard]] const std::shared_ptr<Root>& root() const { return root_; }
   [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return root_->spawner(); }
-  // Of an imported image, whose tree is the directory `path`; that lasts as long as this host.
+  // Makes the root of an imported image in directory `path`, which must outlive this host.
   Result<std::shared_ptr<Root>> makeRoot(std::string path);
 
   [[nodiscard]] bool hasGroups() const { return cgroups_ != nullptr; }
-  // A new cgroup for one sandbox; nullptr where there are no usable ones.
+  // A new cgroup for a sandbox; nullptr without usable cgroups.
   Result<std::unique_ptr<linux::Cgroup>> makeGroup(const linux::CgroupLimits& limits);
 
   // A host uid range, exclusive until given back; nullopt when all are taken.
@@ -51,7 +51,7 @@ class ProcessHost {
   void returnSlot(uint32_t slot);
   [[nodiscard]] size_t slotsInUse() const { return config_.max_sandboxes - free_slots_.size(); }
 
-  // Of all its sandboxes; there while one has it.
+  // The lock watch of all sandboxes, shared while at least one sandbox uses the watch.
   std::shared_ptr<LockWatch> lockWatch(const boost::asio::any_io_executor& executor);
 
   // Workspaces on disk.
@@ -63,7 +63,7 @@ class ProcessHost {
   [[nodiscard]] Task<Result<std::shared_ptr<Disk>>> makeDisk(boost::asio::any_io_executor executor,
                                                              const SandboxSpec& spec) const;
 
-  // A sandbox that is being removed, for as long as this lives.
+  // Counts a sandbox as being removed during the lifetime of this object.
   class Dying {
    public:
     explicit Dying(ProcessHost& host) : host_(host) { host_.dying_++; }
@@ -76,28 +76,27 @@ class ProcessHost {
   };
   [[nodiscard]] uint32_t dying() const { return dying_; }
 
-  // What makes a zygote of this host, in the root of `spawner`, and the ids of a sandbox in one.
+  // The request and the plan for a zygote in the root of `spawner`, and a sandbox's ids within.
   [[nodiscard]] SpawnRequest zygoteRequest() const;
   [[nodiscard]] Result<Fd> zygotePlan(const ZygotePlan& plan, const Spawner& spawner) const;
   [[nodiscard]] linux::IdMap idsInZygote(uint32_t slot) const;
 
-  // Whether what runs `prestart` in a guest finds in kAhead how to wait for its program alone.
+  // Whether kAhead has the files that let the interpreter of `prestart` wait alone in a guest.
   [[nodiscard]] bool waitsAlone(const Prestart& prestart) const;
 
-  // `guest`: what it runs on, nullptr for this kernel alone.
+  // `guest`: the sandbox's guest; nullptr for this kernel alone.
   [[nodiscard]] SandboxPlan planFor(const model::Limits& limits, uint32_t slot,
                                     const Guest* guest) const;
-  // `image_path`: as makeRoot() takes it; "": the node's own.
+  // `image_path`: as for makeRoot(); "": the node's own image.
   [[nodiscard]] base::json::object describePlan(const model::Limits& limits,
                                                 const model::Walls& walls, const Guest* guest,
                                                 const std::string& image_path = {}) const;
-  // What of `walls` (encoded; "": none) is built in.
+  // Sets the spec's part of the confinement rules `walls` (encoded; "": none).
   void addWalls(const std::string& walls, const Guest* guest, SandboxSpec& spec) const;
-  // What of them this machine cannot hold, and where approvals have opened them, for the results of
-  // those they are for.
+  // The rules that this machine cannot enforce, and the paths opened by approvals, for the results.
   [[nodiscard]] std::vector<std::string> weakenedWalls(const model::Walls& walls,
                                                        const Guest* guest) const;
-  // What makes the sandbox of `spec`, but for its descriptors.
+  // The spawn request for `spec`, without its descriptors.
   [[nodiscard]] SpawnRequest requestFor(const SandboxSpec& spec, const Guest* guest) const;
 
  private:
@@ -116,12 +115,13 @@ class ProcessHost {
   ProcessConfig config_;
   SpawnerPlan plan_;
   std::vector<MountStep> proc_;                 // of every sandbox
-  base::json::object seccomp_;                  // what was compiled
-  std::unique_ptr<linux::CgroupTree> cgroups_;  // outlives the spawner, with which sandboxes end
+  base::json::object seccomp_;                  // description of the compiled filter
+  std::unique_ptr<linux::CgroupTree> cgroups_;  // outlives the spawner, whose end ends the
+                                                // sandboxes
   std::shared_ptr<Root> root_;
   std::shared_ptr<Disks> disks_;
   std::vector<RootSource::File> alone_;
-  std::optional<std::vector<ShippedFile>> etc_;  // of the image that is the node's own
+  std::optional<std::vector<ShippedFile>> etc_;  // of the node's own image
   bool rootless_ = false;
   bool own_uids_ = true;  // a host uid range for each sandbox
   bool layered_ = true;

@@ -13,10 +13,10 @@
 namespace cloister::runtime {
 namespace {
 
-// How many times what a reading took it rests afterwards.
+// The rest after a reading, as a multiple of its duration.
 constexpr int kRest = 20;
 
-// The one of `first` that `pid` descends from, or -1. `known`: of those asked before.
+// The process of `first` from which `pid` descends, or -1. `known`: earlier answers.
 pid_t sandboxOf(pid_t pid, const std::unordered_set<pid_t>& first,
                 std::unordered_map<pid_t, pid_t>& known) {
   constexpr size_t kDeepest = 4096;
@@ -68,7 +68,7 @@ void LockWatch::rest(std::chrono::steady_clock::duration pause) {
   });
 }
 
-// True while there is something to watch.
+// Removes ended holders. True if any is left.
 bool LockWatch::dropEnded() {
   std::erase_if(holders_, [](const auto& each) { return each.expired(); });
   return watching_ = !holders_.empty();
@@ -118,7 +118,7 @@ LockWatch::Seen LockWatch::read(const std::string& path, const std::vector<pid_t
 
 void LockWatch::judge(const Seen& seen) {
   const uint64_t most = locksEach(seen.locks, config_.most, holders_.size());
-  // Whoever is ended may let go of others.
+  // Ending a holder may release other holders.
   const auto holders = holders_;
   for (const auto& each : holders) {
     const auto holder = each.lock();

@@ -34,33 +34,33 @@ struct LocksOver {
   uint64_t most = 0;
 };
 
-// A sandbox, to who counts its locks.
+// A sandbox as seen by LockWatch.
 class LockHolder {
  public:
   virtual ~LockHolder() = default;
-  // As this process's /proc numbers it; -1 once it is gone.
+  // The pid in this process's /proc; -1 once gone.
   [[nodiscard]] virtual pid_t firstProcess() const = 0;
   virtual void endFor(const LocksOver& locks) = 0;
 };
 
 struct LockWatchConfig {
-  uint64_t most = 1024;  // of one sandbox
+  uint64_t most = 1024;  // of a sandbox
   std::chrono::milliseconds period{1000};
   std::chrono::milliseconds longest_rest{5000};
   std::string locks = "/proc/locks";
   std::string room = "/sys/kernel/slab/file_lock_cache/total_objects";
 };
 
-// Reading more takes seconds, in each of which the list is gone through from its beginning.
+// Reading more takes seconds, because the kernel walks the list from its beginning for each read.
 inline constexpr uint64_t kMostRead = 65'536;
 
-// What a sandbox may have, of `holders` that there are: where not all locks could be read, it is
-// its share of half of those that were, as the host's own are among them; never more than `most`.
+// The limit for each of `holders` sandboxes: `most`. If not all locks could be read, half of the
+// locks read divided by `holders`, since the host's locks are included; never more than `most`.
 uint64_t locksEach(const linux::FileLocks& locks, uint64_t most, size_t holders);
 
-// The time from the end of a reading that took `took` until the next begins. It is a multiple of
-// `took`, so that many locks within their bounds cost a twentieth of a processor; but it is never
-// more than `longest_rest`, because locks of others can make a reading take seconds.
+// The pause after a reading of duration `took`: a multiple of `took`, so that many permitted locks
+// cost a twentieth of a processor. Never more than `longest_rest`, because other processes' locks
+// can make a reading take seconds.
 std::chrono::steady_clock::duration restAfter(const LockWatchConfig& config,
                                               std::chrono::steady_clock::duration took);
 
@@ -69,14 +69,14 @@ class LockWatch : public std::enable_shared_from_this<LockWatch> {
   LockWatch(boost::asio::any_io_executor executor, LockWatchConfig config);
   LockWatch(const LockWatch&) = delete;
   LockWatch& operator=(const LockWatch&) = delete;
-  // Waits for the reading that goes on.
+  // Waits for a running reading.
   ~LockWatch() = default;
 
-  // For as long as it lives and has processes.
+  // Watches the holder while `holder` is alive and has processes.
   void watch(std::weak_ptr<LockHolder> holder);
 
  private:
-  // Locks by the first process of the sandbox that holds them.
+  // Number of locks by the first process of the holding sandbox.
   struct Seen {
     linux::FileLocks locks;
     std::unordered_map<pid_t, uint64_t> held;

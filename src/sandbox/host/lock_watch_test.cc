@@ -114,7 +114,7 @@ TEST_F(LockWatchTest, RestsWithNobodyToWatch) {
   const auto watch = std::make_shared<LockWatch>(
       io_.get_executor(),
       LockWatchConfig{.most = 100, .period = milliseconds(2), .locks = locks_, .room = room_});
-  watch->watch(std::make_shared<Holder>(::getpid()));  // and gone
+  watch->watch(std::make_shared<Holder>(::getpid()));  // ends at once
   io_.run_for(std::chrono::seconds(10));
   EXPECT_TRUE(io_.stopped());
 }

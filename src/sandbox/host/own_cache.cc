@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kSystemCache[] = "/var/cache/cloister/";
 
-// The first directory that systemd made for us (systemd.exec(5), CacheDirectory=), "" without.
+// The first directory made by systemd for this service (systemd.exec(5), CacheDirectory=), or "".
 std::string servicesCache() {
   const char* set = ::getenv("CACHE_DIRECTORY");
   if (set == nullptr || *set != '/') return {};
@@ -25,7 +25,7 @@ std::string servicesCache() {
   return all.substr(0, all.find(':')) + "/";
 }
 
-// "" where there is none.
+// This account's cache directory, or "".
 std::string ownCache() {
   if (std::string given = servicesCache(); !given.empty()) return given;
   if (::geteuid() == 0) return kSystemCache;
@@ -36,7 +36,7 @@ std::string ownCache() {
   return std::string(home) + "/.cache/cloister/";
 }
 
-// Nothing where another account could have written it, or it is no plain file.
+// nullopt if another account could have written the file, or if not a regular file.
 std::optional<std::string> readOwn(const std::string& path, size_t max_bytes) {
   const Fd file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat status{};

@@ -9,8 +9,8 @@
 namespace cloister::runtime {
 
 struct CachePlace {
-  std::string own;     // a path without extension; "" where this account has no cache
-  std::string system;  // the same in root's, which serves everybody
+  std::string own;     // a path without extension; "" if this account has no cache
+  std::string system;  // the same in root's cache, shared by all accounts
 };
 // From now on in `directory`, where the other places do not exist or cannot be written (a read-only
 // /var). Call before there are threads.
@@ -18,7 +18,8 @@ void preferCache(const std::string& directory);
 
 CachePlace cachePlace(const std::string& name);
 
-// What is kept there, by us or by root: nobody else can have written it. "" if there is nothing.
+// The cached text, written by this account or root, since no other account can write there. "" if
+// absent.
 std::string readCached(const CachePlace& place, const char* extension, size_t max_bytes);
 
 }  // namespace cloister::runtime

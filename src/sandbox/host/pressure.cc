@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint64_t kPercent = 100;
 
-// The number that follows `key`; from_chars(3) stops at what is none.
+// The number after `key`; from_chars stops at the first other character.
 template <class T>
 std::optional<T> after(std::string_view text, std::string_view key) {
   const size_t at = text.find(key);
@@ -37,7 +37,7 @@ bool below(uint64_t available, uint64_t percent, uint64_t whole) {
   return available < whole / kPercent * percent;
 }
 
-// The group that accounts this process's memory, and those above it, whose limits hold too.
+// The cgroup that accounts this process's memory and its parents, whose limits apply too.
 std::vector<std::string> groupsAbove(const std::string& proc) {
   std::vector<std::string> groups;
   const auto mountinfo = base::readFile(proc + "/self/mountinfo");
@@ -63,8 +63,8 @@ struct GroupFiles {
 constexpr GroupFiles kV2{"/memory.max", "/memory.current"};
 constexpr GroupFiles kV1{"/memory.limit_in_bytes", "/memory.usage_in_bytes"};
 
-// Files in its page cache, which the kernel drops before it runs out; its stat has the sums over
-// all below it, on v1 beside its own.
+// Page cache of the group, which the kernel drops before running out of memory. memory.stat
+// includes descendants; v1 has the sums in separate fields.
 uint64_t droppable(const std::string& group) {
   const auto text = base::readFile(group + "/memory.stat");
   if (!text) return 0;
@@ -107,7 +107,7 @@ bool Pressure::cpuShort() const {
   const auto stalled = base::readFile(config_.proc + "/pressure/cpu");
   const auto share = stalled ? after<double>(*stalled, "some avg10=") : std::nullopt;
   if (share && *share <= config_.cpu_pressure) return false;
-  // "0.86 1.73 1.09 3/98 7004": of the three, one is who asks.
+  // "0.86 1.73 1.09 3/98 7004": of the three runnable, this process counts 1.
   const auto load = base::readFile(config_.proc + "/loadavg");
   if (!load) return false;
   std::istringstream words(*load);

@@ -12,11 +12,11 @@
 namespace cloister::runtime {
 
 struct PressureConfig {
-  // Percent of the machine's memory, and of each memory limit on this process's cgroups, that stays
-  // free; 0: none need be.
+  // Percent of the machine's memory, and of each memory limit on this process's cgroups, kept free;
+  // 0: none.
   uint32_t spare_memory = 0;
-  // Percent of the last ten seconds in which something that could run waited for a processor
-  // (PSI `some`), above which running work is starved; 100: never.
+  // Percent of the last ten seconds in which a runnable task waited for a processor (PSI `some`)
+  // above which running work counts as starved; 100: never.
   uint32_t cpu_pressure = 100;
   uint32_t cpus = std::thread::hardware_concurrency();
   std::string proc = "/proc";
@@ -26,17 +26,17 @@ class Pressure {
  public:
   explicit Pressure(PressureConfig config);
 
-  // Less memory is available than is to be spared: MemAvailable (proc_meminfo(5)), or what a cgroup
-  // may still take, in which files that can be dropped count as free.
+  // Whether less memory is available than `spare_memory`: by MemAvailable (proc_meminfo(5)) and by
+  // the room left in each cgroup, where droppable page cache counts as free.
   [[nodiscard]] bool memoryShort() const;
-  // Running work waits for processors: by PSI (Documentation/accounting/psi.rst), and, because that
-  // looks back and counts what a quota holds up too, by what is runnable now (proc_loadavg(5)).
-  // Without PSI by the latter alone.
+  // Whether running work waits for processors: by PSI (Documentation/accounting/psi.rst) and by the
+  // tasks runnable now (proc_loadavg(5)), since PSI averages the past and includes waits for a
+  // quota. Without PSI, by the runnable tasks alone.
   [[nodiscard]] bool cpuShort() const;
 
  private:
   PressureConfig config_;
-  std::vector<std::string> groups_;  // directories of this process's cgroup and those above it
+  std::vector<std::string> groups_;  // directories of this process's cgroup and its parents
 };
 
 }  // namespace cloister::runtime

@@ -28,7 +28,7 @@ class PressureTest : public testing::Test {
     put("meminfo", "MemTotal:        1000000 kB\nMemFree:               1 kB\nMemAvailable:  " +
                        std::to_string(available_kb) + " kB\n");
   }
-  // This process is in /a/b of a mount at `dir_`/cg.
+  // Places this process in /a/b of a mount at `dir_`/cg.
   void mounted(const std::string& type, const std::string& options, const std::string& own) {
     put("self/mountinfo",
         "31 23 0:28 / " + dir_ + "/cg rw - " + type + " " + type + " " + options + "\n");
@@ -95,14 +95,14 @@ TEST_F(PressureTest, MemoryOfAnOldGroup) {
   EXPECT_TRUE(pressure().memoryShort());
   group("/a/b", "1000", "950", stat + "30\n");
   EXPECT_FALSE(pressure().memoryShort());
-  group("/a/b", "9223372036854771712", "950", stat + "0\n");  // what v1 calls none
+  group("/a/b", "9223372036854771712", "950", stat + "0\n");  // v1's value for no limit
   EXPECT_FALSE(pressure().memoryShort());
 }
 
 TEST_F(PressureTest, ProcessorsByStallAndByWhatIsRunnable) {
   put("pressure/cpu", "some avg10=60.01 avg60=7.04 avg300=26.31 total=227069046\n");
   EXPECT_FALSE(pressure().cpuShort()) << "nothing waits now";
-  put("loadavg", "0.86 1.73 1.09 4/98 7004\n");  // with who asks
+  put("loadavg", "0.86 1.73 1.09 4/98 7004\n");  // includes the reading process
   EXPECT_TRUE(pressure().cpuShort());
   EXPECT_FALSE(pressure(10, 100).cpuShort()) << "never";
   put("pressure/cpu", "some avg10=60.00 avg60=7.04 avg300=26.31 total=227069046\n");

@@ -16,7 +16,7 @@ class Root {
  public:
   using Make = std::function<Result<std::shared_ptr<Spawner>>()>;
 
-  // `first`: that `make` has given.
+  // `first`: the first spawner made by `make`.
   Root(Make make, std::shared_ptr<Spawner> first)
       : make_(std::move(make)), spawner_(std::move(first)) {}
 

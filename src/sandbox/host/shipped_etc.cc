@@ -54,7 +54,7 @@ std::optional<ShippedFile> unchanged(int root, const ShippedName& name) {
 
 }  // namespace
 
-// " /etc/x DIGEST", with a word behind it where the package no longer has the file.
+// " /etc/x DIGEST", followed by a word if the package no longer has the file.
 std::vector<ShippedName> namesInDpkgStatus(std::string_view status) {
   std::vector<ShippedName> names;
   bool installed = false;

@@ -14,17 +14,16 @@
 
 namespace cloister::runtime {
 
-// What they are bounded by, all together; the rest is left out.
+// Bounds for all files together. Further files are left out.
 inline constexpr size_t kMostShipped = 8192;
 inline constexpr size_t kMostShippedBytes = size_t{8} << 20;
 
-// The files of the image at `root` ("" is the host) that anybody may read and that are as dpkg (the
-// field Conffiles of /var/lib/dpkg/status, deb-conffiles(5)) or ucf (/var/lib/ucf/hashfile, ucf(1))
-// knows them, in the order of their paths. Nothing where there is no dpkg. Blocks, for some
-// milliseconds.
+// The files of the image at `root` ("" is the host) readable by all and unchanged since dpkg (field
+// Conffiles of /var/lib/dpkg/status, deb-conffiles(5)) or ucf (/var/lib/ucf/hashfile, ucf(1))
+// installed them, sorted by path. nullopt without dpkg. Blocks for some milliseconds.
 std::optional<std::vector<ShippedFile>> shippedEtc(const std::string& root);
 
-// The paths below /etc that these files name, with the MD5 of what was shipped: "/etc/x", "0…f".
+// The paths below /etc named by these files, with the MD5 of the shipped content: "/etc/x", "0…f".
 struct ShippedName {
   std::string path;
   std::string md5;

@@ -51,7 +51,7 @@ class ShippedRoot : public ::testing::Test {
     std::ofstream(root_ / path) << content;
     ::chmod((root_ / path).c_str(), mode);
   }
-  // As a package has it.
+  // Adds a file as shipped by a package.
   void ship(const std::string& path, const std::string& content) {
     status_ += " /" + path + " " + base::md5Hex(content) + "\n";
     put("var/lib/dpkg/status", status_);
@@ -98,7 +98,7 @@ TEST_F(ShippedRoot, LinksLeadNowhereElse) {
   EXPECT_THAT(paths(), ElementsAre("etc/up/plain")) << "within the image";
 }
 
-// What of it becomes a root, and that the rest of /etc does not.
+// Shipped files become part of a root, and the rest of /etc does not.
 TEST_F(ShippedRoot, ItIsInTheRootOfASandbox) {
   fs::create_directories(root_ / "etc/alternatives");
   fs::create_directories(root_ / "usr");

@@ -26,7 +26,7 @@ SpawnQueue::SpawnQueue(const asio::any_io_executor& executor, std::shared_ptr<Sp
 Task<bool> SpawnQueue::readable(base::Monotonic until) {
   if (base::monotonicNow() >= until) co_return false;
   asio::steady_timer late(socket_.get_executor(), until);
-  // Wakes whoever waits, who looks again: this one may have been answered just now.
+  // Wakes the waiting coroutine, which checks again: the answer may have come just now.
   late.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const auto self = weak.lock();
     if (!error && self) self->socket_.cancel();

@@ -23,13 +23,13 @@ namespace cloister::runtime {
 
 class SpawnQueue : public std::enable_shared_from_this<SpawnQueue> {
  public:
-  // An answer takes `patience` at most, from when it is next.
+  // `patience`: limit for each answer, counted from the turn of its request.
   SpawnQueue(const boost::asio::any_io_executor& executor, std::shared_ptr<Spawner> spawner,
              base::Millis patience);
 
   [[nodiscard]] const std::shared_ptr<Spawner>& spawner() const { return spawner_; }
 
-  // Waits for the first word of a process that has just been made: it serves from now on.
+  // Waits for the ready message of a new spawner.
   Task<Result<>> ready();
   // The pidfd of the new process. The caller keeps the queue alive meanwhile, by a pointer of its
   // own.
@@ -44,20 +44,20 @@ class SpawnQueue : public std::enable_shared_from_this<SpawnQueue> {
   boost::asio::posix::stream_descriptor socket_;
   async::Signal turn_changed_;
   uint64_t next_ = 0;  // the number of the next request
-  uint64_t turn_ = 0;  // the request whose answer comes next
+  uint64_t turn_ = 0;  // number of the request to be answered next
 };
 
-// The queue of a root's present spawner, for all who ask it on this executor.
+// The queue of a root's current spawner, for all users on this executor.
 class PresentQueue {
  public:
-  // `patience`: as above, of each that is ever present.
+  // `patience`: as above, for each current spawner.
   PresentQueue(boost::asio::any_io_executor executor, std::shared_ptr<Root> root,
                base::Millis patience)
       : executor_(std::move(executor)), root_(std::move(root)), patience_(patience) {}
 
   [[nodiscard]] Root& root() const { return *root_; }
   std::shared_ptr<SpawnQueue> get();
-  // No sandbox that it has made is left.
+  // Whether no sandbox of the spawner is left.
   [[nodiscard]] bool idle() const;
 
  private:

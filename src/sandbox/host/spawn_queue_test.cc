@@ -58,7 +58,7 @@ class SpawnQueueTest : public testing::Test {
     queue_ = std::make_shared<SpawnQueue>(io_.get_executor(), std::move(spawner), patience);
   }
 
-  // Asks; what comes of it is in answers_, by the order in which that is known.
+  // Sends a request. errors_ collects the results in the order of arrival.
   void ask(int number) {
     async::spawn(io_.get_executor(), [](SpawnQueueTest& test, int number) -> Task<void> {
       auto answer = co_await test.queue_->spawn({}, {});
@@ -86,9 +86,9 @@ class SpawnQueueTest : public testing::Test {
     co_return co_await queue_->ready();
   }
 
-  // Whether it was killed, once it has ended.
+  // Whether the process was killed, checked after its end.
   bool killed() {
-    queue_.reset();  // which reaps it
+    queue_.reset();  // reaps the process
     return ::kill(child_, 0) != 0 && errno == ESRCH;
   }
 
@@ -142,7 +142,7 @@ TEST_F(SpawnQueueTest, ThePatienceIsForEachAnswer) {
   for (int i = 0; i < kAnswers; ++i)
     ask(i);
   boost::asio::steady_timer slow(io_);
-  for (size_t i = 0; i < kAnswers; ++i) {  // together they take longer than it
+  for (size_t i = 0; i < kAnswers; ++i) {  // the total exceeds the patience
     slow.expires_after(Millis{400});
     slow.async_wait([&](const boost::system::error_code&) { answer(kDone); });
     runUntilAnswered(i + 1);
@@ -155,7 +155,8 @@ TEST_F(SpawnQueueTest, AnAnswerThatIsThereIsTakenHoweverLate) {
   open(kShort);
   ask(0);
   answer(kDone);
-  ::usleep(2 * 1000 * static_cast<useconds_t>(kShort.count()));  // this process was stopped itself
+  ::usleep(2 * 1000 * static_cast<useconds_t>(kShort.count()));  // as if this process had been
+                                                                 // stopped
   runUntilAnswered(1);
   EXPECT_THAT(errors_, ElementsAre(""));
 }

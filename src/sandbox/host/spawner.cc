@@ -24,7 +24,7 @@ namespace {
 constexpr int kProgramFd = kSpawnerPlan + 1;
 constexpr int kAside = 64;
 
-// One that was killed because it hung may take this long to end before it is left behind.
+// Time for a killed, hanging spawner to end before being left behind.
 constexpr int kReapMillis = 1000;
 
 std::string_view bytesOf(const SpawnRequest& request) {
@@ -36,13 +36,14 @@ struct Owner {
   gid_t gid;
 };
 
-// The copy of the node keeps nothing of it but what the spawner's program needs, and that program.
+// The spawner, a copy of the node, keeps only the descriptors that its program needs, and the
+// program.
 Result<> keepOnly(const SpawnerPlan& plan, const Fd& control, const Fd& orders) {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   std::vector<int> from(kSpawnerControl, null);
   for (const Fd* fd : {&control, &plan.confinement.runner, &orders, &plan.program})
     from.push_back(fd->get());
-  for (int& fd : from)  // out of the way of the numbers that are about to be given
+  for (int& fd : from)  // out of the way of the final numbers
     fd = ::fcntl(fd, F_DUPFD_CLOEXEC, kAside);
   int next = 0;
   for (const int fd : from)
@@ -105,7 +106,7 @@ Result<> Spawner::giveUp() {
 
 Spawner::~Spawner() {
   kill();
-  // The node must not hang with it where the kernel does not let go of it.
+  // The node must not hang if the kernel does not end the spawner.
   pollfd ended{pidfd_.get(), POLLIN, 0};
   if (given_up_ && ::poll(&ended, 1, kReapMillis) != 1) return;
   // A zygote is the spawner's child, and reaped there.

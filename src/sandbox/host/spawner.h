@@ -18,31 +18,32 @@
 
 namespace cloister::runtime {
 
-// The node's end of a spawner or zygote. Destroying it kills that process and all of its sandboxes.
+// The node's end of a spawner or zygote. Destroying the object kills the process and all its
+// sandboxes.
 class Spawner {
  public:
-  // Starts it, and waits until the root stands. To be called from the node's main thread, whose end
-  // is the spawner's.
+  // Starts a spawner and waits until its root is ready. Call from the node's main thread: the
+  // spawner ends with the calling thread.
   static Result<std::unique_ptr<Spawner>> start(const SpawnerPlan& plan);
 
-  // Of a process that serves on `socket` already.
+  // For a process that already serves on `socket`.
   Spawner(Fd socket, Fd pidfd) : socket_(std::move(socket)), pidfd_(std::move(pidfd)) {}
   Spawner(const Spawner&) = delete;
   Spawner& operator=(const Spawner&) = delete;
   ~Spawner();
 
-  // False once it was found dead, or given up.
+  // False once found dead, or given up.
   [[nodiscard]] bool alive() const { return alive_; }
-  // By which each of its sandboxes makes its root, for zygotes that make some.
+  // The steps by which each of its sandboxes builds a root, for zygotes that make sandboxes.
   [[nodiscard]] const std::vector<MountStep>& ownRoot() const { return own_root_; }
   // A SOCK_SEQPACKET socket, not blocking once started.
   [[nodiscard]] int socket() const { return socket_.get(); }
-  // Its first message: that it serves now, or why it does not. kUnavailable: none is there yet.
+  // Receives the first message: ready, or an error. kUnavailable: not yet received.
   Result<> ready();
-  // SIGKILL to it, and so to all of its sandboxes.
+  // Sends SIGKILL to the spawner, which ends all its sandboxes.
   void kill();
-  // kill(), and from now on it is dead, even if the kernel does not let go of it. The error says
-  // so.
+  // Calls kill() and treats the process as dead, even if the kernel does not end the process.
+  // Always returns the error for callers: the spawner did not answer.
   Result<> giveUp();
   // Sends a request; kUnavailable when the socket is full.
   Result<> request(const SpawnRequest& request, std::span<const int> fds);

@@ -36,7 +36,7 @@ TEST(SpawnerPlan, ComesBackAsItWas) {
   ASSERT_NE(device, read->root.end());
   EXPECT_EQ(device->major, 1U);
   EXPECT_EQ(device->minor, 3U);
-  // Encoding it anew finds whatever else was lost.
+  // Encoding again detects any other lost field.
   EXPECT_EQ(encodeSpawnerPlan(*read), encodeSpawnerPlan(plan()));
 }
 
@@ -58,7 +58,7 @@ TEST(Spawner, SaysWhyItDoesNotStart) {
       << started.error().message;
 }
 
-// The children of this process that are spawners.
+// The spawners among this process's children.
 std::set<pid_t> spawners() {
   std::set<pid_t> found;
   for (const auto& task : fs::directory_iterator("/proc/self/task")) {
@@ -73,7 +73,8 @@ std::set<pid_t> spawners() {
 }
 
 TEST(Spawner, HoldsNothingOfTheNode) {
-  const Fd secret(::open("/dev/zero", O_RDONLY));  // not even one that programs would inherit
+  const Fd secret(::open("/dev/zero", O_RDONLY));  // not even a descriptor that programs would
+                                                   // inherit
   const std::set<pid_t> before = spawners();
   const auto host = startProcessHost(testbed::config());
   ASSERT_TRUE(host) << host.error().message;
@@ -88,7 +89,7 @@ TEST(Spawner, HoldsNothingOfTheNode) {
     const std::string target = fs::read_symlink(fd.path());
     if (number < kSpawnerControl) {
       EXPECT_EQ(target, "/null") << number;
-    } else if (target.starts_with("net:[")) {  // for the next sandbox, once nobody asks
+    } else if (target.starts_with("net:[")) {  // made ahead for the next sandbox
       EXPECT_NE(target, fs::read_symlink("/proc/self/ns/net"));
     } else {
       held.insert(target.substr(0, 8));

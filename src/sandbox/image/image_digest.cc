@@ -22,14 +22,16 @@ namespace {
 
 constexpr size_t kMaxCache = size_t{256} << 20;
 constexpr std::chrono::seconds kKeepEvery{5};
-constexpr std::chrono::milliseconds kQuick{500};  // a walk in which little can have been missed
+constexpr std::chrono::milliseconds kQuick{500};  // a walk so short that hardly any change can be
+                                                  // missed
 constexpr size_t kShownPath = 1024;               // bytes
 
 std::string cacheName(const std::string& image_root) {
   return "image-" + base::sha256Hex(image_root).substr(0, 16);
 }
 
-// Keeps what was read so far, before what was known: a reading that is broken off goes on there.
+// Saves entries read so far, ahead of the known entries, so that an interrupted reading resumes
+// there.
 void keepRegularly(linux::TreeDigest& trees, const std::string& known, const std::string& path) {
   trees.onRead([&trees, &known, path, kept_at = base::monotonicNow()]() mutable {
     if (base::monotonicNow() - kept_at < kKeepEvery) return;
@@ -39,15 +41,16 @@ void keepRegularly(linux::TreeDigest& trees, const std::string& known, const std
   });
 }
 
-// A reading: walks over the trees until one finds nothing that changed. A walk that takes long may
-// miss what changes behind it, so that a second one, which reads nothing, has to find the same.
+// Walks over the trees until a walk finds no change. A long walk may miss changes behind its
+// position, so a second walk, which reads no file, must find the same.
 class Reading {
  public:
   Reading(const std::string& image_root, const std::string& cache, const ImageReading& how)
       : image_root_(image_root), cache_(cache), how_(how), since_(how.since * 1000) {}
 
   Result<ImageContent> run() {
-    content_.key = imageKey(image_root_);  // before the walk: no change after this counts as seen
+    content_.key = imageKey(image_root_);  // taken before the walk, so that no later change counts
+                                           // as seen
     if (!cache_.empty()) {
       // Without a cache everything still works, only slower.
       std::ignore = base::makeDirs(cache_.substr(0, cache_.rfind('/')));
@@ -64,7 +67,7 @@ class Reading {
   }
 
  private:
-  // True once the digest stands.
+  // True when the digest is final.
   Result<bool> walk() {
     const auto begun = base::monotonicNow();
     if (how_.before_walk) how_.before_walk();
@@ -93,7 +96,7 @@ class Reading {
   }
 
   void note(const linux::TreeSeen& seen) {
-    // The kernel's clock for this lags behind: nothing changed after that time.
+    // The kernel's clock for timestamps lags behind: no change is later than this time.
     content_.changed_at = (seen.newest + linux::TreeDigest::kSettled) / 1000;
     content_.newest = shown(seen.newest_path);
     content_.files = seen.files;

@@ -19,30 +19,30 @@
 
 namespace cloister::runtime {
 
-// Where `image_root` ("" = the host) keeps programs: /usr and what is not merged into it.
+// The directories of programs in `image_root` ("" = the host): /usr and directories not merged into
+// /usr.
 std::vector<std::string> imageTrees(const std::string& image_root);
 
-// What reading an image came to.
+// The result of reading an image.
 struct ImageContent {
   std::string digest;      // "sha256:…"; "" where the image kept changing
-  std::string key;         // imageKey() from before it was read
-  int64_t changed_at = 0;  // nothing in it changed after this; wall-clock microseconds
+  std::string key;         // imageKey() from before the reading
+  int64_t changed_at = 0;  // time of the last change or later; wall-clock microseconds
   uint64_t files = 0;
-  uint64_t files_read = 0;  // of those, the ones whose hash was not known
+  uint64_t files_read = 0;  // files whose hash was not cached
   uint64_t bytes_read = 0;
-  std::string newest = {};  // what changed last: a path
-  // Paths of some files that changed since an earlier digest, or while the image was read.
+  std::string newest = {};  // path of the last change
+  // Paths of some files changed since an earlier digest, or during the reading.
   std::vector<std::string> changed;
 };
 
 // How an image is read.
 struct ImageReading {
-  unsigned threads = 0;  // that hash beside the walk
-  // What changed at this time (wall-clock microseconds) or later is named; 0: since the reading
-  // began.
+  unsigned threads = 0;  // hashing threads besides the walk
+  // Changes at this time (wall-clock microseconds) or later are listed; 0: since the reading began.
   int64_t since = 0;
-  // An image that changes is read again, at most this often in all, with a pause before each that
-  // doubles; a few seconds in all.
+  // Limits of repeated readings while the image changes: number of walks, and the first pause,
+  // which doubles. A few seconds in total.
   int most_walks = 8;
   std::chrono::milliseconds first_pause{50};
   std::function<void()> before_walk = {};  // for tests
@@ -57,14 +57,14 @@ Result<ImageContent> readImage(const std::string& image_root, const std::string&
 std::string imageCachePath(const std::string& image_root);
 
 // A short text that changes when packages are installed or removed: status of dpkg's database and
-// of the directories that programs and modules come into. Takes microseconds.
+// of the directories of programs and modules. Takes microseconds.
 std::string imageKey(const std::string& image_root);
 
-// Which tree it is, and on which file system.
+// Identifies the tree and its file system.
 std::string imagePlace(const std::string& image_root);
 
-// What was kept of the last reading: digest, key, `changed_at` and `files`. The digest is "" where
-// nothing is kept, or nothing of this key. Root's cache serves everybody.
+// The cached result of the last reading: digest, key, `changed_at` and `files`. The digest is ""
+// without a cached result for this key. All accounts may read root's cache.
 ImageContent keptImage(const std::string& image_root, const std::string& key);
 
 }  // namespace cloister::runtime

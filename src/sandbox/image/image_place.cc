@@ -79,7 +79,7 @@ Result<std::vector<std::string>> ImagePlaces::env(const model::ImageRef& image) 
   return source_->env(image);
 }
 
-// A virtual machine's VMM is a program of the host's image; what differs is the machine's disk.
+// A virtual machine's VMM comes from the host's image; only the machine's disk differs.
 Result<std::shared_ptr<ImagePlace>> ImagePlaces::make(const std::string& digest) {
   auto place = std::make_shared<ImagePlace>();
   place->files = TRY(source_->open(digest));

@@ -19,10 +19,10 @@
 namespace cloister::runtime {
 
 struct ImagePlace {
-  // What permits call a runtime.
+  // A runtime, as named in permits.
   struct Kind {
     std::shared_ptr<Pool> pool;
-    std::shared_ptr<const Guest> guest;  // nullptr: this kernel alone
+    std::shared_ptr<const Guest> guest;  // nullptr: only this kernel
     std::vector<std::string> weakened;
   };
 
@@ -32,34 +32,34 @@ struct ImagePlace {
 
   // No sandbox is there, nor made ahead.
   [[nodiscard]] bool idle() const;
-  // Gives up what is ready.
+  // Removes the ready sandboxes.
   void drop() const;
 };
 
 std::shared_ptr<ImagePlace> hostPlace(const boost::asio::any_io_executor& executor,
                                       const std::shared_ptr<ProcessHost>& host);
 
-// Of the images that were imported: each is made when it is first wanted, and given up when it was
-// idle for a while, so that it can be removed.
+// Places of imported images. A place is made on first use and removed after some idle time, so that
+// the image can be removed.
 class ImagePlaces : public std::enable_shared_from_this<ImagePlaces> {
  public:
-  // `own`: the host's, whose spawner makes virtual machines of whatever image. `source` may be
-  // nullptr: there are none.
+  // `own`: the host's place, whose spawner makes virtual machines of any image. `source`: nullptr
+  // without imported images.
   ImagePlaces(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host,
               std::shared_ptr<ImagePlace> own, std::shared_ptr<ImageSource> source);
 
-  // That of the image with this digest. A caller that is done with it drops its reference.
+  // The place of the image with this digest. The caller drops its reference after use.
   Result<std::shared_ptr<ImagePlace>> get(const std::string& digest);
-  // The variables of an image; those of the node's own: none.
+  // The variables of an imported image; none for the node's own image.
   [[nodiscard]] Result<std::vector<std::string>> env(const model::ImageRef& image) const;
   std::shared_ptr<const std::vector<model::OfferedImage>> offered();
 
  private:
   Result<std::shared_ptr<ImagePlace>> make(const std::string& digest);
-  // When it was idle at two looks, `half` of that time apart.
+  // Removes the place if idle at two checks, `half` apart.
   static Task<void> giveUpWhenIdle(std::weak_ptr<ImagePlaces> places, std::string digest,
                                    std::chrono::milliseconds half);
-  // True once it is gone.
+  // True once the place is gone.
   bool giveUpIfIdle(const std::string& digest, bool& was_idle);
 
   boost::asio::any_io_executor executor_;

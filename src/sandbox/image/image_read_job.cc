@@ -22,7 +22,7 @@ namespace {
 namespace json = base::json;
 
 constexpr size_t kMostText = size_t{64} << 10;  // of a result
-constexpr size_t kMostError = 1024;             // it may name a path of the image
+constexpr size_t kMostError = 1024;             // may include a path of the image
 
 json::object toJson(const ImageContent& content) {
   return {{"digest", content.digest},

@@ -17,9 +17,9 @@ namespace cloister::runtime {
 class ImageReadJob {
  public:
   enum class Priority : uint8_t {
-    kWaited,      // somebody waits for it
-    kBackground,  // below what the service and its sandboxes do
-    kIdle,        // when no process wants the processor
+    kWaited,      // a caller waits for the result
+    kBackground,  // below the priority of the service and its sandboxes
+    kIdle,        // only while the processor is idle
   };
   // `since`: see ImageReading.
   static Result<ImageReadJob> start(const std::string& image_root, Priority priority,
@@ -31,7 +31,7 @@ class ImageReadJob {
   ~ImageReadJob();
 
   [[nodiscard]] Priority priority() const { return priority_; }
-  // What comes here until end of file is the result, for parse().
+  // The descriptor to read the result from until end of file, for parse().
   [[nodiscard]] int output() const { return output_.get(); }
   static Result<ImageContent> parse(const std::string& text);
 

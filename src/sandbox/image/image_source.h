@@ -14,10 +14,10 @@
 
 namespace cloister::runtime {
 
-// One tree, which is not removed for as long as `hold` is open.
+// An image's tree, kept from removal while `hold` is open.
 struct ImageFiles {
   std::string digest;
-  std::string root;      // path of its tree; nothing in it is ever changed
+  std::string root;      // path of the tree, whose files never change
   std::string squashfs;  // path of the same for virtual machines; "" if there is none
   Fd hold;
 };
@@ -25,12 +25,13 @@ struct ImageFiles {
 class ImageSource {
  public:
   virtual ~ImageSource() = default;
-  // All that there are now; another list when they change.
+  // All current images. A change replaces the list.
   virtual std::shared_ptr<const std::vector<model::OfferedImage>> offered() = 0;
-  // The one with this digest; kUnsupported, with the remedy, where there is none.
+  // Opens the image with this digest. kUnsupported, with the remedy, if absent.
   virtual Result<ImageFiles> open(const std::string& digest) = 0;
-  // NAME=value, for programs that have none of that name: images with the same tree may have
-  // others. kUnsupported, with the remedy, where the name is no more, or another tree's.
+  // Variables NAME=value, unless the program sets the same name. Belongs to the image's name:
+  // images with the same tree may have different variables. kUnsupported, with the remedy, if the
+  // name is gone or now names another tree.
   virtual Result<std::vector<std::string>> env(const model::ImageRef& image) = 0;
 };
 

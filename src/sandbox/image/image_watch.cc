@@ -22,8 +22,8 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr std::chrono::milliseconds kVerifyAfter{5'000};  // a start with a digest that was kept
-constexpr std::chrono::milliseconds kAgainAfter{10'000};  // a reading that failed
+constexpr std::chrono::milliseconds kVerifyAfter{5'000};  // after a start with a cached digest
+constexpr std::chrono::milliseconds kAgainAfter{10'000};  // after a failed reading
 constexpr auto kLookEvery = std::chrono::seconds(1);
 
 std::string listOf(const std::vector<std::string>& paths) {
@@ -106,7 +106,7 @@ void ImageWatch::look() {
   content_ = {};
   error_ = {};
   const bool awaited = config_.waited || (job_ && job_->priority() == Priority::kWaited);
-  job_.reset();  // what it has seen may be out of date
+  job_.reset();  // its result may be out of date
   if (awaited) {
     launch(Priority::kWaited);
   } else {
@@ -115,8 +115,7 @@ void ImageWatch::look() {
   renew();
 }
 
-// Another epoch: sandboxes that wait, and programs that they have begun, have the content of
-// before.
+// Begins another epoch: waiting sandboxes and their prestarted programs have the earlier content.
 void ImageWatch::renew() {
   ++epoch_;
   on_change_();
@@ -131,13 +130,13 @@ void ImageWatch::readIn(std::chrono::milliseconds time, Priority priority) {
   });
 }
 
-// Somebody who waits does not wait for a job of lower priority: another takes its place, and goes
-// on from what it has kept.
+// A caller does not wait for a job of lower priority: a new job replaces the old, and resumes from
+// its saved entries.
 void ImageWatch::launch(Priority priority) {
   if (config_.waited && content_.digest.empty()) priority = Priority::kWaited;
   if (job_ && job_->priority() <= priority) return;
   job_.reset();
-  // What changed since the epoch began is named; the kernel's stamps lag behind.
+  // List changes since the epoch began; the kernel's timestamps lag behind.
   constexpr int64_t kLag = linux::TreeDigest::kSettled / 1000;
   const int64_t since = content_.digest.empty() ? began_ - kLag : 0;
   auto job = ImageReadJob::start(config_.image_root, priority, since);
@@ -175,10 +174,12 @@ Task<void> ImageWatch::finish(std::shared_ptr<ImageReadJob> job) {
 void ImageWatch::take(ImageContent content) {
   looked_ = {};
   look();
-  if (content.key != key_) return launch(Priority::kBackground);  // it changed while it was read
+  if (content.key != key_)
+    return launch(Priority::kBackground);  // the image changed during the
+                                           // reading
   const bool known = !content_.digest.empty();
   const bool different = known && content_.digest != content.digest;
-  const bool moved = !known && content.changed_at >= began_;  // under sandboxes that wait
+  const bool moved = !known && content.changed_at >= began_;  // changed after sandboxes were made
   base::log(different ? base::Level::kWarn : base::Level::kInfo,
             different ? "the image's content has changed" : "the image is verified",
             {{"digest", content.digest},
@@ -191,7 +192,7 @@ void ImageWatch::take(ImageContent content) {
   if (different || moved) renew();
 }
 
-// The digest that was known stays: the next reading may tell.
+// The known digest stays valid: the next reading may succeed.
 void ImageWatch::failed(Error error) {
   base::log(base::Level::kWarn, "the image is not verified", {{"error", error.message}});
   error_ = std::move(error);

@@ -29,32 +29,33 @@ namespace cloister::runtime {
 
 struct ImageWatchConfig {
   std::string image_root;  // "" = the host
-  bool waited = false;     // sandboxes wait for the digest, so that reading has no time to lose
-  // From a start, or a change, to the first reading: whoever started the node gets what they want
-  // first, and an installation of packages gets to its end.
+  bool waited = false;     // sandboxes wait for the digest, so read with high priority
+  // Delay from a start or a change to the first reading: the node's first requests come first, and
+  // an installation of packages finishes.
   std::chrono::milliseconds quiet{2'000};
   std::chrono::milliseconds verify_every{600'000};  // and soon after a start
 };
 
 class ImageWatch : public std::enable_shared_from_this<ImageWatch> {
  public:
-  // `on_change` is called when the image is not any more what it was.
+  // `on_change` is called when the image has changed.
   ImageWatch(boost::asio::any_io_executor executor, ImageWatchConfig config,
              std::function<void()> on_change);
 
-  // Looks up what is kept, and begins to read in time. Call once, from a shared_ptr's object.
+  // Looks up the cached digest, and schedules a reading. Call once, on an object owned by a
+  // shared_ptr.
   void start();
 
-  // The image as it is now.
+  // The current image.
   struct Now {
-    std::string digest;  // "" while it is not verified
+    std::string digest;  // "" until verified
     uint64_t epoch = 0;
   };
   Now now();
-  // Waits for the digest of the image as it is now; reading begins at once.
+  // Waits for the digest of the current image. Reading begins at once.
   Task<Result<std::string>> digest();
-  // The same of the image as it was in this epoch. kConflict where it has changed since, and was
-  // never verified.
+  // The digest of the image in the epoch of `then`. kConflict if the image has changed since, and
+  // was never verified.
   Task<Result<std::string>> verified(Now then);
 
   // As last looked at.
@@ -75,10 +76,11 @@ class ImageWatch : public std::enable_shared_from_this<ImageWatch> {
   std::function<void()> on_change_;
   std::string place_;
   std::string key_;
-  ImageContent content_;  // its digest is "" while there is none
+  ImageContent content_;  // its digest is "" until verified
   uint64_t epoch_ = 1;
-  int64_t began_ = 0;  // the epoch, in wall-clock microseconds: what was made before it is gone
-  Error error_;        // why there is no digest, once reading failed
+  int64_t began_ = 0;  // start of the epoch, in wall-clock microseconds: sandboxes made earlier are
+                       // gone
+  Error error_;        // reason of a missing digest, after a failed reading
   base::Monotonic looked_{};
   std::shared_ptr<ImageReadJob> job_;
   boost::asio::steady_timer timer_;  // of the next reading

@@ -35,7 +35,7 @@ class ImageWatchTest : public testing::Test {
     fs::create_directories(root() + "/usr/bin");
     put("usr/bin/tool", "tool");
     put("usr/bin/other", "other");
-    // What changed just before an image is looked at counts as changed since.
+    // A change just before the first look would count as a change since.
     const int64_t settled = base::wallMicros() + 2 * linux::TreeDigest::kSettled / 1000;
     while (base::wallMicros() < settled)
       std::this_thread::sleep_for(milliseconds(1));
@@ -138,7 +138,7 @@ TEST_F(ImageWatchTest, IsKeptAcrossRestarts) {
   EXPECT_EQ(watch_->state().files_read, 0U) << "the hash of each file is kept, too";
 }
 
-// Who may write into the directory of the cache could say anything.
+// An account with write access to the cache directory could forge digests.
 TEST_F(ImageWatchTest, BelievesNoCacheThatAnotherMayHaveWritten) {
   start();
   verified();
@@ -181,7 +181,7 @@ TEST_F(ImageWatchTest, AByteThatChangedGivesAnotherDigest) {
   EXPECT_EQ(changes_, 1) << "new sandboxes get another root";
 }
 
-// What an installation of packages does.
+// As an installation of packages does.
 TEST_F(ImageWatchTest, AFileThatComesMakesItUnverified) {
   start();
   const std::string known = verified();
@@ -194,7 +194,7 @@ TEST_F(ImageWatchTest, AFileThatComesMakesItUnverified) {
   EXPECT_NE(verified(), known);
 }
 
-// A sandbox was made of what nobody has read, and is not there any more.
+// The content of the sandbox was never read, and is gone.
 TEST_F(ImageWatchTest, WhatChangedBeforeItWasVerifiedIsNever) {
   start(std::chrono::hours(1));
   const auto then = watch_->now();

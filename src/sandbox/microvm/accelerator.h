@@ -10,22 +10,22 @@
 
 namespace cloister::runtime::microvm {
 
-// What was found out about KVM here (prove_kvm.h).
+// The result of testing KVM (prove_kvm.h).
 struct KvmFound {
-  bool works = false;  // a machine was booted with it
-  std::string detail;  // how long that took, or why not
-  std::string remedy;  // "" where it works
+  bool works = false;  // a machine was booted with KVM
+  std::string detail;  // the duration of the boot, or the reason of the failure
+  std::string remedy;  // "" if KVM works
 };
 
 struct Choice {
   enum class Way { kNone, kKvm, kTcg };
   Way way = Way::kNone;
-  std::string detail;  // for the finding: why it is this one
+  std::string detail;  // for the finding: the reason of the choice
   std::string remedy;
 };
 
-// `ask` is called at most once, and not at all where the answer changes nothing: it may take long.
-// Nothing becomes emulated that was not allowed to be, or that the VMM cannot (`can_emulate`).
+// Calls `ask`, which may take long, at most once, and only if the answer matters. Never chooses
+// emulation unless allowed and supported by the VMM (`can_emulate`).
 Choice chooseAccelerator(model::Accelerator wanted, bool may_emulate, bool can_emulate,
                          const std::function<KvmFound()>& ask);
 

@@ -75,7 +75,7 @@ class Impostor final : public Guest {
   std::vector<sock_filter> filter_;
 };
 
-// What it said before it ended, which is why the sandbox did not start.
+// The program's message before its end, given as the reason of the failed start.
 Result<std::string> saidByImpostor() {
   ProcessConfig config = testbed::config();
   auto vmm = TRY(

@@ -15,9 +15,8 @@
 
 namespace cloister::runtime::microvm {
 
-// Has the machine of the driver behind `socket` stand still and leave memory and state in the files
-// that it has for them. An error where it says that it could not, or says something else, or is not
-// done within `patience`.
+// Orders the driver behind `socket` to pause its machine and to save memory and state in its files.
+// Fails if the driver reports an error or another message, or after `patience`.
 Task<Result<>> orderToKeep(boost::asio::any_io_executor executor, Fd socket,
                            Millis patience = std::chrono::seconds(30));
 

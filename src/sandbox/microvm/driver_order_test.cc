@@ -42,7 +42,8 @@ std::string frame(FromDriver type, std::string_view payload = "") {
 
 class DriverOrder : public testing::Test {
  protected:
-  // Of a driver that answers so, in pieces of that size, and then ends, or `stays`.
+  // Sends an order to a driver that answers `answer` in pieces of `piece` bytes, and then ends or
+  // `stays`.
   Result<> order(const std::string& answer, bool stays = false, size_t piece = SIZE_MAX) {
     auto pair = linux::socketPair(SOCK_STREAM);
     EXPECT_TRUE(pair);

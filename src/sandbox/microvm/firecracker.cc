@@ -15,11 +15,11 @@ namespace {
 constexpr char kInstall[] = "install Firecracker 1.8 or newer below /usr";
 constexpr char kSocketPlace[] = "/tmp";
 
-// Ends by the keyboard controller's reset, which is Firecracker's only one. There is no PCI, and of
-// the keyboard controller nothing else, for which a kernel would wait.
+// reboot=k: the keyboard controller's reset is Firecracker's only reset. pci=off and i8042.*: there
+// is no PCI and no further keyboard hardware, for which a kernel would wait.
 constexpr char kParameters[] = "reboot=k pci=off i8042.noaux i8042.nomux i8042.dumbkbd";
 
-// "1.8" → 1, and "8" is left; false if it is not a number.
+// "1.8" → 1, leaving "8"; false if not a number.
 bool takeNumber(std::string_view& text, unsigned& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc()) return false;
@@ -86,7 +86,7 @@ Task<Result<>> saveFirecracker(boost::asio::any_io_executor executor, Fd orders,
   co_return co_await orderToKeep(std::move(executor), std::move(orders));
 }
 
-// Its driver knows by its command that it is to resume.
+// The driver's command already says to resume.
 std::string noOrders(int /*state*/) {
   return {};
 }
@@ -100,7 +100,7 @@ constinit const Keeping kKeeping{.with_kvm = true,
 
 }  // namespace
 
-// An error of KVM ends it, with a word; it never waits.
+// On a KVM error Firecracker ends with a message; it never hangs.
 constinit const VmmKind kFirecracker{.word = model::Vmm::kFirecracker,
                                      .title = "Firecracker",
                                      .path = &MicrovmConfig::firecracker,

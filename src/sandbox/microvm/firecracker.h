@@ -14,18 +14,18 @@ namespace cloister::runtime::microvm {
 
 extern const VmmKind kFirecracker;
 
-// Pure, all of them. The driver's; `firecracker`: its path, of the image that sandboxes see.
+// Pure functions. The driver's command; `firecracker`: its path in the image of the sandboxes.
 std::vector<std::string> firecrackerCommand(const std::string& firecracker, const Machine& machine,
                                             const SandboxSpec& spec);
 
 struct FirecrackerVersion {
   unsigned major = 0;
   unsigned minor = 0;
-  std::string text;  // "1.8.0"; "" if it is none
+  std::string text;  // "1.8.0"; "" if not a version
 };
-// Of "Firecracker v1.8.0\n...".
+// Parses "Firecracker v1.8.0\n...".
 FirecrackerVersion firecrackerVersionIn(std::string_view text);
-// The first that tells a guest of its devices by ACPI, without which Debian's kernel finds none.
+// The first version that describes devices to the guest by ACPI, on which Debian's kernel relies.
 inline constexpr unsigned kFirstMajor = 1;
 inline constexpr unsigned kFirstMinor = 8;
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t kMaxKernel = size_t{64} << 20;
 
-// The image's modules, and what the node brings itself.
+// The initrd: the image's modules, and the node's own programs.
 Result<std::string> makeInitrd(const MicrovmConfig& config, const Tools& tools) {
   namespace names = wire::guest;
   std::string modules = TRY(base::readFile(config.image + "/modules.cpio", kMaxKernel));
@@ -130,7 +130,7 @@ MoreFiles shownFiles(const Tools& tools, const std::string& walls) {
   directory("", "the machine's first root");
   for (const char* name : {"dev", "proc", "sys", "cgroup", "run", names::kModules, "root"})
     directory(std::string("/") + name, "where the guest mounts");
-  // Covered by the sandbox's root where there is one.
+  // Covered by the sandbox's root, if any.
   for (const char* name : {"dev", "proc", "tmp", "workspace"})
     directory(std::string("/root/") + name, "where the guest mounts");
   file(names::kGuest, tools.guest, 0555);

@@ -15,7 +15,7 @@
 
 namespace cloister::runtime::microvm {
 
-// What a node adds to each machine: file contents.
+// The node's additions to each machine: file contents.
 struct Tools {
   std::string guest;
   std::string runner;
@@ -23,38 +23,39 @@ struct Tools {
   std::string walls_program;
 };
 Result<Tools> readTools(const MicrovmConfig& config);
-// Those as the files of a directory that a VMM shows as the machine's first root (devices.h).
+// The same additions as files of the directory shown as the machine's first root (devices.h).
 MoreFiles shownFiles(const Tools& tools, const std::string& walls);
 
 struct Image {
-  Fd kernel;  // sealed, as the next; which one it is depends on the VMM
+  Fd kernel;  // sealed, as the next; depends on the VMM
   Fd initrd;
   std::string initrd_bytes;
   Tools tools;
   Fd disk;
   std::string digest;  // of the disk
 
-  // The same kernel and guest, with another disk: the file `path`, whose content has that digest.
+  // The same kernel and guest with another disk: the file `path`, whose content has digest
+  // `its_digest`.
   [[nodiscard]] Result<Image> withDisk(const std::string& path,
                                        const std::string& its_digest) const;
   // The same with the kernel in the file `path`.
   [[nodiscard]] Result<Image> withKernel(const std::string& path) const;
-  // Where it cannot be opened by a user of the host that is nobody: why not.
+  // An error if a user without privileges (nobody) cannot open the disk.
   [[nodiscard]] Result<> readableByAll() const;
-  // For an agent with walls.
+  // The initrd for an agent with confinement rules.
   [[nodiscard]] Result<Fd> initrdWith(const std::string& walls) const;
 };
 
-// None, for VMMs that show files: in the place of its files, empty ones.
+// For VMMs that show files: empty files in place of the image's.
 Result<Image> noImage(const MicrovmConfig& config);
 
-// Reads all of it but the kernel.
+// Reads the whole image except the kernel.
 Result<Image> openImage(const MicrovmConfig& config);
 
 Result<Fd> openWhole(const std::string& path);
-// By which a change of a file is seen (linux/tree_digest.h); "" where it cannot be told.
+// Changes whenever the file changes (linux/tree_digest.h); "" if unknown.
 std::string stampOf(const std::string& path);
-// "sha256:..." of all that is in it.
+// "sha256:..." of the file's whole content.
 Result<std::string> digestOf(const Fd& file);
 // The same open file once more.
 Result<Fd> another(const Fd& file);

@@ -15,7 +15,7 @@ constexpr char kDriver[] = "cloister-krun";
 constexpr char kInstall[] = "install libkrun 1.17 or later, with libkrunfw";
 constexpr char kSocket[] = "/tmp/port";
 
-// Behind `name` in the path of a file: "1.17.0"; "" where that is not all that there is.
+// The version behind `name` in a file's path: "1.17.0"; "" if anything else follows `name`.
 std::string versionIn(std::string_view path, std::string_view name) {
   const size_t at = path.rfind(name);
   if (!path.starts_with('/') || at == std::string_view::npos) return {};

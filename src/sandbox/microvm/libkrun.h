@@ -16,12 +16,12 @@ namespace cloister::runtime::microvm {
 
 extern const VmmKind kLibkrun;
 
-// Pure, both. `library`: its path, of the image that sandboxes see.
+// Pure functions. `library`: its path in the image of the sandboxes.
 std::vector<std::string> libkrunCommand(const std::string& library, const Machine& machine,
                                         const SandboxSpec& spec);
 
-// Of what cloister-krun --check says, ".../libkrun.so.1.17.0\n.../libkrunfw.so.5.1.0\n". Without a
-// title where it says why the library cannot be used.
+// Parses the output of cloister-krun --check, ".../libkrun.so.1.17.0\n.../libkrunfw.so.5.1.0\n".
+// The title is "" if the output is an error.
 struct LibkrunFiles {
   std::string title;   // "libkrun 1.17.0 (libkrunfw 5.1.0)"
   std::string kernel;  // the second

@@ -93,8 +93,8 @@ TEST(Libkrun, ItsMachinesSeeNothingOfTheProcess) {
   EXPECT_EQ(steps[3].target, "proc");
 }
 
-// Its sandbox, with the double for the library. What the double is to do, and that there is a
-// kernel for it to load, is said by the environment, which the command sets.
+// libkrun's sandbox with a test double for the library. The command sets variables that tell the
+// double its order, and that a kernel exists.
 class Doubled final : public Guest {
  public:
   Doubled(std::string order, microvm::Tools tools, std::vector<sock_filter> filter)
@@ -149,7 +149,7 @@ class LibkrunSandbox : public testing::Test {
     if (const auto lack = linux::kvmLack(); !lack.what.empty()) GTEST_SKIP() << lack.what;
   }
 
-  // Why it did not start; "" where it did.
+  // The error of a failed start; "" on success.
   static Result<std::string> start(const std::string& order) {
     ProcessConfig config = testbed::config();
     const MicrovmConfig machines = configured();

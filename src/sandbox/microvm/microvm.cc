@@ -36,7 +36,7 @@ using microvm::VmmKind;
 
 // An emulated machine's kernel takes seconds to boot, on a busy host many.
 constexpr uint32_t kEmulatedSlowness = 4;
-// QEMU's threads beside those of the machine's processors.
+// QEMU's threads besides the threads of the machine's processors.
 constexpr uint32_t kOwnThreads = 32;
 constexpr uint32_t kMostCpus = 8;
 
@@ -46,7 +46,7 @@ constexpr bool kX86 = true;
 constexpr bool kX86 = false;
 #endif
 
-// How fast this processor counts, which QEMU hands on to the machines it emulates.
+// The frequency of this processor's counter, which QEMU passes on to emulated machines.
 uint64_t tscKilohertz() {
 #if defined(__x86_64__)
   constexpr auto kLong = std::chrono::milliseconds(20);
@@ -72,7 +72,7 @@ microvm::Machine machineOf(const MicrovmConfig& config, bool kvm) {
 // With the processor's own virtualisation a VMM has more of the kernel to ask (devices.h).
 struct Processor {
   bool kvm = false;
-  std::string finding;  // what was found about it
+  std::string finding;  // found properties
   struct {
     linux::SeccompProgram boots, kept, resumed;
   } seccomp;
@@ -146,7 +146,7 @@ class Microvm final : public Guest {
     return !processor_.kvm && vmm_->kind->failed_by_chance(said);
   }
 
-  // Half of what comes on top is the guest kernel's, half the VMM's.
+  // Half of the overhead is the guest kernel's, half the VMM's.
   void adjust(const model::Limits& limits, SandboxSpec& spec,
               linux::CgroupLimits& cgroup) const override {
     spec.guest_memory_bytes = limits.memory_bytes;
@@ -196,7 +196,7 @@ class Microvm final : public Guest {
     const bool kept = spec.guest_begins == Beginning::kKept;
     auto [ours, theirs] = TRY(linux::socketPair(SOCK_STREAM));
     Ordered ordered{TRY(files(spec, "")), std::move(ours)};
-    std::vector<Fd> more;  // QEMU opens its memory to write even where it cannot
+    std::vector<Fd> more;  // QEMU opens its memory for writing even when QEMU cannot write
     more.push_back(kept || !keeping.copies ? TRY(microvm::another(from.memory()))
                                            : TRY(linux::openAnew(from.memory())));
     more.push_back(std::move(theirs));
@@ -245,7 +245,7 @@ class Microvm final : public Guest {
   const Image image_;
   const Processor processor_;
   const microvm::Machine machine_;
-  const std::shared_ptr<Templates> templates_;  // one for all images
+  const std::shared_ptr<Templates> templates_;  // shared by all images
 };
 
 GuestFound lacks(std::string detail, std::string remedy) {
@@ -256,7 +256,7 @@ std::string pathOf(const MicrovmConfig& config, const VmmKind& kind) {
   return config.image_root + config.*kind.path;
 }
 
-// A machine like those that programs get, only small.
+// A small machine, otherwise like those of programs.
 microvm::KvmTrial trialOf(const MicrovmConfig& config, const Vmm& vmm, const Image& image,
                           const linux::SeccompProgram& seccomp) {
   SandboxSpec spec;
@@ -288,12 +288,13 @@ microvm::KvmTrial trialOf(const MicrovmConfig& config, const Vmm& vmm, const Ima
   return trial;
 }
 
-// What costs little first: most nodes have no such runtime, and none should start later for that.
+// Runs cheap checks first: most nodes have no such runtime, and the search must not delay their
+// start.
 class Search {
  public:
   explicit Search(const MicrovmConfig& config) : config_(config) {}
 
-  // A guest with this VMM, or why there is none.
+  // A guest with this VMM, or the reason of its absence.
   GuestFound find(const VmmKind& kind) {
     const std::string key(kind.key);
     if ((config_.*kind.path).empty()) return lacks("turned off", "set " + key);
@@ -323,7 +324,7 @@ class Search {
                      base::docDir() + "/docs/howto/use-microvm.md");
   }
 
-  // What takes long: reads the image, and boots a machine.
+  // The slow part: reads the image, and boots a machine.
   GuestFound prove(std::shared_ptr<const Vmm> vmm, const std::string& kernel) {
     auto image = vmm->kind->shows_root ? microvm::noImage(config_) : open(*vmm->kind, kernel);
     if (!image) return lacksImage(image.error());
@@ -348,7 +349,7 @@ class Search {
     return made;
   }
 
-  // The sandboxes' filter, and what the VMM may ask besides: always, and with `more`.
+  // The sandboxes' filter plus the VMM's system calls, and those of `more`.
   [[nodiscard]] Result<linux::SeccompProgram> load(const VmmKind& kind,
                                                    std::string_view more) const {
     std::vector<std::string> additions = {config_.policies + "/" + std::string(kind.policy)};
@@ -384,7 +385,7 @@ class Search {
 GuestFound findMicrovm(const MicrovmConfig& config) {
   Search search(config);
   const bool any = config.vmm == model::Vmm::kAuto;
-  std::string before;  // why it is none of those that come first
+  std::string before;  // why earlier VMMs are unusable
   GuestFound found;
   for (const VmmKind* kind : microvm::vmmKinds()) {
     if (any ? !kind->automatic : kind->word != config.vmm) continue;

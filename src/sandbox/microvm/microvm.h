@@ -36,25 +36,24 @@ namespace cloister::runtime {
 struct MicrovmConfig {
   model::Vmm vmm = model::Vmm::kAuto;
   std::string qemu;         // path of qemu-system-x86_64; "": not offered
-  std::string firecracker;  // path of firecracker; likewise
-  std::string libkrun;      // path of libkrun.so.1; likewise
+  std::string firecracker;  // path of firecracker; "": not offered
+  std::string libkrun;      // path of libkrun.so.1; "": not offered
   std::string image;        // the directory
-  std::string image_root;   // of sandboxes without a guest, in which those are looked for
+  std::string image_root;   // root of sandboxes without a guest, searched for the VMMs
   model::Accelerator accelerator = model::Accelerator::kAuto;
   bool emulate = false;         // whether a machine may be emulated
-  uint64_t tsc_kilohertz = 0;   // that emulated ones are told; 0: what is measured here
-  uint32_t probe_seconds = 10;  // that the first boot with KVM may take
+  uint64_t tsc_kilohertz = 0;   // for emulated machines; 0: measure here
+  uint32_t probe_seconds = 10;  // timeout of the first boot with KVM
   uint32_t ready = 0;           // made ahead, at most
   uint32_t templates = 0;       // kept, at most (process/template.h)
   uint64_t overhead_bytes = 0;  // of memory, for kernel and VMM beside the program
   std::string programs;         // the directory of cloister-guest, cloister-runner and the like
-  std::string policies;         // that of sandbox.json, and of what adds KVM to it
+  std::string policies;         // directory of sandbox.json and of the VMMs' additions
 };
 
-// Asks VMMs for their versions, for which each has a few seconds, and reads the image, all of it.
-// Where KVM is wanted, boots a machine with it, once in each boot of the host (prove_kvm.h). Takes
-// the first VMM of those that are wanted which can run machines here. Called while the process has
-// one thread.
+// Asks each VMM for its version, with a timeout of a few seconds each, and reads the whole image.
+// If KVM is wanted, boots a machine with KVM, once for each boot of the host (prove_kvm.h). Takes
+// the first wanted VMM that can run machines here. Call while the process has a single thread.
 GuestFound findMicrovm(const MicrovmConfig& config);
 
 }  // namespace cloister::runtime

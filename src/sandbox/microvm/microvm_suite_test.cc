@@ -83,7 +83,7 @@ TEST(MicrovmTest, AVmmThatIsNamedIsUsedOrNone) {
   GuestFound found = findMicrovm(config);
   EXPECT_EQ(found.guest, nullptr);
   EXPECT_THAT(found.finding.remedy, HasSubstr("install Firecracker"));
-  config.firecracker = "/bin/true";  // what it says of itself is not asked where it cannot run
+  config.firecracker = "/bin/true";  // a VMM that cannot run is not asked for its version
   EXPECT_THAT(findMicrovm(config).finding.remedy, HasSubstr("microvm.accelerator"));
   config.vmm = model::Vmm::kLibkrun;
   config.libkrun = "/nonexistent/libkrun.so.1";
@@ -125,7 +125,7 @@ TEST(MicrovmTest, WhoWantsKvmIsNeverGivenAnother) {
   EXPECT_TRUE(found.guest->weakened().empty());
 }
 
-// A kernel that takes the processor's clock for one of 1 MHz counts for a moment only.
+// With a processor clock claimed to be 1 MHz, the kernel counts timer ticks only for a moment.
 TEST(MicrovmTest, OneThatFindsNoTimerGivesWayToAnother) {
   if (const std::string why = MicrovmHarness::absent(); !why.empty()) GTEST_SKIP() << why;
   MicrovmConfig config = emulatedMachines();

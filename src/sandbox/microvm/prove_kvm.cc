@@ -34,8 +34,8 @@ namespace cloister::runtime::microvm {
 namespace {
 
 constexpr uid_t kNobody = 65'534;
-constexpr size_t kMostOutput = 4'096;  // of what it says, which is then not read any further
-constexpr size_t kMostTold = 300;      // of that, in a finding
+constexpr size_t kMostOutput = 4'096;  // limit of output read
+constexpr size_t kMostTold = 300;      // limit of output quoted in a finding
 constexpr size_t kMostCached = 8'192;
 constexpr int kAside = 64;
 constexpr int kProgramFd = wire::kRunnerFd + 1;
@@ -45,7 +45,7 @@ struct Ends {
   Fd output;  // the VMM's and the console's
 };
 
-// Where a VMM makes sockets: in memory, and nowhere else.
+// The only directory where a VMM makes sockets, in memory.
 Result<> makeSocketPlace(const std::string& root) {
   const Fd place = TRY(linux::newFilesystem(
       "tmpfs", "tmpfs", {{"size", "64k"}, {"nr_inodes", "16"}, {"mode", "1777"}},
@@ -65,8 +65,8 @@ Result<> enterImage(const KvmTrial& trial, int devices) {
   return linux::enterRoot(root);
 }
 
-// 0, 1, 2, the runner's socket, where a sandbox has its runner what is executed, or nothing, then
-// what is opened by number.
+// Descriptors: 0, 1, 2, the runner's socket, the program to execute or nothing at the runner's
+// number, then files opened by number.
 Result<> arrange(const KvmTrial& trial, const Ends& ends) {
   const Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null) return failErrno("opening /dev/null");
@@ -134,7 +134,7 @@ Result<Started> startMachine(const KvmTrial& trial) {
   return machine;
 }
 
-// What there is of it now; false at its end.
+// Appends available output; false at end of file.
 bool readSome(int fd, std::string& text) {
   std::array<char, 512> bytes;
   const ssize_t n = ::read(fd, bytes.data(), bytes.size());
@@ -148,7 +148,7 @@ bool isFirstWord(std::string_view bytes) {
          header.type == static_cast<uint16_t>(wire::FromRunner::kHello);
 }
 
-// Why it does not start, where it says so as a runner would (confine.h); "" where it does not.
+// The reason of a failed start if reported in a runner's frame (confine.h), else "".
 std::string refusalIn(std::string_view bytes) {
   wire::FrameHeader header;
   if (bytes.size() < wire::kHeaderBytes || !wire::decodeHeader(bytes, header) ||
@@ -171,7 +171,7 @@ std::string toldOf(std::string_view said, const VmmKind& kind) {
   return text.empty() ? text : ": " + text;
 }
 
-// Waits for the runner's first word; why it does not come, or nullopt when it has.
+// Waits for the runner's first frame. Returns nullopt on success, else the reason.
 std::optional<std::string> listen(const Started& machine, const VmmKind& kind,
                                   std::chrono::seconds patience) {
   std::string said;
@@ -203,7 +203,7 @@ std::optional<std::string> listen(const Started& machine, const VmmKind& kind,
   }
 }
 
-// Until it has spoken, or will not; then nothing is left of it.
+// Waits for the machine's answer, then removes the machine completely.
 KvmFound boot(const Started& machine, const KvmTrial& trial) {
   const auto begin = base::monotonicNow();
   const auto why = listen(machine, *trial.vmm->kind, trial.patience);
@@ -217,7 +217,7 @@ KvmFound boot(const Started& machine, const KvmTrial& trial) {
   return {true, "booted in " + std::to_string(took) + " ms", ""};
 }
 
-// One thing a line; the answer begins after the empty one.
+// A fact a line; the answer follows after an empty line.
 std::string keyOf(const KvmTrial& trial) {
   utsname kernel{};
   ::uname(&kernel);

@@ -19,26 +19,27 @@ namespace cloister::runtime::microvm {
 
 struct KvmTrial {
   std::string image_root;            // "" = the host's own; where the VMM and its libraries are
-  const Vmm* vmm = nullptr;          // outlives it
+  const Vmm* vmm = nullptr;          // outlives this object
   std::vector<std::string> command;  // its, with KVM
   std::vector<sock_filter> filter;   // the VMM's
   MoreFiles files;                   // in its /dev
-  int kernel = -1;                   // what the command opens by number
+  int kernel = -1;                   // descriptors that the command opens by number
   int initrd = -1;
   int disk = -1;
   std::chrono::seconds patience{10};
-  std::string name;  // under which the answer is kept: one for each VMM and image
-  // What the answer depends on, one thing a line, besides the host's kernel and its present boot.
+  std::string name;  // key of the cached answer, unique for a VMM and image
+  // Further facts on which the answer depends, one a line, besides the host's kernel and its
+  // current boot.
   std::string key;
 };
 
-// What the device says (linux/kvm.h): cheap, and no proof that it works.
+// Asks the device (linux/kvm.h). Cheap, but no proof that machines work.
 KvmFound askKvm();
 
-// Once that speaks for it: the answer of this boot of the host, where there is one (own_cache.h),
-// for or against; else a machine is booted, by an unprivileged child with mounts, processes and
-// network of its own, that is killed when it has spoken or `patience` is over. The caller has one
-// thread.
+// Proves KVM after askKvm() succeeded. Returns the answer cached during this boot of the host
+// (own_cache.h), positive or negative. Otherwise an unprivileged child with its own mounts,
+// processes and network boots a machine, and is killed after the answer or `patience`. The caller
+// has a single thread.
 KvmFound proveKvm(const KvmTrial& trial);
 
 }  // namespace cloister::runtime::microvm

@@ -13,28 +13,27 @@
 namespace cloister::runtime::microvm {
 namespace {
 
-// As QEMU writes them (accel/kvm/kvm-all.c).
+// QEMU's messages (accel/kvm/kvm-all.c).
 constexpr std::string_view kStalls[] = {"KVM internal error", "error: kvm run failed",
                                         "KVM: entry failed"};
 
-// As Linux writes it (arch/x86/kernel/apic/apic.c). At boot it counts how often the processor's
-// timer ticks in a tenth of a second. Where a busy host lets an emulated processor stand still for
-// that tenth, just after the count has begun, it counts next to nothing, and goes on with no timer
-// at all, until it first waits for one.
+// Linux's message (arch/x86/kernel/apic/apic.c). At boot Linux counts the processor's timer ticks
+// during a tenth of a second. If a busy host stops an emulated processor during that tenth, Linux
+// counts almost no ticks, continues without the timer, and hangs at the first wait.
 constexpr std::string_view kNoTimer = "APIC frequency too slow, disabling apic timer";
 
-// Of an emulated processor nothing tells the time at which its clock runs, so it is said; it does
-// not speculate, so that what protects from that is work for nothing; and the kernel's warnings are
-// shown, of which kNoTimer is one. KVM tells its guests the
-// time (kvm-clock). There the processor is the real one, with all its speculation, and the guest's
-// kernel keeps what it does against that: an agent's walls and the program's limits stand in it.
+// For an emulated processor: no device tells the clock frequency, so pass the frequency; the
+// processor does not speculate, so mitigations are useless; show kernel warnings, among them
+// kNoTimer. With KVM the guest gets the time from kvm-clock. The processor then is the host's, with
+// all its speculation, and the guest's kernel keeps its mitigations: the kernel enforces an agent's
+// confinement rules and the program's limits.
 std::string processorParameters(const Machine& machine) {
   if (machine.kvm) return {};
   return " tsc=reliable tsc_early_khz=" + std::to_string(machine.tsc_kilohertz) +
          " mitigations=off loglevel=5";
 }
 
-// A guest that has failed ends by a triple fault, which QEMU takes for a reset.
+// A failed guest ends by a triple fault, which QEMU treats as a reset.
 std::string parametersFor(const Machine& machine, const SandboxSpec& spec) {
   return kernelLine("reboot=t" + processorParameters(machine), spec);
 }
@@ -47,10 +46,10 @@ bool isIntel() {
 #endif
 }
 
-// With KVM the host's processor as it is, but for what makes more of the host's kernel reachable or
-// tells of others: no virtualisation inside, no performance counters. It never moves to another
-// host, so that its clock may be the invariant one. IA32_ARCH_CAPABILITIES is Intel's register;
-// Linux before 6.16 offers it on every processor, and KVM on a virtual AMD one then refuses it to
+// With KVM the host's processor, except features that expose more of the host's kernel or reveal
+// other users: no nested virtualisation, no performance counters. The machine never migrates, so
+// its clock may be invariant. IA32_ARCH_CAPABILITIES is Intel's register; Linux before 6.16 offers
+// the register on each processor, and KVM on a virtual AMD processor then refuses the register to
 // QEMU, which ends.
 std::vector<std::string> processorOf(const Machine& machine) {
   if (machine.kvm) {
@@ -99,8 +98,7 @@ std::vector<std::string> devicesOf(const Machine& machine, const SandboxSpec& sp
 
 constexpr char kMachine[] = "microvm,pit=off,pic=off,rtc=on,isa-serial=on,x-option-roms=off";
 
-// Its memory is a file's: all changes are there where it is to be kept, or none is where it begins
-// as what was.
+// The memory is a file: shared for a machine to be kept, private for a machine that resumes.
 std::vector<std::string> memoryOf(const Machine& machine, const SandboxSpec& spec) {
   if (spec.guest_begins == Beginning::kBoots) return {"-machine", kMachine};
   const bool kept = spec.guest_begins == Beginning::kKept;
@@ -169,7 +167,7 @@ Task<Result<>> saveQemu(boost::asio::any_io_executor executor, Fd orders, const 
   co_return co_await saveState(std::move(executor), std::move(orders), in.state().get());
 }
 
-// With KVM a boot is short, and its filter has not the requests for it.
+// With KVM a boot is short, and the filter lacks the system calls for keeping.
 constinit const Keeping kKeeping{.orders_to_resume = ordersToResume, .save = saveQemu};
 
 }  // namespace

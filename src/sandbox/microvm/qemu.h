@@ -13,7 +13,7 @@ namespace cloister::runtime::microvm {
 
 extern const VmmKind kQemu;
 
-// Pure, all of them. `qemu`: its path, of the image that sandboxes see.
+// Pure functions. `qemu`: its path in the image of the sandboxes.
 std::vector<std::string> qemuCommand(const std::string& qemu, const Machine& machine,
                                      const SandboxSpec& spec);
 
@@ -22,7 +22,7 @@ size_t qemuStalledAt(std::string_view said);
 // As VmmKind::failed_by_chance.
 bool qemuFailedByChance(std::string_view said);
 
-// "QEMU emulator version 7.2.22 (Debian ...)\n..." → "QEMU 7.2.22"; "" if it is not.
+// "QEMU emulator version 7.2.22 (Debian ...)\n..." → "QEMU 7.2.22"; "" for other text.
 std::string qemuVersionIn(std::string_view text);
 
 }  // namespace cloister::runtime::microvm

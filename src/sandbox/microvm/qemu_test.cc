@@ -84,7 +84,7 @@ TEST_F(Command, MemoryIsSharedWithItsFileOnlyToBeKept) {
   auto resumes = command(false, Beginning::kResumes);
   EXPECT_EQ(after(resumes, "-incoming"), "defer");
   EXPECT_THAT(after(resumes, "-object"), HasSubstr("share=off"));
-  // Else it is the same machine, which its state depends on.
+  // Otherwise the machine must be the same, since its state depends on the machine.
   std::erase(resumes, "-incoming");
   std::erase(resumes, "defer");
   *std::ranges::find(resumes, after(resumes, "-object")) = after(kept, "-object");

@@ -23,7 +23,7 @@ namespace {
 namespace asio = boost::asio;
 constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
 
-constexpr size_t kMostLine = 16'384;  // of what QEMU 7.2 says, 1 KiB is the longest
+constexpr size_t kMostLine = 16'384;  // QEMU 7.2's longest message is 1 KiB
 constexpr size_t kMostLines = 4'096;  // in all
 constexpr size_t kMostReason = 300;
 constexpr Millis kLookEvery{10};
@@ -51,14 +51,14 @@ class Monitor {
   Monitor(const asio::any_io_executor& executor, Fd socket)
       : socket_(executor, asio::local::stream_protocol(), socket.release()) {}
 
-  // What it says first.
+  // Receives the greeting.
   Task<Result<>> greeting() {
     const auto said = CO_TRY(co_await next());
     if (!said.contains("QMP")) co_return failed("QEMU said no greeting");
     co_return Result<>();
   }
 
-  // What it returns for an order. Events come between, and say nothing that is not asked for.
+  // Sends an order and returns the answer. Events in between are ignored.
   Task<Result<base::json::object>> order(std::string_view order, std::span<const int> fds = {}) {
     CO_TRY(linux::sendMessage(socket_.native_handle(), order, fds));
     for (;;) {
@@ -98,7 +98,7 @@ class Monitor {
   size_t lines_ = 0;
 };
 
-// It goes on running until all but the rest is written, and so is one that runs when it resumes.
+// The machine runs until all but the last part is written, and so runs after it resumes.
 Task<Result<>> migrate(Monitor& monitor, int state, asio::steady_timer& pause) {
   CO_TRY(co_await monitor.greeting());
   CO_TRY(co_await monitor.order(kCapabilities));

@@ -20,12 +20,11 @@
 
 namespace cloister::runtime::microvm {
 
-// For one that was started with "-incoming defer". `state`: its descriptor's number there.
+// Orders for a QEMU started with "-incoming defer". `state`: number of its descriptor there.
 std::string ordersToResume(int state);
 
-// Has the machine behind `socket` stand still and leave its state in the file `state`, from where
-// that stands. An error where it says that it could not, or what QEMU would not, or is not done
-// within `patience`.
+// Pauses the machine behind `socket` and saves its state in the file `state`, from the file's
+// offset. Fails if QEMU reports an error or sends an unexpected message, or after `patience`.
 Task<Result<>> saveState(boost::asio::any_io_executor executor, Fd socket, int state,
                          Millis patience = std::chrono::seconds(30));
 

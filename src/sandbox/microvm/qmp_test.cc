@@ -33,7 +33,7 @@ constexpr char kStopped[] = R"({"timestamp": {"seconds": 1, "microseconds": 2}, 
                             "\r\n";
 
 struct Turn {
-  std::string order;   // that has to come, whole
+  std::string order;   // the expected order
   std::string answer;  // before the next
   bool with_file = false;
 };
@@ -53,7 +53,7 @@ std::vector<Turn> usual() {
   };
 }
 
-// What the double did not like; "" if nothing. It writes a word into the file that it is given.
+// Returns the double's complaint, or "". The double writes a word into the received file.
 std::string conduct(const Fd& socket, const std::string& greeting, const std::vector<Turn>& turns) {
   const auto say = [&](const std::string& text) {
     return text.empty() || linux::sendMessage(socket.get(), text).has_value();
@@ -90,7 +90,7 @@ class Qmp : public testing::Test {
     vmm.join();
     return done;
   }
-  // That it fails, and why.
+  // The error of a failed save.
   std::string why(std::vector<Turn> turns, const std::string& greeting = kGreeting) {
     const auto done = save(std::move(turns), greeting);
     return done ? "it was kept" : done.error().message;

@@ -41,7 +41,7 @@ MicrovmConfig configured(uint32_t templates) {
   return config;
 }
 
-// A pool over a host and a guest, which makes a ready one of each kind that was asked for.
+// A pool over a host and a guest that prepares a ready sandbox of each requested kind.
 class Machines {
  public:
   Machines(boost::asio::io_context& io, std::shared_ptr<ProcessHost> host,
@@ -62,13 +62,13 @@ class Machines {
   void bury(const std::shared_ptr<Live>& live) {
     if (live) EXPECT_TRUE(async::runTask(io_, live->bury()));
   }
-  // One booted, and a ready one; what `meanwhile` does, it does while that is made.
+  // Boots a machine and prepares a ready one; `meanwhile` runs during the preparation.
   void fill(const model::Limits& limits, const std::function<void()>& meanwhile = [] {}) {
     bury(claim(limits));
     pool_->refill();
     async::runTask(io_, wait(meanwhile));
   }
-  // The ready one.
+  // Claims the ready machine.
   void empty(const model::Limits& limits) { bury(claim(limits)); }
 
  private:
@@ -95,8 +95,8 @@ struct TemplateKind {
     config.pressure = {.spare_memory = 0, .cpu_pressure = 50, .cpus = 1, .proc = proc()};
     runnable(0);
   }
-  // From now on what is made with the usual limits begins from a template, and nothing is made
-  // ahead, which a test would find left.
+  // Afterwards sandboxes with the usual limits resume from a template. Nothing more is made ahead,
+  // since a test would count such machines as left over.
   static void prepare(const std::shared_ptr<ProcessHost>& host) {
     boost::asio::io_context io(1);
     Machines machines(io, host, host->config().guests.front());
@@ -152,7 +152,7 @@ class MicrovmTemplates : public testing::Test {
     return {guest_.get(), host_->root()->spawner(), spec};
   }
 
-  // What the program says in a machine of its own.
+  // The program's output in a separate machine.
   std::string run(const std::vector<std::string>& argv) {
     const auto runtime = makeProcessRuntime(io_.get_executor(), host_);
     model::PermitFields fields = *wire::decodePermit(testbed::permit(limits_).encoded);

@@ -22,17 +22,17 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Kinds that are remembered, besides those in use: each of a client's limits may make another.
+// Kinds remembered besides kinds in use: each set of limits of a client may make another.
 constexpr size_t kMaxKinds = 64;
 
-// Instead of kLull, for those with a guest: starting a kernel takes two processors, and a program
-// that was just started there takes longer.
+// kGuestLull replaces kLull with a guest: starting a kernel takes two processors, and a program
+// just started in a guest runs longer.
 constexpr std::chrono::milliseconds kGuestLull{60};
 
-// Of guests that fail by chance, one after the other.
+// Attempts for guests that fail by chance.
 constexpr int kMostBoots = 3;
 
-// What an interpreter takes to start, where it was started ahead.
+// Time for an interpreter started ahead to get ready.
 constexpr auto kWarmUp = std::chrono::milliseconds(30);
 
 // From where the runner is, or was to be.
@@ -42,7 +42,8 @@ Task<Result<>> hello(Live& live) {
   co_return checkHello(*frame);
 }
 
-// Where its programs may change files besides. What it says before a program's start holds for it.
+// Tells the runner which further paths its programs may change. An order sent before a program's
+// start applies to the program.
 Task<Result<>> openPlaces(Live& live, const std::string& encoded) {
   const model::Walls walls = CO_TRY(wire::decodeWalls(encoded));
   if (walls.writable.empty()) co_return Result<>();
@@ -78,7 +79,7 @@ Result<GuestFiles> guestFiles(const Guest* guest, const SandboxSpec& spec, const
   return files;
 }
 
-// What is built in, in which all slots are alike but for their user ids.
+// The properties built into a sandbox, equal for all slots except the user ids.
 SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits, const Pool::Alike& alike,
                    const Guest* guest) {
   SandboxSpec spec = host.planFor(limits, 0, guest).spec;
@@ -88,8 +89,8 @@ SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits, const P
   return spec;
 }
 
-// A start is the service's work, and others wait while a zygote lends its memory to one: the
-// program's limits come after it, where they are less than usual.
+// Start with at least the default limits and apply tighter limits afterwards, so that a small CPU
+// limit does not stall the shared zygote.
 model::Limits toStartIn(model::Limits limits) {
   constexpr model::Limits kUsual;
   limits.memory_bytes = std::max(limits.memory_bytes, kUsual.memory_bytes);
@@ -185,7 +186,7 @@ Pool::Kind& Pool::kindOf(const model::Limits& limits, const Alike& alike) {
     const auto idle = std::ranges::find_if(kinds_, &Kind::idle);
     if (idle != kinds_.end()) kinds_.erase(idle);
   }
-  // What others of this key start is what it will.
+  // Sandboxes with the same key start the same program.
   const auto like =
       std::ranges::find_if(kinds_, [&](const Kind& other) { return other.alike.key == alike.key; });
   Kind& kind = kinds_.emplace_back();
@@ -203,7 +204,7 @@ void Pool::learn(const model::Limits& limits, const Alike& alike, Prestart prest
   if (!kind.prestart) kind.prestart = std::move(prestart);
 }
 
-// Where nothing was started ahead, anything can be; but a copy of a zygote is had sooner.
+// A sandbox without a prestarted program suits any program; but copying a zygote is faster.
 std::shared_ptr<Live> Pool::takeFor(Kind& kind) {
   auto live = take(kind);
   const bool copies = kind.alike.walls.empty() && zygotes_->has(kind.alike.key);
@@ -212,7 +213,7 @@ std::shared_ptr<Live> Pool::takeFor(Kind& kind) {
   return plain != nullptr ? take(*plain) : nullptr;
 }
 
-// One that is ready and still lives, in the root that is the present one.
+// A ready and living sandbox in the current root.
 std::shared_ptr<Live> Pool::take(Kind& kind) {
   while (!kind.ready.empty()) {
     auto live = std::move(kind.ready.front());
@@ -239,7 +240,7 @@ uint32_t Pool::mostReady() const {
   return guest_ ? guest_->ready() : host_->config().ready;
 }
 
-// Ready ones to keep, by demand or because it was ever asked for.
+// Number of ready sandboxes to keep, by demand or by the floor.
 uint32_t Pool::target(const Kind& kind) const {
   if (kind.spec.on_disk) return 0;
   const uint32_t floor = kind.failed ? 0 : std::min(host_->config().ready_floor, mostReady());
@@ -254,13 +255,14 @@ bool Pool::lacksAny() const {
   return std::ranges::any_of(kinds_, [this](const Kind& kind) { return lacks(kind); });
 }
 
-// Something is to be made without another program's start: a floor, or what was kept back.
+// Whether a sandbox is to be made without another program's start: for the floor, or postponed
+// before.
 bool Pool::owes() const {
   return (kept_back_ || host_->config().ready_floor > 0) && lacksAny();
 }
 
-// The kind that has least of what it wants, if there is room for one more of it. What nobody asks
-// for any more makes no others give way.
+// The kind with the fewest ready sandboxes below its target, if there is room for another. A kind
+// without recent claims displaces no others.
 Pool::Kind* Pool::lacking() {
   const bool full = ready() >= mostReady();
   Kind* poorest = nullptr;
@@ -271,7 +273,7 @@ Pool::Kind* Pool::lacking() {
   return poorest == nullptr || makeRoomFor(*poorest) ? poorest : nullptr;
 }
 
-// Among kinds that want more than the bound together, each gets its share.
+// Kinds whose targets together exceed the bound share the ready sandboxes evenly.
 bool Pool::makeRoomFor(const Kind& kind) {
   if (ready() < mostReady()) return true;
   const auto richest =
@@ -287,7 +289,7 @@ bool Pool::makeRoomFor(const Kind& kind) {
   return true;
 }
 
-// Of those that have a ready one; nullptr if there is none.
+// The least used kind with a ready sandbox; nullptr if none.
 Pool::Kind* Pool::leastUsed() {
   Kind* least = nullptr;
   for (Kind& kind : kinds_) {
@@ -302,7 +304,7 @@ void Pool::giveUpOldest(Kind& kind) {
   kind.fewest = std::min(kind.fewest, kind.ready.size());
 }
 
-// One after the other, so that what runs is not starved.
+// Makes sandboxes sequentially, so that running programs are not starved.
 Task<void> Pool::makeWanted() {
   const auto self = shared_from_this();
   while (Kind* kind = heldBack() ? nullptr : lacking()) {
@@ -324,7 +326,7 @@ Task<void> Pool::makeWanted() {
   if (owes() || ready() > 0) watch();
 }
 
-// What runs in it sees the root that the spawner made, and all of it.
+// Whether programs inside see the whole root made by the spawner.
 bool Pool::hasWholeRoot(const Kind& kind) const {
   return !guest_ && kind.alike.walls.empty();
 }
@@ -333,7 +335,7 @@ bool Pool::showsAhead(const Kind& kind) const {
   return kind.alike.walls.empty() && (!guest_ || guest_->showsAhead());
 }
 
-// What is started in one of `kind`, with what its language says for that.
+// The program to start ahead in sandboxes of `kind`, with its language's variables.
 Prestart Pool::aheadFor(const Kind& kind) const {
   Prestart prestart = *kind.prestart;
   if (!showsAhead(kind)) return prestart;
@@ -354,12 +356,12 @@ Prestart Pool::aheadFor(const Kind& kind) const {
 }
 
 std::shared_ptr<SpawnQueue> Pool::zygoteFor(const Kind& kind) {
-  // One that is copied has the walls of its zygote: none, and no disk.
+  // A zygote's copy has the confinement of its zygote: no rules, and no disk.
   if (!kind.prestart || !hasWholeRoot(kind) || kind.spec.on_disk) return nullptr;
   return zygotes_->take(kind.alike.key, *kind.prestart, spawner_->get());
 }
 
-// With a copy of the zygote, if there is one and it can.
+// Copies the zygote if possible; else resumes a template, or boots.
 Task<Result<std::shared_ptr<Live>>> Pool::makeNow(Kind& kind, model::Limits limits) {
   if (const auto zygote = zygoteFor(kind)) {
     const std::string key = kind.alike.key;
@@ -375,7 +377,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::makeNow(Kind& kind, model::Limits limi
   co_return co_await boot(limits, kind.alike, how);
 }
 
-// Nothing has run in one that fails by chance, so another takes its place.
+// No program has run in a guest that fails by chance, so boot another.
 Task<Result<std::shared_ptr<Live>>> Pool::boot(model::Limits limits, const Alike& alike, How& how) {
   for (int boots = 1;; ++boots) {
     auto live = co_await make(limits, alike, how);
@@ -401,8 +403,8 @@ Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
   co_return std::unexpected(std::move(started).error());
 }
 
-// A ready one of any kind makes room for one that is asked for; what is being made, or torn down,
-// is waited for. False when there is nothing of either: all places are in use.
+// Frees a slot: removes a ready sandbox of any kind, or waits for a sandbox being made or removed.
+// False if there is none, and all slots are in use.
 Task<bool> Pool::makeRoom() {
   const auto self = shared_from_this();
   for (Kind& kind : kinds_) {
@@ -447,7 +449,7 @@ void Pool::startPeriod() {
   });
 }
 
-// What nobody asked for through the whole period is too many.
+// Sandboxes unclaimed through the whole period are too many.
 void Pool::endPeriod() {
   for (Kind& kind : kinds_) {
     kind.wanted -= std::min<uint32_t>(kind.wanted, static_cast<uint32_t>(kind.fewest));
@@ -500,7 +502,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, Alike alike
   how.by_chance = live->failedByChance();
   std::ignore = co_await live->bury();
   Error error = std::move(started).error().within("starting the sandbox");
-  if (error.code == Code::kUnavailable) error.code = Code::kInternal;  // there was a place for it
+  if (error.code == Code::kUnavailable) error.code = Code::kInternal;  // a slot was free
   co_return std::unexpected(std::move(error));
 }
 
@@ -539,7 +541,7 @@ Task<Result<Fd>> Pool::spawn(const SandboxSpec& spec, std::span<const int> fds) 
     const auto queue = spawner_->get();
     auto pidfd = co_await queue->spawn(host_->requestFor(spec, guest_.get()), fds);
     if (pidfd || queue->spawner()->alive() || !again) co_return pidfd;
-    // Others may have noticed, and replaced it, already.
+    // Another coroutine may already have noticed and replaced the spawner.
     if (queue->spawner() == spawner_->root().spawner()) {
       base::log(base::Level::kError, "spawner lost, starting another",
                 {{"reason", pidfd.error().message}});

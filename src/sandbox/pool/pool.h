@@ -46,43 +46,43 @@ namespace cloister::runtime {
 
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  // Bounds are the host's: config().ready, ready_floor, ready_idle, pressure; how many are ready of
-  // those with a `guest`, nullptr for those without, is the guest's. All pools of a root have one
-  // `spawner`.
+  // The host's configuration gives the bounds: ready, ready_floor, ready_idle and pressure. With a
+  // `guest` (nullptr: without), the guest gives the number of ready sandboxes. All pools of a root
+  // share a `spawner`.
   Pool(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host,
        std::shared_ptr<PresentQueue> spawner, std::shared_ptr<const Guest> guest = nullptr);
 
-  // What sandboxes that stand in for each other have in common beside their SandboxSpec.
+  // Common properties of interchangeable sandboxes, besides the SandboxSpec.
   struct Alike {
-    std::string key = {};    // of the programs that may share an interpreter started ahead, or ""
+    std::string key = {};    // of programs that may share a prestarted interpreter, or ""
     std::string walls = {};  // model::Walls, encoded; "" for none
     bool nests = false;      // SandboxSpec::nests
 
     friend bool operator==(const Alike&, const Alike&) = default;
   };
 
-  // A sandbox whose runner waits for work: a ready one, the one that is nearly ready, or one made
-  // now. kUnavailable when all are in use.
+  // A sandbox whose runner waits for work: a ready one, the next to become ready, or a new one.
+  // kUnavailable when all slots are in use.
   Task<Result<std::shared_ptr<Live>>> claim(model::Limits limits, Alike alike);
-  // What claims like this run: from now on it is started in what is made ahead for them.
+  // Sets the program of such claims, which sandboxes made ahead then start in advance.
   void learn(const model::Limits& limits, const Alike& alike, Prestart prestart);
 
-  // The memory of one that says nothing meanwhile (Switchboard::rest).
+  // The memory of a sandbox during Switchboard::rest().
   Task<Result<MemoryImage>> keepMemory(std::shared_ptr<Live> live);
-  // One that goes on from `image`, with whose sandbox it is to have the same limits and the same in
-  // common; its runner has said that it does.
+  // A sandbox resumed from `image`, whose limits and common properties must be the same. Its runner
+  // has confirmed the resumption.
   Task<Result<std::shared_ptr<Live>>> goOn(model::Limits limits, Alike alike,
                                            std::shared_ptr<const MemoryImage> image);
 
-  // One beside `session`'s, for one program, with the session's walls (encoded; "": none): with its
-  // user ids and workspace, and within its control group. Never with a guest.
+  // A sandbox beside `session`'s for a single program, with the session's confinement rules
+  // (encoded; "": none), user ids and workspace, and within its cgroup. Never with a guest.
   Task<Result<std::shared_ptr<Live>>> makeBeside(std::shared_ptr<Live> session,
                                                  model::Limits limits, std::string walls);
 
-  // A good moment to make what is wanted: a program was started, and the node has time.
+  // Called after a program's start, when the node has time to make wanted sandboxes.
   void refill();
 
-  // Gives up all that is ready, and whatever is being made.
+  // Removes all ready sandboxes, including sandboxes being made.
   void drop();
 
   [[nodiscard]] size_t ready() const;
@@ -91,23 +91,23 @@ class Pool : public std::enable_shared_from_this<Pool> {
   [[nodiscard]] model::PoolStats stats() const;
 
  private:
-  // Sandboxes that may stand in for each other.
+  // A set of interchangeable sandboxes.
   struct Kind {
-    SandboxSpec spec;  // without the user ids, in which all differ
+    SandboxSpec spec;  // without the user ids, which always differ
     Alike alike;
-    bool default_limits = false;  // spec is that of the default limits
+    bool default_limits = false;  // whether spec has the default limits
     std::optional<Prestart> prestart;
     model::Limits limits;                     // of the last claim
     std::deque<std::shared_ptr<Live>> ready;  // the oldest first
     uint32_t wanted = 0;                      // ready ones to keep, by demand
-    uint32_t making = 0;                      // ahead of claims
-    uint32_t waiting = 0;                     // claims that wait for those
+    uint32_t making = 0;                      // number being made ahead of claims
+    uint32_t waiting = 0;                     // claims waiting for sandboxes being made
     uint32_t serving = 0;                     // claims under way
-    uint32_t claims = 0;                      // in this period
-    uint32_t used = 0;                        // claims, those of each period before counting half
+    uint32_t claims = 0;                      // number in this period
+    uint32_t used = 0;                        // number of claims, halved each period
     bool failed = false;                      // to be made ahead, since the last claim or period
-    bool not_kept = false;                    // a template of it could not be made
-    size_t fewest = 0;                        // that were ready at once in this period
+    bool not_kept = false;                    // making a template failed
+    size_t fewest = 0;                        // minimum of ready sandboxes in this period
 
     [[nodiscard]] bool idle() const { return ready.empty() && making == 0 && serving == 0; }
   };
@@ -139,13 +139,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   Task<Result<std::shared_ptr<Live>>> makeAhead(Kind& kind);
   Task<Result<std::shared_ptr<Live>>> makeNow(Kind& kind, model::Limits limits);
-  // How one comes to be: by a zygote, or else by the spawner, and how its guest begins.
+  // How to make a sandbox: by a zygote or the spawner, and how its guest begins.
   struct How {
     std::shared_ptr<SpawnQueue> zygote{};
     Beginning begins = Beginning::kBoots;
-    std::shared_ptr<const Template> from{};      // or what it is to be kept in
-    std::shared_ptr<const MemoryImage> image{};  // or what it goes on from
-    Fd workspace{};                              // or the mount of the one that it shares
+    std::shared_ptr<const Template> from{};      // or the template to save into
+    std::shared_ptr<const MemoryImage> image{};  // or the image to resume
+    Fd workspace{};                              // or the mount of the shared workspace
     Fd orders{};                                 // to its VMM, once made
     bool by_chance = false;                      // Guest::failedByChance, where none was made
   };
@@ -153,7 +153,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Task<Result<std::shared_ptr<Live>>> boot(model::Limits limits, const Alike& alike, How& how);
   Task<Result<>> start(Live& live, const SandboxSpec& spec, const std::string& walls,
                        std::span<const int> groups, How& how);
-  // Of pool_template.cc; nullptr where there is no template.
+  // In pool_template.cc. nullptr without a template.
   Task<Result<std::shared_ptr<Live>>> resume(const Kind& kind, model::Limits limits);
   Task<void> keepTemplate(Kind& kind);
   Task<Result<std::shared_ptr<Template>>> makeTemplate(const Kind& kind);
@@ -175,8 +175,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   std::shared_ptr<const Guest> guest_;
   std::shared_ptr<Groups> groups_;
   std::shared_ptr<Zygotes> zygotes_;
-  std::list<Kind> kinds_;    // with claims in this period or the last
-  model::PoolStats counts_;  // without what is looked up: kinds, zygotes, dying
+  std::list<Kind> kinds_;    // kinds with claims in this period or the last
+  model::PoolStats counts_;  // without computed values: kinds, zygotes, dying
   bool refilling_ = false;
   bool in_period_ = false;
   uint32_t discarding_ = 0;  // being torn down, unused
@@ -184,7 +184,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   const Pressure pressure_;
   base::Monotonic look_again_{};
   bool watching_ = false;
-  bool kept_back_ = false;  // from making what was wanted
+  bool kept_back_ = false;  // making wanted sandboxes was postponed
   boost::asio::steady_timer watch_;
   boost::asio::steady_timer lull_;
   boost::asio::steady_timer period_;

@@ -11,8 +11,8 @@
 
 namespace cloister::runtime {
 
-// For one sandbox: a mount that is somewhere cannot be put elsewhere as well, and only who is in
-// its mount namespace can copy it.
+// A clone of the workspace for a single sandbox: an attached mount cannot be moved elsewhere, and
+// only a process in its mount namespace can clone the mount.
 Task<Result<Fd>> Pool::openWorkspace(std::shared_ptr<Live> session) {
   const auto self = shared_from_this();
   auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_SEQPACKET));
@@ -56,7 +56,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::makeBeside(std::shared_ptr<Live> sessi
   if (started) co_return live;
   std::ignore = co_await live->bury();
   Error error = std::move(started).error().within("starting the sandbox");
-  if (error.code == Code::kUnavailable) error.code = Code::kInternal;  // there was a place for it
+  if (error.code == Code::kUnavailable) error.code = Code::kInternal;  // a slot was free
   co_return std::unexpected(std::move(error));
 }
 

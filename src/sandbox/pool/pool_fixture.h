@@ -86,7 +86,7 @@ class PoolTest : public testing::Test {
 
   void bury(const std::shared_ptr<Live>& live) { EXPECT_TRUE(async::runTask(io_, live->bury())); }
 
-  // For which something else is built in.
+  // Limits that change the SandboxSpec, and so the kind.
   [[nodiscard]] static model::Limits anotherKind() {
     model::Limits limits;
     limits.open_files = 77;
@@ -97,7 +97,7 @@ class PoolTest : public testing::Test {
     return pool_->stats().served[static_cast<size_t>(how)];
   }
 
-  // Two claims, of which the second wants one more, and that one made.
+  // Claims twice, so that the second claim raises the target, and makes a ready sandbox.
   void makeOneReady() {
     bury(claim(limits_));
     bury(claim(limits_));
@@ -106,7 +106,7 @@ class PoolTest : public testing::Test {
     ASSERT_EQ(pool_->ready(), 1U);
   }
 
-  // What the pool is told of the machine.
+  // The machine's state as seen by the pool.
   void memory(int available) {
     put("meminfo", "MemTotal: 100 kB\nMemAvailable: " + std::to_string(available) + " kB\n");
   }

@@ -8,7 +8,7 @@
 namespace cloister::runtime {
 namespace {
 
-// Those beyond the bound of what is told are told as one.
+// Kinds beyond the reporting bound are summed up as a single kind.
 void addTo(model::PoolKind& rest, const model::PoolKind& kind) {
   rest.language = model::PoolStats::kOther;
   rest.default_limits = false;

@@ -23,7 +23,7 @@ void Pool::forgetTemplates() {
   if (templates) templates->forget(*guest_);
 }
 
-// One that nothing begins as is given up, and the sandbox boots.
+// A template that fails to resume is dropped, and the sandbox boots.
 Task<Result<std::shared_ptr<Live>>> Pool::resume(const Kind& kind, model::Limits limits) {
   const auto templates = templatesFor(kind);
   How how{.begins = Beginning::kResumes};
@@ -37,7 +37,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::resume(const Kind& kind, model::Limits
   co_return nullptr;
 }
 
-// Once for each kind: where it cannot be done, it is not tried again.
+// Tries once for each kind, and never again after a failure.
 Task<void> Pool::keepTemplate(Kind& kind) {
   const auto templates = templatesFor(kind);
   const auto shape = shapeOf(kind);
@@ -54,7 +54,7 @@ Task<void> Pool::keepTemplate(Kind& kind) {
   }
 }
 
-// Sealed when nothing runs on it any more.
+// The template is sealed after its machine has ended.
 Task<Result<std::shared_ptr<Template>>> Pool::makeTemplate(const Kind& kind) {
   auto kept = CO_TRY(Template::make(guest_->machineBytes(kind.spec)));
   How how{.begins = Beginning::kKept, .from = kept};

@@ -37,7 +37,7 @@ TEST_F(PoolTest, AReadyOneIsClaimedOnce) {
 }
 
 TEST_F(PoolTest, AClaimWaitsForTheOneBeingMade) {
-  open(1, Millis{20'000});  // so that there can be no other
+  open(1, Millis{20'000});  // a single slot, so that there can be no other sandbox
   bury(claim(limits_));
   bury(claim(limits_));
   pool_->refill();
@@ -63,7 +63,7 @@ TEST_F(PoolTest, EveryClaimIsCounted) {
   async::spawn(io_.get_executor(), [](std::shared_ptr<Live> gone) -> Task<void> {
     EXPECT_TRUE(co_await gone->bury());
   }(live));
-  std::optional<uint32_t> dying;  // once it has been begun, before it can have ended
+  std::optional<uint32_t> dying;  // set at the beginning of the removal, before its end
   boost::asio::post(io_, [&] { dying = pool_->stats().dying; });
   EXPECT_TRUE(until([&] { return dying && pool_->stats().dying == 0; }));
   EXPECT_EQ(dying, 1U);
@@ -99,10 +99,10 @@ TEST_F(PoolTest, AClaimOfAnotherKindWaitsForThePlaceOfTheOneBeingMade) {
 }
 
 TEST_F(PoolTest, AsManyAtOnceAsThereArePlaces) {
-  constexpr uint32_t kPlaces = 400;  // more requests than the spawner's socket holds
+  constexpr uint32_t kPlaces = 400;  // more requests than fit into the spawner's socket
   open(kPlaces, Millis{20'000});
   const pid_t spawner = newestChild();
-  ASSERT_EQ(::kill(spawner, SIGSTOP), 0);  // it has other things to do
+  ASSERT_EQ(::kill(spawner, SIGSTOP), 0);  // the spawner is busy
   std::vector<std::shared_ptr<Live>> all;
   for (uint32_t i = 0; i < kPlaces; ++i)
     async::spawn(io_.get_executor(), claimInto(all));
@@ -160,7 +160,7 @@ TEST_F(PoolTest, APlaceWaitsForItsCgroup) {
     bury(live);
     GTEST_SKIP() << "no cgroups";
   }
-  // With a directory in it the kernel does not let go of it.
+  // A directory inside keeps the kernel from removing the cgroup.
   const std::string joined = "/proc/self/fd/" + std::to_string(live->group()->joinFds().front());
   const auto busy = std::filesystem::read_symlink(joined).parent_path() / "busy";
   ASSERT_TRUE(std::filesystem::create_directory(busy));
@@ -238,7 +238,7 @@ TEST_F(PoolTest, AnInterpreterThatEndedIsNotServed) {
   pool_->refill();
   ASSERT_TRUE(until([&] { return pool_->ready() == 1; }));
   std::shared_ptr<Live> live;
-  do {  // until the runner has said that it ended, it looks alive
+  do {  // the sandbox looks alive until the runner reports the end
     if (live) bury(live);
     live = claim(limits_, "key");
     ASSERT_TRUE(live);
@@ -247,7 +247,7 @@ TEST_F(PoolTest, AnInterpreterThatEndedIsNotServed) {
   for (int i = 0; i < 100 && pool_->stats().dead == 0; ++i) {
     pool_->refill();
     ASSERT_TRUE(until([&] { return pool_->ready() > 0; }));
-    bury(claim(anotherKind()));  // which takes longer than it does to end
+    bury(claim(anotherKind()));  // making another kind takes longer than the end
     bury(claim(limits_, "key"));
   }
   EXPECT_GT(pool_->stats().dead, 0U);
@@ -255,7 +255,7 @@ TEST_F(PoolTest, AnInterpreterThatEndedIsNotServed) {
 
 TEST_F(PoolTest, KindsShareTheBound) {
   for (int i = 0; i < 3; ++i)
-    bury(claim(limits_));  // wants two, which is the bound
+    bury(claim(limits_));  // the target is two, the bound
   pool_->refill();
   ASSERT_TRUE(until([&] { return pool_->ready() == 2; }));
   const model::Limits other = anotherKind();

@@ -8,14 +8,14 @@
 namespace cloister::runtime {
 namespace {
 
-// Between looks at the machine while something stands ready or is owed, and while it is short of
-// what that takes; never more often than the latter.
+// Interval of checks while sandboxes are ready or wanted, and while the machine is short of
+// resources. The latter is the minimum.
 constexpr auto kWatch = std::chrono::seconds(1);
 constexpr auto kWatchShort = std::chrono::milliseconds(100);
 
 }  // namespace
 
-// What keeps from making more ahead.
+// The reason not to make more sandboxes ahead.
 model::PoolStats::Held Pool::held() {
   using enum model::PoolStats::Held;
   const auto now = base::monotonicNow();
@@ -30,7 +30,7 @@ bool Pool::heldBack() {
   return kept_back_;
 }
 
-// Something is not made, or does not stay, for what the machine is short of.
+// Whether a shortage of the machine prevents or removes ready sandboxes.
 bool Pool::hampered() const {
   return kept_back_ || counts_.held == model::PoolStats::Held::kMemory;
 }

@@ -26,11 +26,11 @@ namespace cloister::runtime {
 
 class Template {
  public:
-  // Empty, for a machine with that much memory.
+  // An empty template for a machine with `memory_bytes`.
   static Result<std::shared_ptr<Template>> make(uint64_t memory_bytes);
   Template(Fd memory, Fd state) : memory_(std::move(memory)), state_(std::move(state)) {}
 
-  // Nobody can change it from now on. Fails while a process has it mapped to write to.
+  // Makes the template immutable. Fails while a process has a writable mapping.
   Result<> seal();
 
   [[nodiscard]] const Fd& memory() const { return memory_; }
@@ -41,25 +41,26 @@ class Template {
   Fd state_;
 };
 
-// Those of a node, a few: the least recently used makes room for the next.
+// A node's few templates. The least recently used is dropped for a new one.
 class Templates {
  public:
-  // What machines that may begin as the same have in common.
+  // Common properties of machines that may resume from the same template.
   struct Shape {
-    const Guest* guest = nullptr;       // with its image; outlives what is kept for it
-    std::weak_ptr<const Spawner> root;  // the root in which its VMM is found
+    const Guest* guest = nullptr;       // the guest with its image, which must outlive its
+                                        // templates
+    std::weak_ptr<const Spawner> root;  // the root that contains the VMM
     SandboxSpec spec;                   // without user ids
   };
 
   explicit Templates(uint32_t most) : most_(most) {}
 
-  // nullptr where there is none.
+  // The matching template, or nullptr.
   std::shared_ptr<const Template> find(const Shape& shape);
   // Sealed.
   void keep(Shape shape, std::shared_ptr<const Template> kept);
-  // One that nothing could begin as.
+  // Drops a template that failed to resume.
   void forget(const Template& kept);
-  // All of a guest that is given up, or when memory is short.
+  // Drops all templates of a guest that is removed, or when memory is short.
   void forget(const Guest& guest);
 
   [[nodiscard]] size_t count() const { return kept_.size(); }
@@ -75,11 +76,11 @@ class Templates {
   std::list<Kept> kept_;  // the latest used first
 };
 
-// Tells a guest that begins as a template that it is another: fresh entropy and the time, before
-// anything else. An error unless it says that it has both.
+// Tells a resumed guest that it is a new machine: sends fresh entropy and the time before anything
+// else. Fails unless the guest confirms both.
 Task<Result<>> wake(Live& live);
 
-// Of those, for every result.
+// Weaknesses of resumed machines, for each result.
 inline constexpr char kWeakerFromTemplate[] =
     "begun from a template: its kernel and its runner lie at the addresses, and have the secrets, "
     "of other machines of this node";

@@ -63,7 +63,7 @@ class TemplatesTest : public testing::Test {
     shape.spec.guest_cpus = cpus;
     return shape;
   }
-  // All that is asked of a root is which it is.
+  // Only the root's identity matters.
   static const std::shared_ptr<const Spawner>& root() {
     static const auto kept = std::make_shared<int>();
     static const std::shared_ptr<const Spawner> alias(kept, nullptr);
@@ -186,7 +186,7 @@ class HostileVmm : public testing::Test {
  protected:
   void SetUp() override { ASSERT_EQ(::access("/usr/bin/python3", X_OK), 0) << "install python3"; }
 
-  // Whether what runs `program` instead of what was kept is taken for a machine.
+  // Whether `program`, run instead of the VMM, is accepted as a machine.
   bool begins(const std::string& program, const std::shared_ptr<Template>& kept) {
     const auto guest = std::make_shared<const Impostor>(program);
     ProcessConfig config = testbed::config();
@@ -233,14 +233,15 @@ TEST_F(HostileVmm, ChangesNothingOfATemplate) {
   EXPECT_EQ(contentOf(kept->state()), state);
 }
 
-// So the seals are what it is.
+// So the seals are what protects a template.
 TEST_F(HostileVmm, WouldChangeOneThatIsNotSealed) {
   EXPECT_FALSE(begins(kTries, openOne()));
   for (const char* way : {"write", "shrink", "grow", "map", "protect", "punch"})
     EXPECT_THAT(said_, HasSubstr(std::string("memory anew ") + way + " CHANGED"));
 }
 
-// Waits for the order on the runner's socket, and answers. One that boots is given none.
+// A double that waits for the order on the runner's socket, and answers. A booting machine gets no
+// order.
 std::string answering(const std::string& frame) {
   return "import os, select, struct, time\n"
          "if not select.select([3], [], [], 2)[0]: os._exit(1)\n"
@@ -267,7 +268,7 @@ TEST_F(HostileVmm, IsNoMachineUntilItHasSaidThatItIsAwake) {
   EXPECT_FALSE(begins(answering("struct.pack('<IBBHI', 10, 1, 0, 67, 0) + "
                                 "struct.pack('<II', 0, 2) + b'no'"),
                       sealedOne()));
-  EXPECT_THAT(said_, HasSubstr("starting the sandbox: no"));  // in its driver's words
+  EXPECT_THAT(said_, HasSubstr("starting the sandbox: no"));  // the driver's message
   EXPECT_FALSE(begins("pass", sealedOne()));
   EXPECT_THAT(said_, HasSubstr("it did not wake"));
 }

@@ -18,13 +18,13 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Another is not tried for this long at most, after several that could not start or were lost.
+// The longest pause before another zygote is tried, after several failed to start or were lost.
 constexpr base::Millis kLongestPause{60'000};
 constexpr uint32_t kMostFailed = 64;
 
 constexpr size_t kMaxLibrary = size_t{8} << 20;
 
-// How it comes to find them, in its /workspace.
+// Variables by which the interpreter finds the files in its /workspace.
 Result<ZygotePlan> planOf(const ZygoteConfig& config, const Prestart& prestart) {
   ZygotePlan plan;
   plan.argv = prestart.argv;
@@ -53,7 +53,7 @@ Zygotes::Zygote* Zygotes::known(const std::string& key) {
   return found == zygotes_.end() ? nullptr : &*found;
 }
 
-// Lives, and has the root that is the present one.
+// Whether the zygote lives and has the current root.
 bool Zygotes::serves(const Zygote& zygote) const {
   return zygote.queue && zygote.queue->spawner()->alive() && zygote.spawner == host_->spawner();
 }
@@ -123,7 +123,7 @@ Task<void> Zygotes::start(std::string key, Prestart prestart, std::shared_ptr<Sp
       std::ranges::find(host_->config().interpreters, prestart.argv, &ZygoteConfig::argv);
   const std::shared_ptr<Spawner> maker = spawner->spawner();
   auto made = co_await make(*config, prestart, *spawner);
-  Zygote& zygote = *known(key);  // stays while it is starting
+  Zygote& zygote = *known(key);  // stays in the list while starting
   zygote.starting = false;
   if (made) {
     zygote.queue = *std::move(made);

@@ -27,7 +27,8 @@
 
 namespace cloister::runtime {
 
-// What makes an interpreter a zygote, or has it wait alone: to be found where it looks for modules.
+// Files that turn an interpreter into a zygote, or let an interpreter wait alone. The interpreter
+// must find the files among its modules.
 Result<std::vector<ZygotePlan::File>> zygoteFiles(const ZygoteConfig& config);
 
 class Zygotes : public std::enable_shared_from_this<Zygotes> {
@@ -35,19 +36,19 @@ class Zygotes : public std::enable_shared_from_this<Zygotes> {
   // Bounds are the host's: config().zygotes, config().zygote_copies.
   Zygotes(boost::asio::any_io_executor executor, std::shared_ptr<ProcessHost> host);
 
-  // What makes one sandbox with a copy for programs of `key`, all of which run `prestart`; nullptr
-  // when there is none, or none yet: `spawner` is asked for one then, which is never waited for.
+  // The queue of a zygote whose copies run programs of `key`, all of which run `prestart`. nullptr
+  // if no zygote is ready: then `spawner` gets a request for one, without waiting.
   std::shared_ptr<SpawnQueue> take(const std::string& key, const Prestart& prestart,
                                    const std::shared_ptr<SpawnQueue>& spawner);
-  // Whether `zygote` of `key` has made a copy. What asks for too little may be why it has not: it
-  // is given up when it has ended, or could make none many times in a row.
+  // Reports whether `zygote` of `key` made a copy. A zygote is dropped when it has ended, or after
+  // many failures in a row, since a failure may be due to limits that are too small.
   void told(const std::string& key, const SpawnQueue& zygote, bool copied);
-  // True if take() would find one.
+  // Whether take() would return a queue.
   [[nodiscard]] bool has(const std::string& key);
   [[nodiscard]] bool empty() const { return zygotes_.empty(); }
-  // Those that can be copied now.
+  // Number of zygotes ready to be copied.
   [[nodiscard]] uint32_t standing() const;
-  // Ends those that were not asked for since the last call.
+  // Ends zygotes not asked for since the last call.
   void dropIdle();
 
  private:
@@ -55,14 +56,14 @@ class Zygotes : public std::enable_shared_from_this<Zygotes> {
 
   struct Zygote {
     std::string key;
-    std::shared_ptr<SpawnQueue> queue;  // nullptr until it serves
-    std::shared_ptr<Spawner> spawner;   // that made it
+    std::shared_ptr<SpawnQueue> queue;  // nullptr until ready
+    std::shared_ptr<Spawner> spawner;   // the maker of the zygote
     uint32_t copies = 0;
-    uint32_t failed = 0;  // to make one, since it last did
+    uint32_t failed = 0;  // failed attempts since the last success
     bool starting = false;
     bool asked = true;  // since the last dropIdle()
     base::Monotonic not_before{};
-    base::Millis pause = kFirstPause;  // after the next that fails; twice as long each time
+    base::Millis pause = kFirstPause;  // after the next failure; doubles each time
   };
 
   Zygote* known(const std::string& key);

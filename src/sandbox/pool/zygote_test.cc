@@ -17,7 +17,7 @@
 namespace cloister::runtime {
 namespace {
 
-// A real zygote, with a preparation that is `preparation`.
+// A real zygote, prepared by the script `preparation`.
 class ZygoteTest : public PoolTest {
  protected:
   void SetUp() override { open(base::shareDir() + "/languages/zygote/python.py"); }
@@ -38,7 +38,7 @@ class ZygoteTest : public PoolTest {
     start(*std::move(host));
   }
 
-  // One with a copy, after as many as it takes the zygote to start; or none.
+  // Claims until a sandbox is a zygote's copy, or returns nullptr.
   std::shared_ptr<Live> claimCopy() {
     pool_->learn(limits_, {.key = "key"}, kPython);
     for (int i = 0; i < 500; ++i) {
@@ -112,12 +112,12 @@ TEST_F(ZygoteTest, OneThatDiesIsNotMissed) {
 }
 
 TEST_F(ZygoteTest, OneThatIsStoppedIsKilledAndNotMissed) {
-  patience_ = Millis{5000};  // in which it also has to start
+  patience_ = Millis{5000};  // includes the zygote's start
   open(base::shareDir() + "/languages/zygote/python.py");
   const auto live = claimCopy();
   ASSERT_TRUE(live);
   bury(live);
-  std::vector<pid_t> children;  // of the spawner, whose sandboxes are buried
+  std::vector<pid_t> children;  // of the spawner, whose sandboxes are removed
   ASSERT_TRUE(until([&] {
     children = testbed::childrenOf(newestChild());
     return children.size() == 1;
