@@ -55,6 +55,12 @@ class Docs(unittest.TestCase):
                         dead.append(f"{path}: {target} (no such heading)")
         self.assertEqual(dead, [])
 
+    def test_the_architecture_names_files_that_exist(self):
+        text = FENCE.sub("", tree.text("ARCHITECTURE.md"))
+        named = re.findall(r"`((?:src|spec|policies|languages)/[\w./-]+)`", text)
+        self.assertEqual([name for name in named if "NAME" not in name and not (tree.REPO / name).exists()], [])
+        self.assertGreater(len(named), 50)
+
     def test_data_files_parse(self):
         for path in tree.with_suffix(".json"):
             with self.subTest(path=str(path)):
