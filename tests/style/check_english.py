@@ -27,7 +27,8 @@ HIDDEN = re.compile(r"<!--.*?-->", re.DOTALL)
 SPAN = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 URL = re.compile(r"<?\b[a-z]+://[^\s)>\]]+>?")
 LINK = re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)")
-BLOCK = re.compile(r"^[ \t]*(?:[-*+]|\d+\.)[ \t]+|^#+[ \t]+|^>[ \t]*", re.MULTILINE)
+HEADING = re.compile(r"^#+[ \t]+(.*)$", re.MULTILINE)
+BLOCK = re.compile(r"^[ \t]*(?:[-*+]|\d+\.)[ \t]+|^>[ \t]*", re.MULTILINE)
 RULE = re.compile(r"^[ \t]*\|?[ \t:|-]+\|?[ \t]*$", re.MULTILINE)
 END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bcf)([.!?])[)\"'*_]*\s+(?=[^a-z\s])")
 WORD = re.compile(r"[A-Za-z]+(?:['’][a-z]+)?")
@@ -40,7 +41,7 @@ def sentences(markdown):
     text = SPAN.sub("Code", text)
     text = URL.sub("Address", LINK.sub(r"\1", text))
     text = RULE.sub("\n\n", text)
-    text = BLOCK.sub("\n\n", text)
+    text = BLOCK.sub("\n\n", HEADING.sub(r"\n\n\1\n\n", text))
     blocks = []
     for line in text.split("\n"):
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else None
@@ -123,7 +124,7 @@ def ceiling(name, kind):
 
 class English(unittest.TestCase):
     def test_sentences_are_split_sensibly(self):
-        text = ("# What it is\n\nCode runs, e.g. `What.` here. See [this](x.md).\nWhat is wrong? Of course.\n\n"
+        text = ("# What it is\nCode runs, e.g. `What.` here. See [this](x.md).\nWhat is wrong? Of course.\n\n"
                 "```sh\nWhat a mess\n```\n\n| key | Where code runs |\n| --- | --- |\n- One item\n  goes on.\n- **Who** may")
         self.assertEqual(list(sentences(text)), [
             "What it is", "Code runs, e.g. Code here.", "See this.", "Of course.", "key", "Where code runs",
