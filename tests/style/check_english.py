@@ -20,6 +20,7 @@ import tree
 CLAUSE = re.compile(r"(What|Who|Whoever|Whatever|Of|Those|Where)\b")
 POINTERS = frozenset("it that this those what who which one they them".split())
 LIMITS = {"clauses": 2.0, "pointers": 5.0}  # per cent of the sentences, and of the words
+SLACK = 0.3  # above a ceiling: a file that moves to another folder takes its figures along
 CEILINGS = tree.REPO / "tests/style/english.json"
 
 FENCE = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -119,7 +120,8 @@ def figures():
 
 
 def ceiling(name, kind):
-    return max(LIMITS[kind], json.loads(CEILINGS.read_text()).get(name, {}).get(kind, 0))
+    kept = json.loads(CEILINGS.read_text()).get(name, {}).get(kind)
+    return LIMITS[kind] if kept is None else max(LIMITS[kind], kept + SLACK)
 
 
 class English(unittest.TestCase):
@@ -135,8 +137,8 @@ class English(unittest.TestCase):
         self.assertEqual(comments(source).split("\n"), ["", "One thing.", "Two", "", "beside", "", ""])
 
     def test_every_page_and_folder_keeps_its_ceiling(self):
-        over = [f"{name}: {kind} {value} % > {ceiling(name, kind)} %"
-                for name, both in figures().items() for kind, value in both.items() if value > ceiling(name, kind)]
+        over = [f"{name}: {kind} {value} % > {ceiling(name, kind)} %" for name, both in figures().items()
+                for kind, value in both.items() if value > ceiling(name, kind)]
         self.assertEqual(over, [], "see CONTRIBUTING.md, English; --list NAME prints the sentences")
 
     def test_ceilings_are_of_this_tree(self):
