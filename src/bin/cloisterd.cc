@@ -43,6 +43,7 @@
 #include "linux/credentials.h"
 #include "linux/process.h"
 #include "linux/seccomp.h"
+#include "linux/users.h"
 #include "model/config.h"
 #include "model/language.h"
 #include "orchestrator/core/node_link.h"

@@ -12,7 +12,6 @@
 #include <cerrno>
 
 #include <grp.h>
-#include <pwd.h>
 
 #include "base/fd.h"
 #include "linux/process.h"
@@ -129,16 +128,6 @@ Result<> dropTo(uid_t uid, gid_t gid) {
   }
   TRY(dropCapabilities());
   return setNoNewPrivs();
-}
-
-std::optional<User> findUser(const std::string& name) {
-  passwd entry{};
-  passwd* found = nullptr;
-  char buffer[4096];
-  if (::getpwnam_r(name.c_str(), &entry, buffer, sizeof buffer, &found) != 0 || found == nullptr) {
-    return std::nullopt;
-  }
-  return User{found->pw_uid, found->pw_gid};
 }
 
 }  // namespace cloister::linux

@@ -5,7 +5,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 
@@ -64,7 +63,5 @@ struct User {
   uid_t uid = 0;
   gid_t gid = 0;
 };
-// getpwnam(3); nullopt for an unknown user.
-std::optional<User> findUser(const std::string& name);
 
 }  // namespace cloister::linux

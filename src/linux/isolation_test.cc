@@ -13,6 +13,7 @@
 #include "linux/in_child.h"
 #include "linux/landlock.h"
 #include "linux/mounts.h"
+#include "linux/users.h"
 
 namespace cloister::linux {
 namespace {

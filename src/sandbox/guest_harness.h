@@ -18,7 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/suite_programs.h"
-#include "sandbox/guest.h"
+#include "sandbox/host/guest.h"
 #include "sandbox/host/host.h"
 #include "sandbox/testbed.h"
 

@@ -8,7 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "async/spawn.h"
-#include "sandbox/guest.h"
+#include "sandbox/host/guest.h"
 
 namespace cloister::runtime {
 namespace {

@@ -13,7 +13,7 @@
 #include <memory>
 #include <string>
 
-#include "sandbox/guest.h"
+#include "sandbox/host/guest.h"
 
 namespace cloister::runtime {
 

@@ -16,10 +16,9 @@
 #include "base/log.h"
 #include "confine/image_links.h"
 #include "linux/message.h"
-#include "sandbox/box/prestart.h"
+#include "sandbox/host/image_digest.h"
 #include "sandbox/host/shipped_etc.h"
-#include "sandbox/image/image_digest.h"
-#include "sandbox/pool/zygote.h"
+#include "sandbox/host/zygote_files.h"
 #include "wire/node.h"
 
 namespace cloister::runtime {
@@ -173,11 +172,11 @@ void ProcessHost::readAlone() {
     alone_.push_back({std::move(each.name), std::move(each.content)});
 }
 
-bool ProcessHost::waitsAlone(const Prestart& prestart) const {
-  return !alone_.empty() && prestart.argv == config_.interpreters.front().argv &&
-         std::ranges::none_of(prestart.env, [](const std::string& variable) {
-           return variable.starts_with("PYTHONPATH=");
-         });
+bool ProcessHost::waitsAlone(const std::vector<std::string>& argv,
+                             const std::vector<std::string>& env) const {
+  return !alone_.empty() && argv == config_.interpreters.front().argv &&
+         std::ranges::none_of(
+             env, [](const std::string& variable) { return variable.starts_with("PYTHONPATH="); });
 }
 
 std::vector<MountStep> ProcessHost::rootOf(const std::string& image_path) const {

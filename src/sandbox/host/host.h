@@ -12,14 +12,12 @@
 #include "confine/zygote_plan.h"
 #include "linux/cgroup.h"
 #include "model/limits.h"
+#include "sandbox/host/config.h"
 #include "sandbox/host/disks.h"
 #include "sandbox/host/root.h"
 #include "sandbox/host/spawner.h"
-#include "sandbox/process_runtime.h"
 
 namespace cloister::runtime {
-
-struct Prestart;
 
 // The full plan of a sandbox before its creation: --dry-run prints the plan, a run carries it out.
 struct SandboxPlan {
@@ -81,8 +79,9 @@ class ProcessHost {
   [[nodiscard]] Result<Fd> zygotePlan(const ZygotePlan& plan, const Spawner& spawner) const;
   [[nodiscard]] linux::IdMap idsInZygote(uint32_t slot) const;
 
-  // Whether kAhead has the files that let the interpreter of `prestart` wait alone in a guest.
-  [[nodiscard]] bool waitsAlone(const Prestart& prestart) const;
+  // Whether kAhead has the files that let the interpreter of such a program wait alone in a guest.
+  [[nodiscard]] bool waitsAlone(const std::vector<std::string>& argv,
+                                const std::vector<std::string>& env) const;
 
   // `guest`: the sandbox's guest; nullptr for this kernel alone.
   [[nodiscard]] SandboxPlan planFor(const model::Limits& limits, uint32_t slot,

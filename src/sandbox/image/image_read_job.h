@@ -8,7 +8,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
-#include "sandbox/image/image_digest.h"
+#include "sandbox/host/image_digest.h"
 
 namespace cloister::runtime {
 

@@ -29,7 +29,7 @@
 #include <string>
 
 #include "model/guest_settings.h"
-#include "sandbox/guest.h"
+#include "sandbox/host/guest.h"
 
 namespace cloister::runtime {
 

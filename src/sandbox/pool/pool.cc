@@ -339,7 +339,7 @@ bool Pool::showsAhead(const Kind& kind) const {
 Prestart Pool::aheadFor(const Kind& kind) const {
   Prestart prestart = *kind.prestart;
   if (!showsAhead(kind)) return prestart;
-  if (guest_ && host_->waitsAlone(prestart)) {
+  if (guest_ && host_->waitsAlone(prestart.argv, prestart.env)) {
     prestart.env.push_back("PYTHONPATH=/" + std::string(kAhead));
   }
   const auto& languages = host_->config().languages;

@@ -19,7 +19,7 @@
 #include "confine/confine.h"
 #include "runtime/runtime.h"
 #include "sandbox/box/live.h"
-#include "sandbox/guest.h"
+#include "sandbox/host/guest.h"
 #include "sandbox/host/spawner.h"
 
 namespace cloister::runtime {

@@ -8,10 +8,9 @@
 #include <utility>
 
 #include "async/spawn.h"
-#include "base/file.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "linux/message.h"
+#include "sandbox/host/zygote_files.h"
 
 namespace cloister::runtime {
 namespace {
@@ -21,8 +20,6 @@ namespace asio = boost::asio;
 // The longest pause before another zygote is tried, after several failed to start or were lost.
 constexpr base::Millis kLongestPause{60'000};
 constexpr uint32_t kMostFailed = 64;
-
-constexpr size_t kMaxLibrary = size_t{8} << 20;
 
 // Variables by which the interpreter finds the files in its /workspace.
 Result<ZygotePlan> planOf(const ZygoteConfig& config, const Prestart& prestart) {
@@ -35,15 +32,6 @@ Result<ZygotePlan> planOf(const ZygoteConfig& config, const Prestart& prestart) 
 }
 
 }  // namespace
-
-Result<std::vector<ZygotePlan::File>> zygoteFiles(const ZygoteConfig& config) {
-  const base::json::array imports(config.imports.begin(), config.imports.end());
-  std::vector<ZygotePlan::File> files;
-  files.push_back({"cloister_zygote.so", TRY(base::readFile(config.library, kMaxLibrary))});
-  files.push_back({"usercustomize.py", "IMPORTS = " + base::toJson(imports) + "\n" +
-                                           TRY(base::readFile(config.preparation))});
-  return files;
-}
 
 Zygotes::Zygotes(asio::any_io_executor executor, std::shared_ptr<ProcessHost> host)
     : executor_(std::move(executor)), host_(std::move(host)) {}

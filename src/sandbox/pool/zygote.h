@@ -27,10 +27,6 @@
 
 namespace cloister::runtime {
 
-// Files that turn an interpreter into a zygote, or let an interpreter wait alone. The interpreter
-// must find the files among its modules.
-Result<std::vector<ZygotePlan::File>> zygoteFiles(const ZygoteConfig& config);
-
 class Zygotes : public std::enable_shared_from_this<Zygotes> {
  public:
   // Bounds are the host's: config().zygotes, config().zygote_copies.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sandbox/image/image_digest.h"
+#include "sandbox/host/image_digest.h"
 
 #include <sys/stat.h>
 
