@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which folders of src/ a change can affect, for a developer's run of the landing tier.
+"""Finds the folders of src/ that a change can affect, for a developer's run of the landing tier.
 
-Such a run builds and runs the sanitized units of the folders that changed since a base, and of the folders above them:
-those that may include them, directly or through others (src/layers.txt). The base is CLOISTER_BASE, a commit; without
-it, the last tag. CI, and a clone without a base, build all units.
+Such a run builds and runs the sanitized units of the folders that changed since a base, and of the folders above them,
+which may include them, directly or through others (src/layers.txt). The base is CLOISTER_BASE, a commit; by default
+the last tag. CI, and a clone without a base, build all units.
 """
 
 import fnmatch
