@@ -82,7 +82,7 @@ class Waiting(RulesTest):
             self.ask("DELETE", f"/v1/executions/{each['id']}", status=200)
 
     def bounded(self, path, flood):
-        """Of an agent's flood three wait; another agent is approved and runs meanwhile."""
+        """Three of an agent's flood wait; another agent is approved and runs meanwhile."""
         other = next(NAMES)
         self.give("restricted", agent=other)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -313,7 +313,7 @@ class Revoked(RulesTest):
         self.is_over(session, self.begun(session, sandbox="fresh"))
 
     def test_s20_programs_that_start_meanwhile(self):
-        """Of many restarted programs, in both kinds of sandbox, none writes on, and all end up without the
+        """None of many restarted programs, in both kinds of sandbox, writes on, and all end up without the
         permission."""
         session = self.open(self.by, language="python")
         begun, code = [], "import time\nout = open('/workspace/notes', 'a')\nwhile True: out.write('x'); out.flush(); time.sleep(0.01)"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every Python test shares: a server of its own, an HTTP client, the command line, leakcheck.
+"""Shared by all Python tests: a server of its own, an HTTP client, the command line, leakcheck.
 
     with harness.Server() as server:
         done = server.run("print(1)")                     # POST /v1/executions?wait=30

@@ -244,14 +244,14 @@ class Uploads(Case):
         self.assertLess((ends - datetime.datetime.now(datetime.timezone.utc)).total_seconds(), 78)
 
     def test_how_many_are_kept(self):
-        """Of all tenants. The longest waiting upload gives way."""
+        """The bound is over all tenants. The longest waiting upload gives way."""
         with harness.Server("artifacts:\n  resume: {max: 2}\n") as self.server:
             keys = [self.key(tenant) for tenant in ("one", "two", "three")]
             self.assertEqual([self.broken_off("mine", 10, key).status for key in keys], [200] * 3)
             self.assertEqual([self.shown("mine", key).status for key in keys], [404, 200, 200])
 
     def test_how_many_at_once(self):
-        """Of all tenants."""
+        """The bound is over all tenants."""
         with harness.Server("artifacts:\n  uploads: 2\n  uploads_per_tenant: 1\n") as self.server, contextlib.ExitStack() as held:
             begin = lambda tenant: held.enter_context(
                 self.upload(tenant, 10, key=self.key(tenant), head="Expect: 100-continue\r\n")).recv(4096)

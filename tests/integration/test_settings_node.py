@@ -28,7 +28,7 @@ class Case(unittest.TestCase):
 
 class Node(Case):
     def test_how_long_a_runner_may_take(self):
-        """Of two runners without an answer, the node kills one, and waits for the other."""
+        """The node kills one of two runners without an answer, and waits for the other."""
         brief, patient = (self.serve(f"node:\n  runner_seconds: {seconds}\n") for seconds in (1, 600))
         runs, stopped = [], []
         try:

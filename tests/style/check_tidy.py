@@ -71,7 +71,7 @@ def closure(name, seen):
 
 
 def digest(unit):
-    """Of all inputs in this tree of clang-tidy's answer for the unit."""
+    """A digest of all inputs in this tree of clang-tidy's answer for the unit."""
     seen = set()
     for name in unit.sources:
         closure(name, seen)
