@@ -172,7 +172,7 @@ Result<> mayMake(RestParts& parts, const model::Principal& maker, const KeyReque
                 "roles");
   }
   const auto own = parts.store.key(store::Scope::of(maker), maker.key_id);
-  if (!own) return {};  // a token has no networks and no fixed life
+  if (!own) return {};  // a token: without a key's networks and life
   if (own->expires_at != 0 && (wanted.expires_at == 0 || wanted.expires_at > own->expires_at)) {
     return fail(Code::kDenied, "expires_in_seconds: it would outlive your own key",
                 "expires_in_seconds");
