@@ -183,7 +183,7 @@ std::optional<CommandOperation> commandOf(const model::RunRequest& run,
     return command;
   }
   const model::Language* language = languages.find(run.language);
-  if (language == nullptr) return std::nullopt;  // another check refuses the run
+  if (language == nullptr) return std::nullopt;  // an unknown language is refused elsewhere
   if (language->name == "bash") return CommandOperation{.text = run.code, .argv = {}};
   const auto& by = language->compile.empty() ? language->run : language->compile;
   return CommandOperation{.text = {}, .argv = {by.at(0), language->source}};
