@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it takes to ask about agents: an operation, judged by an agent's rules, and a page of the
-// violations of an agent that has 100,000. One line of JSON: agent_bench [ROUNDS].
+// The time of questions about agents: an operation judged by an agent's rules, and a page of the
+// violations of an agent with 100,000. Prints a line of JSON: agent_bench [ROUNDS].
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ double microsSince(base::Monotonic start) {
   return std::chrono::duration<double, std::micro>(base::monotonicNow() - start).count();
 }
 
-// One of each kind; what an agent asks most often is a command or a file.
+// An operation of each kind; agents ask most often for a command or a file.
 std::vector<policy::Operation> operations() {
   using enum policy::FileAccess;
   std::vector<policy::Operation> all;
@@ -103,7 +103,7 @@ void fill(store::Store& store) {
   }
 }
 
-// Pages from the newest to the oldest, wherever they are.
+// Pages from the newest to the oldest, at any place.
 std::vector<double> pages(store::Store& store) {
   std::vector<double> took;
   store::ViolationQuery query{.of = {"bench", "agent"}, .limit = 500};

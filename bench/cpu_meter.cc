@@ -18,8 +18,8 @@ constexpr const char* kController = "cpuacct";
 constexpr const char* kProcesses = "cgroup.procs";
 constexpr std::string_view kSelf = "0";
 
-// The cpuacct group of this process; none on v2, where a group of its own would have other
-// controllers than the one above.
+// The cpuacct group of this process; none on v2, where a new group would have other controllers
+// than its parent.
 std::optional<linux::GroupDir> ownGroup() {
   const auto mounts =
       linux::parseCgroupMounts(base::readFile("/proc/self/mountinfo").value_or(std::string()));

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much processor time work takes, user and system. One thread.
+// Measures processor time, user and system. One thread.
 //
-// As root on cgroup v1 it is the time of this process and of all that it starts from then on,
-// sandboxes included, to the nanosecond and whatever else the machine does: for as long as the
-// meter lives they are in a cpuacct group of their own, beneath the one they were in. Otherwise it
-// is the time that the whole machine was busy (proc(5), /proc/stat), which only tells on a quiet
-// one.
+// As root on cgroup v1, the meter measures this process and all later children, sandboxes included,
+// to the nanosecond and independent of other load: during the meter's life they are in a cpuacct
+// group of their own, below the former group. Otherwise the meter measures the busy time of the
+// whole machine (proc(5), /proc/stat), which is meaningful only on a quiet machine.
 #pragma once
 
 #include <optional>
@@ -17,21 +16,21 @@ namespace cloister::bench {
 
 class CpuMeter {
  public:
-  // Call while this process has one thread, before it starts others.
+  // Call while this process has a single thread, before other threads start.
   CpuMeter();
   CpuMeter(const CpuMeter&) = delete;
   CpuMeter& operator=(const CpuMeter&) = delete;
-  // What it measured has ended, but for this process.
+  // All measured processes have ended, except this process.
   ~CpuMeter();
 
   // Since some time in the past.
   [[nodiscard]] double seconds() const;
-  // Whose time it is, for the reader.
+  // The subject of the measurement, for the reader.
   [[nodiscard]] std::string what() const;
 
  private:
-  std::optional<linux::GroupDir> before_;  // where this process was
-  std::optional<linux::GroupDir> group_;   // its own; without it, the whole machine is measured
+  std::optional<linux::GroupDir> before_;  // the former group of this process
+  std::optional<linux::GroupDir> group_;   // the meter's own; without it, the whole machine counts
 };
 
 }  // namespace cloister::bench

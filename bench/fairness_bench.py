@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tenant that comes waits for, while others want more than there is, and what the others lose by it: tenants
-that flood runs, the queue, sessions and uploads, with the settings as they are by default.
+"""A new tenant's waiting time while other tenants want more than there is, and the others' losses: tenants that
+flood runs, the queue, sessions and uploads, with the default settings.
 
     ./dev bench fairness [TENANTS [SECONDS]]      default 30 and 60, each with the newcomer and without
 """
@@ -23,18 +23,18 @@ import page  # noqa: E402
 from sessions_bench import percentile  # noqa: E402
 
 TENANTS, SECONDS, PARTS = 30, 60, 4
-CLIENTS = 3  # processes of the flood, so that its own work does not wait for one interpreter
+CLIENTS = 3  # processes of the flood, so that its own work is not bound to a single interpreter
 PAUSE = 0.05  # seconds after a refusal, and between the newcomer's runs
 SLOW_BYTES, SLOW_PAUSE = 256, 0.25  # an upload's pieces
 UPLOAD_BYTES = 8 << 20
-FULL_SECONDS = 5  # until the flood has taken what it can
+FULL_SECONDS = 5  # until the flood has taken its fill
 MARKER = "fairness"
 RUN = {"language": "python", "code": "print(1)"}
 SLEEPER = {"language": "bash", "code": "sleep 1"}
 
 
 class Tenant:
-    """One that takes what it can, on threads of its own, until `ended`."""
+    """A tenant that takes all it can, on threads of its own, until `ended`."""
 
     def __init__(self, address, key, ended):
         self._address, self._ended = address, ended
@@ -56,7 +56,7 @@ class Tenant:
             self._ended.wait(PAUSE)
 
     def _post(self, connection, path, body):
-        """The status; a refusal is waited after, as a client does that means to have everything."""
+        """Gives the status, and waits after a refusal, like a client that wants everything."""
         connection.request("POST", path, json.dumps(body).encode(), self._headers)
         answer = connection.getresponse()
         answer.read()
@@ -101,7 +101,7 @@ def completed(server):
 
 
 def come(server, key, seconds):
-    """A newcomer's runs one after another: how long each took, and the statuses of those that were refused."""
+    """A newcomer's runs in turn: the duration of each, and the statuses of the refused."""
     took, refused = [], []
     end = time.monotonic() + seconds
     while time.monotonic() < end:

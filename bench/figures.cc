@@ -22,7 +22,7 @@ std::string line(const std::vector<std::string>& cells) {
   return text + "\n";
 }
 
-// The path of `file` in the directory that `variable` names; "" without it.
+// The path of `file` in the directory named by `variable`; "" without the variable.
 std::string pathIn(const char* variable, std::string_view file) {
   const char* dir = ::getenv(variable);
   return dir == nullptr ? "" : std::string(dir) + "/" + std::string(file);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the benchmarks say: figures as text and JSON, tables, and where they are kept. One thread.
+// The output of benchmarks: figures as text and JSON, tables, and their files. One thread.
 //
 // Results go to $CLOISTER_BENCH_OUT (JSON) and $CLOISTER_BENCH_DOCS (the page and its plots);
-// without a variable nothing is written there.
+// without the variable nothing is written.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace cloister::bench {
 
-// The value below which `share` (0 to 1) of them are; `sorted` is not empty.
+// The value above a `share` (0 to 1) of the values; `sorted` is not empty.
 double quantile(const std::vector<double>& sorted, double share);
 
 // With `digits` after the point.
@@ -29,7 +29,7 @@ std::string table(const std::vector<std::string>& head,
 base::json::object latency(const std::vector<double>& sorted);
 std::vector<std::string> latencyCells(const std::vector<double>& sorted);
 
-// Kernel, processors, load and time, now; and the sentence about them.
+// Kernel, processors, load and time, now; and a sentence about them.
 base::json::object machine();
 std::string describe(const base::json::object& machine);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the command filter takes for a command: each of tests/data/agent_commands.txt, read and
-// judged by the standard level. One line of JSON: filter_bench [ROUNDS].
+// The command filter's time for a command: each of tests/data/agent_commands.txt, read and judged
+// by the standard level. Prints a line of JSON: filter_bench [ROUNDS].
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -26,7 +26,7 @@ std::string processFile(pid_t pid, const char* name) {
   return "/proc/" + std::to_string(pid) + "/" + name;
 }
 
-// The parent of every process that has not ended.
+// The parent of every live process.
 std::map<pid_t, pid_t> parents() {
   std::map<pid_t, pid_t> found;
   std::error_code ignored;
@@ -64,11 +64,11 @@ double valueOf(const std::string& text, const std::string& key) {
   return 0;
 }
 
-// Where the memory of processes is counted.
+// The cgroup files that count the memory of processes.
 struct MemoryGroups {
   std::string controller;  // "" on v2
   linux::CgroupMount mount;
-  const char* charge = nullptr;  // the file that tells
+  const char* charge = nullptr;  // the file with the charge
 
   static MemoryGroups find() {
     const auto mounts =
@@ -84,7 +84,7 @@ struct MemoryGroups {
     return {};
   }
 
-  // The directory of a process's group if it is a sandbox's: .../node-<random>/<sandbox>.
+  // The directory of a process's group if the group is a sandbox's: .../node-<random>/<sandbox>.
   [[nodiscard]] std::string sandboxOf(pid_t pid) const {
     const auto groups = base::readFile(processFile(pid, "cgroup"));
     const auto own = groups ? linux::findOwnGroup(*groups, controller) : std::nullopt;
@@ -126,7 +126,8 @@ Result<Footprint> footprint(pid_t server) {
     const std::string group = groups.sandboxOf(pid);
     const auto text = base::readFile(processFile(pid, "smaps_rollup"));
     const double pss = valueOf(text.value_or(std::string()), "Pss:") * 1024;
-    if (pss == 0 && ::access(processFile(pid, "exe").c_str(), F_OK) != 0) continue;  // it has ended
+    if (pss == 0 && ::access(processFile(pid, "exe").c_str(), F_OK) != 0)
+      continue;  // the process has ended
     if (!text) return std::unexpected(text.error());
     if (group.empty()) {
       all.pss += pss;
@@ -153,12 +154,12 @@ Result<Footprint> readyFootprint(pid_t server, const std::string& program, int p
   return fail(Code::kUnavailable, "waiting for ready sandboxes with " + program + ": none stay");
 }
 
-// It is the processor time that tells, and that no process is left of those that come and go: one
-// of idle priority may wait for its turn.
+// Quiet means little processor time, and none of the short-lived processes left: a process of idle
+// priority may wait for its turn.
 Result<> settle(pid_t server, int patience_seconds) {
   constexpr auto kWindow = Millis(500);
-  constexpr uint64_t kQuiet = 10'000;       // µs of processor time in a window: 2 % of one
-  constexpr int kWindows = 6;               // quiet ones, one after the other
+  constexpr uint64_t kQuiet = 10'000;       // µs of processor time in a window: 2 % of a processor
+  constexpr int kWindows = 6;               // quiet windows in a row
   constexpr auto kNotBefore = seconds(33);  // the node begins to verify after 30
   const auto start = monotonicNow();
   linux::TreeUsage before = linux::usageOfTree(server);

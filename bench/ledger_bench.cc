@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many records a second the ledger takes from 64 clients that each wait for their own, and how
-// long they wait. One line of JSON per durability: ledger_bench [SECONDS [DIRECTORY]].
+// The ledger's records a second from 64 clients, each waiting for its own record, and the length of
+// the wait. Prints a line of JSON per durability: ledger_bench [SECONDS [DIRECTORY]].
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What MCP adds to a run: `tools/call run` against the same run over REST, one client, one connection
+"""The cost of MCP for a run: `tools/call run` against the same run over REST, with a single client and a connection
 each, in random order.
 
     ./dev bench mcp [PAIRS]      default 1000
@@ -24,7 +24,7 @@ TARGET_MS = 0.3  # of the medians' difference
 
 
 class Way:
-    """One of the two ways to ask for the run."""
+    """A way to request the run: over MCP or over REST."""
 
     def __init__(self, server, name, path, body, headers):
         self.name, self.seconds = name, []

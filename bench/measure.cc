@@ -16,7 +16,7 @@ namespace {
 
 using base::monotonicNow;
 
-// What one client of a load got done, until `end`.
+// The work done by a client of a load, until `end`.
 Load work(Contestant& contestant, const Work& work, base::Monotonic end) {
   Load mine;
   const auto client = contestant.client();

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections of docs/BENCHMARKS.md that benchmarks write: between `<!-- bench NAME -->` and `<!-- end -->`."""
+"""Writes sections of docs/BENCHMARKS.md: between `<!-- bench NAME -->` and `<!-- end -->`."""
 
 
 def replaced(text, name, section):

@@ -14,7 +14,7 @@
 namespace cloister::bench {
 namespace {
 
-// What a run has once it is parsed.
+// A run after parsing.
 struct Asked {
   policy::Policy policy;
   model::RunRequest request;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What it costs to check whether one operation may be done, without the service around it.
+// The cost of checking whether an operation is allowed, without the service around the check.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace cloister::bench {
 
-// Microseconds of each of many checks of one Python run, sorted.
+// Microseconds of each of many checks of the same Python run, sorted.
 struct PermissionTimes {
   std::vector<double> decision;  // policy::decide() of the default policy
-  std::vector<double> permit;    // a fresh id, that decision, the permit encoded and signed
+  std::vector<double> permit;    // a fresh id, the decision, the permit encoded and signed
 };
 
-// `checks` of each, alternating, after some that are not counted. As RunService asks: the request
-// is parsed and resolved before. One thread.
+// `checks` of each kind, alternating, after some uncounted. Like RunService: the request is parsed
+// and resolved before. One thread.
 Result<PermissionTimes> measurePermission(int checks);
 
 }  // namespace cloister::bench

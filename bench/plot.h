@@ -17,9 +17,9 @@ struct Panel {
   std::vector<Curve> curves;
 };
 
-// One panel below the other, each with the share of runs that took at most as long, from the 1st to
-// the 99th percentile, over one logarithmic axis of milliseconds. Texts go in as they are: no
-// markup. "" if there is no curve.
+// Panels below each other, each with the share of runs that took at most as long, from the 1st to
+// the 99th percentile, over a shared logarithmic axis of milliseconds. Texts go in unescaped: no
+// markup. "" without a curve.
 std::string latencyPlot(const std::string& title, const std::vector<Panel>& panels);
 
 }  // namespace cloister::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a decision takes with a document of 50 rules, of which the last decides, and with the
-// command of the request read for its risks. One line of JSON each: policy_bench [DECISIONS].
+// The time of a decision with a document of 50 rules, the last of which decides, and with the
+// request's command read for its risks. Prints a line of JSON each: policy_bench [DECISIONS].
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace cloister;
 
-// Rules that all look at something, and none but the last matches.
+// Rules with a condition each; only the last matches.
 std::string document(int rules) {
   std::string text =
       "version: 2\n"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ./dev bench policy prints: the figures of its programs beside their bounds."""
+"""The output of ./dev bench policy: the figures of its programs beside their bounds."""
 
 import json
 import pathlib
 
 import page
 
-# program's "bench", its figure, what that is, the bound, the unit
+# program's "bench", its figure, the figure's name, the bound, the unit
 ROWS = (
     ("agents", "p99_us", "permission check of one operation", 50, "µs"),
     ("filter", "p99_us", "command filter, one command", 200, "µs"),
@@ -22,7 +22,7 @@ def results(lines):
 
 
 def table(found):
-    """Markdown, with a row for each figure that is there."""
+    """Markdown, with a row for each existing figure."""
     lines = ["| what, p99 | p50 | p99 | bound | met |", "| --- | --- | --- | --- | --- |"]
     for bench, figure, what, bound, unit in ROWS:
         if bench not in found:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev bench [NAME] [ARGUMENT…]: builds and runs bench/NAME_bench.cc, or runs bench/NAME_bench.py (all of
-them without a name). Each prints its table, and writes JSON where it is told to: build/bench/NAME.json."""
+"""./dev bench [NAME] [ARGUMENT…]: builds and runs bench/NAME_bench.cc, or runs bench/NAME_bench.py (all benchmarks
+without a name). Each prints its table, and writes JSON to the given place: build/bench/NAME.json."""
 
 import os
 import pathlib
@@ -13,9 +13,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("CLOISTER_BUILD", ROOT / "build")) / "release"
 NAMES = {path.stem.removesuffix("_bench"): path for path in (ROOT / "bench").glob("*_bench.*")}
 
-# Several that are asked for as one: their lines of JSON are reported together.
+# Names for several benchmarks together: a single table reports their lines of JSON.
 GROUPS = {"policy": (("policy", "filter", "agent"), policy_table.report)}
-# What a benchmark needs beside itself.
+# Programs needed by benchmarks.
 PROGRAMS = ("cloister", "cloisterd", "cloister-node", "cloister-runner")
 
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one isolated run costs: bare spawn, bubblewrap, crun and a fresh Cloister sandbox over HTTP,
-// for three programs, interleaved so that whatever else the machine does falls on all alike.
+// The cost of an isolated run: bare spawn, bubblewrap, crun and a fresh Cloister sandbox over HTTP,
+// for three programs, interleaved so that other load on the machine affects all alike.
 //
 //   run_bench [--runs N] [--seconds S] [--clients C]
 //
-// Prints a table; writes it into docs/BENCHMARKS.md, and all figures into run.json (figures.h).
+// Prints a table; writes the table into docs/BENCHMARKS.md, and all figures into run.json
+// (figures.h).
 #include <cstdio>
 
 #include "base/file.h"
@@ -85,7 +86,7 @@ Result<> runAll(const Options& options, const std::string& dir) {
     auto entered = enter(std::move(contestant), name, bench.works[0]);
     if (entered) bench.contestants.push_back(std::move(entered));
   };
-  // The servers first: crun changes what later children see.
+  // The servers first: crun changes the view of later children.
   auto cold = cloister(base::programDir(), dir + "/cold", false);
   auto ours = cloister(base::programDir(), dir + "/state", true);
   add(bare(), "bare");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contestant that is ours: a private server, asked over HTTP as any client would.
+// Cloister as a contestant: a private server, called over HTTP by ordinary clients.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -34,7 +34,7 @@ struct Answer {
   std::string body;
 };
 
-// One kept connection.
+// A kept connection.
 class Connection {
  public:
   Result<> open(const std::string& address) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions in numbers: how long the creation of many takes and what each holds while nothing runs in it,
-a program in one beside a bare spawn, a cell, and what a slow reader costs everybody else.
+"""Sessions in numbers: the time to create many, the memory of an idle session, a program inside compared with a bare
+spawn, a cell, and the cost of a slow reader for everybody else.
 
     ./dev bench sessions [SESSIONS [PROGRAMS]]      default 200 and 1000
 """
@@ -37,14 +37,14 @@ FLOOD = "import sys\nfor _ in range(2000): sys.stdout.buffer.write(b'x' * 65536)
 
 
 class Client:
-    """One connection, kept."""
+    """A kept connection."""
 
     def __init__(self, server):
         self._server = server
         self._connection = http.client.HTTPConnection(server.host, server.port, timeout=120)
 
     def post(self, path, body):
-        """The answer's text, and how many seconds it took."""
+        """The answer's text, and its duration in seconds."""
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self._server.key}"}
         start = time.perf_counter()
         self._connection.request("POST", path, json.dumps(body).encode(), headers)
@@ -73,7 +73,7 @@ def pss(pid):
 
 
 def create(server, count):
-    """Sessions made one after another, and how long each took."""
+    """Creates sessions in turn; gives the duration of each."""
     client, made, seconds = Client(server), [], []
     for _ in range(count):
         text, took = client.post("/v1/sessions", {"language": "bash", "memory_mb": MEMORY_MB})
@@ -83,7 +83,7 @@ def create(server, count):
 
 
 def create_at_once(server, count):
-    """The same by several clients, and how long all of it took."""
+    """Creates sessions by several clients; gives the duration of all."""
     seconds, lock = [], threading.Lock()
 
     def some():
@@ -101,7 +101,7 @@ def create_at_once(server, count):
 
 
 def idle_memory(server, count):
-    """What a session holds, in MB: of its own processes, and of the server's for it."""
+    """An idle session's memory, in MB: its own processes', and the server's share."""
     ours = [pid for pid in harness.descendants(server.process.pid)]
     before = {pid: pss(pid) for pid in ours}
     at_once, whole = create_at_once(server, count)
@@ -137,7 +137,7 @@ def programs(server, count):
 
 
 def beside_a_slow_reader(server, count):
-    """Programs of one session, alone and while another's flood is read a byte at a time."""
+    """Programs of a session, alone and while another session's flood is read a byte at a time."""
     with Session(server, language="bash", memory_mb=64) as session, \
          Session(server, language="python", memory_mb=256) as flooding:
         client = Client(server)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fresh sandbox costs: provision (to the runner's first word), one `true` in it, teardown.
-// What a `true` costs in a session's sandbox that is there already, beside one that is just
-// spawned. And what the default workspace would cost on disk (docs/adr/0081), where it is in
-// memory.
+// The cost of a fresh sandbox: provision (to the runner's first word), a `true`, teardown. The cost
+// of a `true` in an existing session's sandbox, beside a bare spawn. And the cost of the default
+// workspace on disk (docs/adr/0081) instead of in memory.
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -82,7 +81,7 @@ bool spawnBare() {
          ::waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-// Alternately, so that both meet the same weather.
+// Alternates, so that both meet the same load.
 int benchSession(int runs) {
   const auto started = startProcessHost(config());
   if (!started) {
@@ -111,7 +110,7 @@ int benchSession(int runs) {
   return 0;
 }
 
-// Of this process and the children that it waited for, as the keepers of disks are.
+// The processor time of this process and its reaped children, such as the keepers of disks.
 double processorMillis() {
   double sum = 0;
   for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
@@ -132,7 +131,8 @@ struct Place {
 };
 
 // The same default run with its workspace in memory and on disk, alternately. A sandbox with a disk
-// is not made ahead: `processor` says what making one in advance would still take for each run.
+// is not made ahead: `processor` is the time that each run would still take with sandboxes made in
+// advance.
 int benchDisk(int runs) {
   boost::asio::io_context io{1};
   std::vector<Place> places;

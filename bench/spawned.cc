@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The contestants that are a program to start: none, bubblewrap, crun and runsc.
+// Contestants that start a program: none, bubblewrap, crun and runsc.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -60,7 +60,7 @@ std::string readAll(int fd) {
   }
 }
 
-// A program and the arguments that go before the work's own.
+// A program and the arguments before the work's own.
 class Wrapped : public Contestant {
  public:
   Wrapped(std::string name, std::vector<std::string> prefix)
@@ -156,8 +156,8 @@ Result<> makeBundle(const std::string& dir, const Work& work) {
   return base::writeFileAtomic(dir + "/config.json", base::toJson(bundle(work)), 0644);
 }
 
-// crun 1.8 refuses a machine with cgroup v1 where some controller is in a v2 hierarchy beside it.
-// It needs none of that one, so it is out of sight for what this process starts from now on.
+// crun 1.8 refuses a machine with cgroup v1 if some controller is in a v2 hierarchy beside it. crun
+// needs no v2 hierarchy, so later children of this process do not see the hierarchy.
 Result<> hideUnifiedHierarchy() {
   constexpr const char* kUnified = "/sys/fs/cgroup/unified";
   if (::access(kUnified, F_OK) != 0) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Figures beside their peers' and what they should be.
+// Figures beside their peers' and their limits.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace cloister::bench {
 
-// What is held against the limit.
+// The figure compared with the limit.
 enum class Judge {
   kRatioAtMost,   // figure / peer
   kRatioAtLeast,  // the same
@@ -24,10 +24,10 @@ struct Target {
   double beside = 0;      // the peer's figure
   Judge judge = Judge::kRatioAtMost;
   double limit = 0;
-  std::string note = {};  // what was measured, or why nothing was
+  std::string note = {};  // the subject of the measurement, or the reason for none
 };
 
-// Markdown and JSON: figure, peer's, ratio, limit, and whether it was reached, each row.
+// Markdown and JSON: figure, peer's, ratio, limit, and the verdict, each a row.
 std::string targetTable(const std::vector<Target>& targets);
 base::json::array toJsonArray(const std::vector<Target>& targets);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the two halves of warm_bench: what is measured (warm_bench.cc) and said (warm_report.cc).
+// Shared by the two halves of warm_bench: measurements (warm_bench.cc) and output (warm_report.cc).
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ struct WarmOptions {
   int seconds = 60;  // of each tool with each number of clients
 };
 
-// One tool under load, and the processor time that took.
+// A tool under load, and the processor time spent.
 struct Loaded {
   Load load;
   double cpu_seconds = 0;
@@ -34,19 +34,19 @@ struct LoadPair {
 
 struct WarmBench {
   WarmOptions options;
-  CpuMeter cpu;  // before, and so after, all that it measures
+  CpuMeter cpu;  // first member: lives longest
   std::vector<Work> works;
   Work cold;        // `cloister run` with no server
   Work gvisor;      // Python in our gVisor
   Work exec, cell;  // `true`, and 1+1 in an interpreter, both in a session
   std::unique_ptr<Contestant> bare, bubblewrap, ours;
-  std::unique_ptr<Contestant> runsc;    // nullptr without it
+  std::unique_ptr<Contestant> runsc;    // nullptr without runsc
   std::unique_ptr<Contestant> session;  // sessions of `ours`
   std::vector<Lane> lanes;              // all but the next
   std::vector<Lane> cold_lanes;         // bare Python, and `cold`
-  std::vector<Lane> gvisor_lanes;       // `runsc do`, and `gvisor`; empty without it
+  std::vector<Lane> gvisor_lanes;       // `runsc do`, and `gvisor`; empty without runsc
   std::vector<Lane> session_lanes;      // bare `true`, `exec` and `cell`
-  double idle = 0;                      // processors that were busy before anything ran
+  double idle = 0;                      // processors busy before the benchmark
   Footprint fresh;                      // before anything ran
   Footprint ready;                      // right after a load of Python programs
   PermissionTimes permission;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Cloister costs once it is warm, beside bare spawn and bubblewrap and against its targets:
-// latency, sustained load, memory of what stands ready, processor time of a run, one permission
-// check. Everything of ours goes over HTTP, with records.
+// The cost of Cloister once warm, beside bare spawn and bubblewrap and against its targets:
+// latency, sustained load, memory of ready sandboxes, processor time of a run, a permission check.
+// All Cloister figures are over HTTP, with records.
 //
 //   warm_bench [--runs N] [--seconds S]
 //
@@ -17,7 +17,7 @@
 namespace cloister::bench {
 namespace {
 
-// What a shell is asked for beside what run_bench compares.
+// Typical shell work, in addition to the works of run_bench.
 std::vector<Work> warmWorks() {
   std::vector<Work> all = works();
   all.insert(all.begin() + 1, {.name = "shell",
@@ -31,7 +31,7 @@ const Work& work(const WarmBench& bench, std::string_view name) {
   return *std::ranges::find(bench.works, name, &Work::name);
 }
 
-// What may not be looked at costs a row, not all others.
+// An unreadable footprint costs its own row only.
 Footprint orNone(Result<Footprint> footprint) {
   if (footprint) return *std::move(footprint);
   std::fprintf(stderr, "memory is not measured: %s\n", footprint.error().message.c_str());
@@ -62,8 +62,8 @@ Result<> measureLatency(WarmBench& bench) {
   return interleave(bench.cold_lanes, bench.options.runs);
 }
 
-// Between runs the pool makes its next sandbox, as it does while an agent thinks: a start of gVisor
-// takes a fifth of a second, and Python's in it as long again. So there are fewer.
+// Between runs the pool makes its next sandbox, as during an agent's thinking: a start of gVisor
+// takes a fifth of a second, and Python inside as long again. So the runs are fewer.
 Result<> measureGvisor(WarmBench& bench) {
   constexpr int kFewer = 6;
   constexpr std::chrono::milliseconds kThought{1'000};
@@ -87,8 +87,8 @@ void addSlice(const WarmBench& bench, Loaded& total, Contestant& contestant, int
   total.cpu_seconds += bench.cpu.seconds() - before;
 }
 
-// In slices, so that what else the machine does falls on both alike. The first load is one
-// client's.
+// In slices, so that other load on the machine affects both alike. The first load has a single
+// client.
 Result<> measureLoads(WarmBench& bench) {
   constexpr int kSlice = 20;  // s
   const int slices = std::max(1, bench.options.seconds / kSlice);

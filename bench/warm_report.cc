@@ -36,7 +36,7 @@ double cpuMillis(const WarmBench& bench, const Loaded& of) {
   return std::max(0.0, busy) * 1000 / static_cast<double>(of.load.millis.size());
 }
 
-// Of ready sandboxes with Python; 0 if there are none.
+// The median over ready sandboxes with Python; 0 without any.
 double medianOf(const Footprint& footprint, double ReadySandbox::* value) {
   std::vector<double> values;
   for (const ReadySandbox& sandbox : footprint.sandboxes) {

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the time of a run goes: what of it is spent between which steps, by the kernel's tracepoints; whose
-processor time a load takes, by samples of all of the machine; what a ready sandbox's memory is.
+"""The time of a run by step, from the kernel's tracepoints; the processor time of a load by process and function,
+from samples of the whole machine; the memory of a ready sandbox by kind.
 
-    ./dev bench where [PART …]      default: all of them
+    ./dev bench where [PART …]      default: all parts
 
-Tracing costs time itself: shares hold, sums are somewhat above what `./dev bench warm` measures. Needs perf
+Tracing costs time itself: shares are right, sums are somewhat above the figures of `./dev bench warm`. Needs perf
 (Debian: linux-perf) and root.
 """
 
@@ -32,16 +32,16 @@ import page  # noqa: E402
 
 RUNS, COLD_RUNS, GVISOR_RUNS, WARM_UP, PAUSE = 200, 30, 20, 60, 0.03
 LOAD_SECONDS, CLIENTS = 15, 8
-DEFAULTS = "pool:\n  idle_ms: 30000\n"  # what a server has that is told nothing; the harness's own is smaller
-CLIENT = "bench-client"  # what this process calls itself, to be told from the interpreters
+DEFAULTS = "pool:\n  idle_ms: 30000\n"  # a server's default; the harness's own is smaller
+CLIENT = "bench-client"  # the name of this process, to distinguish it from the interpreters
 
 # --- steps of a run, by tracepoints ---------------------------------------------------------------
 
 CALLS = ("sendto", "sendmsg", "read", "write", "writev", "pwrite64", "rt_sigqueueinfo", "exit_group", "execve")
 SENDS = {"sendto", "sendmsg", "writev"}
 
-# A step ends with the first matching call after the end of the one before: by a thread whose name matches,
-# one of `calls`. `row` says what was done until then.
+# A step ends with the first matching call after the end of the previous step: by a thread with a matching name, any of
+# `calls`. `row` names the work done until then.
 Step = collections.namedtuple("Step", "who calls row")
 RUNNER = r"cloister-runner|\d+$|memfd:"
 DECIDED = Step("cloisterd", SENDS, "request read and parsed, decided by policy, permit signed")
@@ -90,7 +90,7 @@ COLD = [
 
 
 class Client:
-    """One connection, and one request again and again."""
+    """A connection that repeats the same request."""
 
     def __init__(self, server, path, body):
         self._path, self._body = path, json.dumps(body)
@@ -115,7 +115,7 @@ class Perf:
         self._perf = subprocess.Popen(
             ["perf", "record", "-a", "-k", "CLOCK_MONOTONIC", "-o", self._file.name, *self._arguments],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        time.sleep(1)  # until it has attached; nothing tells
+        time.sleep(1)  # until perf has attached; nothing reports it
         assert self._perf.poll() is None, self._perf.stderr.read().decode()
         return self
 
@@ -139,7 +139,7 @@ def events_of(text):
 
 
 def traced(act, runs, pause):
-    """The times between which each run was, and all events."""
+    """The start and end of each run, and all events."""
     windows = []
     with Perf(*[word for call in CALLS for word in ("-e", f"syscalls:sys_enter_{call}")]) as perf:
         for _ in range(runs):
@@ -151,7 +151,7 @@ def traced(act, runs, pause):
 
 
 def lengths(window, events, steps):
-    """Milliseconds of each step in one run, and of what is left after them; None where one was not seen."""
+    """Milliseconds of each step of a run, and of the rest; None if a step was not seen."""
     at, end = window
     spans, rest = [], iter(events)
     for step in steps:
@@ -179,7 +179,7 @@ def timeline(title, act, steps, runs=RUNS, last=LAST, pause=PAUSE):
 
 
 def table(title, unit, rows, total):
-    """`total` need not be the rows' sum: it is a median, as they are."""
+    """`total` need not be the rows' sum: all are medians."""
     lines = [f"| {title} | {unit} | share |", "| --- | --- | --- |"]
     lines += [f"| {name} | {value:.2f} | {100 * value / total:.0f} % |" for name, value in rows]
     return "\n".join([*lines, f"| **all** | {total:.2f} | |"])
@@ -187,7 +187,7 @@ def table(title, unit, rows, total):
 
 # --- processor time of a load, by samples -----------------------------------------------------------
 
-# The first that matches takes the sample: the thread's name, and a function on its stack.
+# The first match takes the sample: the thread's name, and a function on its stack.
 PARTS = [
     ("the load's clients", CLIENT, ""),
     ("network namespace: made", "", "copy_net_ns"),
@@ -211,7 +211,7 @@ PARTS = [
 
 
 def samples_of(text):
-    """(thread's name, functions on the stack) of each sample that is not idling."""
+    """(thread's name, functions on the stack) of each sample outside of idling."""
     for block in text.split("\n\n"):
         name, _, stack = block.strip("\n").partition("\n")
         if name.strip() and not name.strip().startswith("swapper"):
@@ -274,9 +274,9 @@ def kind_of(name):
 
 
 def memory(server):
-    """Of the interpreters that wait, with the runner that each has."""
+    """The memory of the waiting interpreters, with their runners."""
     load(server, 3)
-    time.sleep(2)  # until what was wanted stands ready
+    time.sleep(2)  # until the requested sandboxes are ready
     pairs = []
     for pid in harness.descendants(server.pid_of("cloister-node")):
         with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program says that meets a kernel (wire/kernel.h), in pieces of any size: streams are
-// passed on, results kept within their bound and its JSON whole, and after what breaks the rules
-// nothing is read. The first byte says the size of the pieces.
+// The frames of an interpreter's program (wire/kernel.h), in pieces of any size: streams are passed
+// on, results keep their bound and their JSON is whole, and after a violation nothing more is read.
+// The first byte gives the size of the pieces.
 #include "orchestrator/sessions/cell_frames.h"
 
 #include <algorithm>

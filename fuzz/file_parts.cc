@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session's file server answers, as its client takes it apart; what it says of a failure;
-// and what its socket for tool calls says.
+// The answers of a session's file server, as parsed by its client; its failure messages; and the
+// messages of its socket for tool calls.
 #include <cstdint>
 
 #include "wire/files_codec.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP requests: bytes that come at once or in two pieces are the same request, and no request is
-// larger than its limits. The first byte says where the pieces part.
+// HTTP requests: bytes in a single piece or in two give the same request, and no request is larger
+// than its limits. The first byte gives the place of the cut.
 #include "api/http/request_parser.h"
 
 #include "require.h"
@@ -12,7 +12,7 @@ using api::RequestParser;
 
 namespace {
 
-// As the server does it: what the parser did not use is handed in again with what follows.
+// Like the server: bytes not used by the parser are handed in again with the following bytes.
 std::expected<Request, ParseFailure> parseInPieces(std::string_view bytes, size_t first,
                                                    const api::HttpLimits& limits) {
   RequestParser parser(limits);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A layer as an import takes it: decompressed, read as a tar, and made into a tree. Whatever it is,
-// the tree can be finished or is refused, and nothing beside it is touched.
+// A layer in an import: decompressed, read as a tar, and made into a tree. For any input, the tree
+// can be finished or is refused, and nothing beside the tree is touched.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,7 +36,7 @@ class Bytes : public images::Source {
   std::string_view bytes_;
 };
 
-// One directory for all inputs, in which `root` is made anew for each.
+// A directory for all inputs; each input makes `root` in it anew.
 int work() {
   static const Fd directory = [] {
     std::setlocale(LC_CTYPE, "C.UTF-8");
@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   REQUIRE(::mkdirat(work(), "root", 0755) == 0);
   const Fd root(::openat(work(), "root", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   images::Tree tree(root.get(), kBounds);
-  // Twice: as the layer below, and as the one above.
+  // Twice: as the lower layer, and as the upper layer.
   for (int round = 0; round < 2; ++round) {
     Bytes bytes({reinterpret_cast<const char*>(data), size});
     uint64_t budget = kBounds.bytes;

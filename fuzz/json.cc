@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON as clients send it: what is accepted is written back as text that means the same. Numbers
-// that are not integers are only read back: the library reads them to within the last digit.
+// JSON from clients: accepted text is written back with the same meaning. Numbers other than
+// integers are only read back: the library reads them to within the last digit.
 #include "base/json.h"
 
 #include <algorithm>

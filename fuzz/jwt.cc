@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens and key sets as strangers send them: a token that is read has what it must have, and its
-// text is the only one of its parts.
+// Tokens and key sets from strangers: an accepted token has all mandatory parts, and only a single
+// text encodes those parts.
 #include "auth/jwt.h"
 
 #include "auth/claims.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of MCP: what is taken for one has an id and a method within their bounds, survives being
-// written again, and whatever is not is answered with an error that fits its id.
+// Messages of MCP: an accepted message has an id and a method within their bounds, and survives
+// being written again. Any other input is answered with an error that fits its id.
 #include "api/mcp/headers.h"
 #include "api/mcp/message.h"
 #include "api/mcp/text.h"

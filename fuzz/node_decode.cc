@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every value that travels to or from a node. There is one encoding of each: what is read is
-// written back byte for byte. The first byte says which value.
+// Every value that travels to or from a node. Each value has a single encoding: decoded bytes are
+// written back byte for byte. The first byte chooses the type.
 #include <functional>
 
 #include "wire/node.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hostile node: whatever it sends, the control plane's calls come back and its observer's rules
-// are kept.
+// A hostile node: for any input, the control plane's calls return and its observer's rules are
+// kept.
 #include <unistd.h>
 
 #include <tuple>
@@ -29,7 +29,7 @@ const std::string& socketPath() {
   return path;
 }
 
-// Plays the bytes to whoever connects, then says no more.
+// Plays the bytes to a client, then stays silent.
 runtime::Task<void> node(stream_protocol::acceptor& acceptor, std::string_view bytes) {
   constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
   auto [error, socket] = co_await acceptor.async_accept(kUse);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An observer that holds a runtime to its promises about files: begun, given in full, ended.
+// An observer that checks a runtime's promises about files: begun, given in full, ended.
 #pragma once
 
 #include <string>

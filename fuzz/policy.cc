@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy documents, the cases that test them, and the answers of another engine. The first byte
-// says which.
+// chooses.
 #include "base/file.h"
 #include "policy/answer.h"
 #include "policy/explain.h"
@@ -19,7 +19,7 @@ struct Fixed {
   model::Principal principal;
 };
 
-// Whatever was read decides the same in each of its ways.
+// An accepted policy decides the same in each form.
 void decide(const policy::Policy& read, const Fixed& fixed) {
   const policy::ReaderParts parts{
       .languages = fixed.languages, .levels = fixed.levels, .bounds = fixed.bounds};
@@ -36,7 +36,7 @@ void decide(const policy::Policy& read, const Fixed& fixed) {
   REQUIRE(policy::differences(read, read).at("same").as_bool());
 }
 
-// Whatever was read of another engine grants no more than the ceiling.
+// An accepted answer of another engine grants no more than the ceiling.
 void answer(std::string_view text, const Fixed& fixed) {
   const auto value = base::parseJson(text, {.max_depth = 16});
   if (!value || !value->is_object()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an auditor is handed: receipts, files of checkpoints, and the log itself.
+// An auditor's inputs: receipts, files of checkpoints, and the log itself.
 #include "model/receipt.h"
 
 #include <algorithm>
@@ -29,7 +29,8 @@ bool hasFraction(const base::json::value& value) {
   return value.is_double();
 }
 
-// Nobody without the key made one; what is sealed is whole, and not any more with a member added.
+// Without the key no input is a valid receipt. A sealed receipt is whole, and an added member
+// breaks the seal.
 void receipt(std::string_view text) {
   const auto value = base::parseJson(text);
   if (!value || !value->is_object()) return;
@@ -46,7 +47,7 @@ void receipt(std::string_view text) {
   REQUIRE(!model::verifyReceipt(sealed, signer().verifyKey()));
 }
 
-// Where the pieces are cut makes no difference.
+// The cuts between the pieces make no difference.
 void log(std::string_view text) {
   model::Checkpoint first;
   first.seq = 1;

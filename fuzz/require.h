@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fuzz target holds to be true. A false one ends it with the input that made it so.
+// A fuzz target's assertions. A false assertion ends the target with the guilty input.
 #pragma once
 
 #include <cstdio>

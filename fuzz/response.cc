@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of servers in a sandbox: bytes that come at once or in pieces are the same answer, and
-// what is passed on of it has no line breaks of its own. The first byte is the size of the pieces.
+// Answers of servers in a sandbox: bytes in a single piece or in many give the same answer, and the
+// forwarded part has no line breaks of its own. The first byte is the size of the pieces.
 #include "api/http/port_headers.h"
 
 #include "require.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of POST /v1/executions: what is accepted is within its bounds and survives its own
+// The body of POST /v1/executions: an accepted body is within its bounds and survives its own
 // canonical form.
 #include "model/run_request.h"
 

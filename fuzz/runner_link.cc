@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A hostile runner: whatever it sends, the node's Run comes to an outcome, keeps its observer's
-// rules, and reads nothing that is not there. The first byte chooses what is run, and whether that
-// is a run, or two programs beside each other in a session.
+// A hostile runner: for any input, the node's Run comes to an outcome, keeps its observer's rules,
+// and reads no bytes beyond the input. The first byte chooses between a run, and two programs
+// beside each other in a session.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ model::ExecSpec specOf(uint8_t shape) {
   return spec;
 }
 
-// One whose word about its program's limits is taken.
+// A guest whose report about its program's limits is trusted.
 class CountingGuest final : public runtime::Guest {
  public:
   [[nodiscard]] std::string name() const override { return "counting"; }
@@ -75,7 +75,7 @@ void runAlone(boost::asio::io_context& io, const std::shared_ptr<runtime::Live>&
   REQUIRE(ended);
 }
 
-// Of which no file is collected.
+// Collects no file.
 void runInSession(boost::asio::io_context& io, const std::shared_ptr<runtime::Live>& live,
                   const model::ExecSpec& spec, bool rests) {
   const auto board = std::make_shared<runtime::Switchboard>(live);

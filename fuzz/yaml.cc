@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Documents of the operator: a language, a policy, a configuration. The first byte says which.
+// Documents of the operator: a language, a policy, a configuration. The first byte chooses.
 #include "model/config.h"
 #include "model/language.h"
 #include "model/run_request.h"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which folders of src/ a change can affect, for a developer's run of the landing tier.
+"""Finds the folders of src/ that a change can affect, for a developer's run of the landing tier.
 
-Such a run builds and runs the sanitized units of the folders that changed since a base, and of the folders above them:
-those that may include them, directly or through others (src/layers.txt). The base is CLOISTER_BASE, a commit; without
-it, the last tag. CI, and a clone without a base, build all units.
+Such a run builds and runs the sanitized units of the folders that changed since a base, and of the folders above them,
+which may include them, directly or through others (src/layers.txt). The base is CLOISTER_BASE, a commit; by default
+the last tag. CI, and a clone without a base, build all units.
 """
 
 import fnmatch
@@ -14,11 +14,11 @@ import results
 from suites import REPO
 
 VARIABLE = "CLOISTER_BASE"
-# No unit is built from these, and no unit reads them, but for those that a test names (READS).
+# No unit is built from these, and no unit reads them, except files named by a test (READS).
 OUTSIDE = ("*.md", ".ci/*", ".clang-*", ".gitignore", "LICENSE", "bench/*", "deploy/*", "dev", "docs/*", "fuzz/*",
            "tests/*.py", "tests/*.tsv", "tests/data/*", "tests/skips.txt", "tools/*")
 READS = re.compile(r'CLOISTER_SOURCE_DIR\)?[\s+]*"/([^"\s]+)')
-# The units of these folders run programs that are made of these other folders.
+# The units of these folders run programs made of these other folders.
 RUNS = {"sandbox": {"bin", "runner", "guest", "vmm", "krun", "zygote"}}
 
 
@@ -27,7 +27,7 @@ class BadBase(Exception):
 
 
 def layers(repo=REPO):
-    """{folder or room of a folder: the folders and rooms that it may include}, lowest first."""
+    """{folder or room of a folder: the folders and rooms that may be included}, lowest first."""
     allowed = {}
     for line in (repo / "src" / "layers.txt").read_text().splitlines():
         if line.strip() and not line.startswith("#"):
@@ -37,7 +37,7 @@ def layers(repo=REPO):
 
 
 def folders(repo=REPO):
-    """{folder: the folders that it, or a room of it, may include}, lowest first."""
+    """{folder: the folders that the folder or its rooms may include}, lowest first."""
     allowed = {}
     for name, lower in layers(repo).items():
         folder = name.partition("/")[0]
@@ -46,7 +46,7 @@ def folders(repo=REPO):
 
 
 def base(repo=REPO):
-    """(commit or None, the words that say which one, or why there is none)."""
+    """(commit or None, the words that name the commit, or the reason for None)."""
     if os.environ.get("CI"):
         return None, "CI builds all"
     name = os.environ.get(VARIABLE, "")
@@ -61,7 +61,7 @@ def base(repo=REPO):
 
 
 def changed(commit, repo=REPO):
-    """Paths of the files that differ from that commit, with those that are not committed or not even added."""
+    """Paths of the files that differ from the commit, including files not committed and not added."""
     differ = results.git("diff", "--name-only", "--no-renames", "-z", commit, "--", repo=repo)
     added = results.git("ls-files", "--others", "--exclude-standard", "-z", repo=repo)
     if differ is None or added is None:
@@ -70,13 +70,13 @@ def changed(commit, repo=REPO):
 
 
 def readers(path, tests):
-    """The folders whose units read this file. `tests`: {folder: the text of its tests}."""
+    """The folders whose units read the file. `tests`: {folder: the text of its tests}."""
     return {folder for folder, text in tests.items()
             if any(f"{path}/".startswith(name.rstrip("/") + "/") for name in READS.findall(text))}
 
 
 def affected(paths, repo=REPO):
-    """(folders whose units these changed files can affect, ""), or (None, the file that affects all)."""
+    """(folders whose units the changed files can affect, ""), or (None, the file that affects all)."""
     allowed = folders(repo)
     tests = {name: "".join(file.read_text() for file in sorted((repo / "src" / name).rglob("*_test.cc"))) for name in allowed}
     touched = set()
@@ -96,7 +96,7 @@ def affected(paths, repo=REPO):
 
 
 def narrow(chosen, repo=REPO):
-    """(the suites of the landing tier that remain, a line that says which units are left out and why)."""
+    """(the remaining suites of the landing tier, a line with the units left out and the reason)."""
     commit, which = base(repo)
     if commit is None:
         return chosen, f"asan units of all folders: {which}"

@@ -31,7 +31,7 @@ lsof lscpu lsblk printenv tty cmp diff md5sum sha256sum b2sum cksum sum base64 b
 zgrep bzcat xzcat expand unexpand look numfmt pr ptx getconf grep egrep nm objdump readelf size pathchk lsmod vmstat iostat getent
 sort less more man sdiff diff3 find mawk gawk env nice nohup setsid stdbuf timeout ionice taskset time flock script watch xargs
 chrt busybox bash dash cloc git git-status git-log git-diff""".split()
-# The package of a manual that this machine may lack.
+# The package of a manual that may be missing on the machine.
 PACKAGES = {"tree": "tree", "gawk": "gawk", "cloc": "cloc", "lsof": "lsof", "iostat": "sysstat",
             "xxd": "xxd", "look": "bsdextrautils", "jq": "jq", "time": "time", "file": "file", "cal": "ncal", "nm": "binutils-common"}
 
@@ -60,14 +60,14 @@ def builtin(name):
 
 
 def argument(text):
-    """Whether what follows an option is its value: `-`, `optional` or `value`."""
+    """Whether the text after an option is its value: `-`, `optional` or `value`."""
     if not text:
         return "-"
     return "optional" if text.startswith("[") else "value"
 
 
 def options(text):
-    """{option: whether it takes an argument}, of the lines that begin with one."""
+    """{option: whether it takes an argument}, from the lines that begin with an option."""
     found = {}
     for line in text.splitlines():
         line = line.strip()
@@ -88,7 +88,7 @@ def options(text):
 
 
 def variables(text):
-    """The names in the section ENVIRONMENT that begin a line."""
+    """The names at the beginnings of lines in the section ENVIRONMENT."""
     section = re.search(r"^ENVIRONMENT.*?$(.*?)(?=^[A-Z])", text, re.M | re.S)
     if section is None:
         return []
@@ -117,7 +117,7 @@ def write_options():
 
 
 def module(name):
-    """One of tests/integration."""
+    """A module of tests/integration."""
     sys.path.insert(0, str(REPO / "tests/integration"))
     return importlib.import_module(name)
 
@@ -135,7 +135,7 @@ def write_findings():
         out.write(f"# Not on the machine: {' '.join(sorted(absent))}\n")
         for number, (program, option, takes, command) in enumerate(rows):
             own = {command_generator.name(program).split()[0]} | oracle.HELPERS.get(program, set())
-            changed = (re.sub(r"-\d+\.tmp$", "", one) for one in changes[number])  # what history -w renames
+            changed = (re.sub(r"-\d+\.tmp$", "", one) for one in changes[number])  # renamed by history -w
             seen = sorted(f"runs {name}" for name in {name for name, _ in runs[number]} - own) + sorted(changed)
             if seen:
                 out.write("\t".join((program, option, takes, command, "; ".join(seen))) + "\n")
@@ -146,7 +146,7 @@ def rows_of(path):
 
 
 def verdict(seen):
-    """A unit test (CommandAudit.HoldsWhatTheTracesSaw) holds the filter to it."""
+    """A unit test (CommandAudit.HoldsWhatTheTracesSaw) compares the filter with the verdict."""
     return "held" if any(not one.startswith("runs ") for one in seen.split("; ")) else "that of what it runs"
 
 

@@ -38,12 +38,12 @@ class Row:
     reason: str = ""
 
     def most(self):
-        """Seconds that need no reason."""
+        """The most seconds without a reason."""
         return MOST_BATCH if is_batch(self.unit) else MOST_ALONE
 
 
 def is_batch(unit):
-    """Whether it is of cmake/unity.cmake."""
+    """Whether the unit is a batch of cmake/unity.cmake."""
     return "/unity/" in unit
 
 
@@ -73,7 +73,7 @@ def seconds_in(times):
 
 
 def measured(preset, build=BUILD):
-    """Seconds by unit of the last build; of what was compiled twice, the later."""
+    """Seconds by unit of the last build; of a unit compiled twice, the later."""
     path = build / preset / "cpu_seconds.tsv"
     if not path.exists():
         return {}
@@ -82,7 +82,7 @@ def measured(preset, build=BUILD):
 
 
 def pace_of(seconds, budgets):
-    """How many seconds of this machine, as busy as it is, one of the budget is."""
+    """The seconds of this machine, under its present load, for a second of the budget."""
     ratios = [seconds[unit] / budgets[unit].seconds for unit in seconds
               if unit in budgets and budgets[unit].seconds >= SLACK]
     if len(ratios) < FEW:
@@ -91,7 +91,7 @@ def pace_of(seconds, budgets):
 
 
 def unreasoned(rows):
-    """What is wrong with the file itself."""
+    """The errors in the file itself."""
     return [f"{row.preset} {row.unit}: {row.seconds:.1f} s are more than {row.most():.0f}: make it smaller, or give "
             f"a reason in {FILE.name}" for row in rows if row.seconds > row.most() and not row.reason]
 
@@ -126,7 +126,7 @@ def summary(preset, seconds, rows):
 
 
 def record(preset):
-    """Measurements are scaled to the pace of the rest of the file, if it has any of this preset."""
+    """Scales measurements to the pace of the rest of the file, if the file has any of the preset."""
     seconds = measured(preset)
     rows = read_rows() if FILE.exists() else []
     budgets = {row.unit: row for row in rows if row.preset == preset}

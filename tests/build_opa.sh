@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# tests/build_opa.sh DIR: the Open Policy Agent as DIR/opa, from the sources that Debian unstable has as Go
-# libraries, with the Go that is there too. Nothing is installed: packages are unpacked below DIR, and all
-# of it but the program goes again. For the tests that want the real one; `./dev test opa` calls it.
+# tests/build_opa.sh DIR: the Open Policy Agent as DIR/opa, from the sources in Debian unstable's Go
+# libraries, with unstable's Go. Nothing is installed: packages are unpacked below DIR, and everything
+# except the program is removed again. For tests with the real OPA; `./dev test opa` calls the script.
 set -euo pipefail
 
 dir=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -22,7 +22,7 @@ only=(-o "Dir::Etc::sourcelist=$work/sid.sources" -o Dir::Etc::sourceparts=/dev/
   -o "Dir::State::lists=$work/lists" -o APT::Sandbox::User=root)
 timeout 180 apt-get "${only[@]}" update -q
 
-# Its libraries and theirs; what else they would bring is for installing.
+# The libraries and their libraries; other dependencies are only needed for an installation.
 mapfile -t packages < <(apt-get "${only[@]}" install -y -q --no-install-recommends --print-uris \
   "$library" "golang-$go-go" "golang-$go-src" | sed -n "s/^'[^']*' \(golang-[^_]*\)_.*/\1/p" \
   | grep -E -- "-dev\$|^golang-$go-(go|src)\$")
@@ -31,7 +31,7 @@ for package in "$work"/packages/*.deb; do
   dpkg-deb -x "$package" "$work/root"
 done
 
-# The tables of its command line want the older library that stable has.
+# The tables of OPA's command line need stable's older library.
 (cd "$work" && timeout 60 apt-get download -q golang-github-olekukonko-tablewriter-dev)
 dpkg-deb -x "$work"/golang-github-olekukonko-tablewriter-dev_*.deb "$work/stable"
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the npm packages that suites use into build/, as tests/*/package-lock.json pin them.
+"""Installs the suites' npm packages into build/, as pinned by tests/*/package-lock.json.
 
     tests/fetch_npm.py [mcp|oidc]…
 
-It needs npm and a network, and does nothing for packages that are there. Ends with 1, and says why, when
-it cannot have them: the suites that need them would fail.
+Needs npm and a network, and skips installed packages. Ends with 1 and the reason if packages are not available: the
+suites that need them would fail.
 """
 
 import pathlib

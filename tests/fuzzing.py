@@ -21,19 +21,19 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve()
-TIMEOUT_SECONDS = 10  # of one input
-MEMORY_MB = 1024  # libFuzzer compares with it once a second, and with each single allocation at once
-HARD_MEMORY_MB = 1536  # AddressSanitizer compares with it ten times a second
+TIMEOUT_SECONDS = 10  # for an input
+MEMORY_MB = 1024  # libFuzzer compares once a second, and each single allocation at once
+HARD_MEMORY_MB = 1536  # AddressSanitizer compares ten times a second
 SMALL_BYTES = 4096  # an input up to this size is printed
-START_SECONDS = 120  # that a target may take beyond its share: to start, and to read its corpus
+START_SECONDS = 120  # a target's time beyond its share: to start, and to read its corpus
 REPLAY_SECONDS = 300
-# Freed memory that AddressSanitizer holds back counts against the limit, too: by default that is 256 MB.
+# AddressSanitizer's quarantine of freed memory counts against the limit, too: by default 256 MB.
 ASAN = f"hard_rss_limit_mb={HARD_MEMORY_MB}:quarantine_size_mb=64"
 
 
 def commands(build, repo, seconds, replay):
-    """→ [(name, command, seconds after which it is stuck)] of each fuzz target, whether it is built or not. Of
-    `seconds` each gets an equal share; with `replay` each runs its kept corpus once, and nothing else."""
+    """→ [(name, command, seconds until considered stuck)] for each fuzz target, built or not. Each gets an equal
+    share of `seconds`; with `replay` each only runs its kept corpus once."""
     names = sorted(path.stem for path in (pathlib.Path(repo) / "fuzz").glob("*.cc"))
     share = max(1, int(seconds) // max(1, len(names)))
     mode, limit = (["--replay"], REPLAY_SECONDS) if replay else (["--seconds", str(share)], share + START_SECONDS)
@@ -57,7 +57,7 @@ def command_of(options, findings, seed):
 
 
 def describe(path):
-    """Where an input is, and, if it is small, the input."""
+    """The path of an input, and a small input's bytes."""
     data = path.read_bytes()
     text = f"  {path} ({len(data)} bytes)"
     return f"{text}\n    base64: {base64.b64encode(data).decode()}" if len(data) <= SMALL_BYTES else text

@@ -37,11 +37,11 @@ PR_SET_PDEATHSIG = 1
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 LEAF = "jail"  # of the jail's group of version 2: the group of its processes
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
-DISK_BYTES = 16 << 30  # sparse: only what is written takes space
+DISK_BYTES = 16 << 30  # sparse: only written parts take space
 MAKE_EXT4 = ("/sbin/mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-E", "lazy_itable_init=1,nodiscard")
 SHM = "mode=1777,size=2g"
 NO_JAIL = 125
-OUTSIDE = 0  # the parent of process 1, as its pid namespace numbers it
+OUTSIDE = 0  # the parent of process 1, in the numbers of its pid namespace
 ROOT = os.geteuid() == 0
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -58,7 +58,7 @@ def mount(source, target, kind=None, flags=0, options=None):
 
 
 def die_with_parent(parent, number=signal.SIGKILL):
-    """Has the kernel send this process the signal when the thread that started it ends."""
+    """Has the kernel send this process the signal when the thread that started the process ends."""
     LIBC.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
@@ -68,7 +68,7 @@ def die_with_parent(parent, number=signal.SIGKILL):
 
 
 def own_groups():
-    """{mount point: directory of this process's own group}, for each cgroup hierarchy that is mounted here."""
+    """{mount point: directory of this process's own group}, for each cgroup hierarchy mounted here."""
     found = {}
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -86,7 +86,7 @@ def is_version_2(group):
 
 
 def make_groups(name):
-    """{mount point: a new group}; empty where this user may make none."""
+    """{mount point: a new group}; empty if this user may make none."""
     groups = {}
     for top, own in own_groups().items():
         # Version 2 forbids a group with processes to pass controllers on; only the root group may.
@@ -105,14 +105,14 @@ def make_groups(name):
 
 
 def pass_controllers(group):
-    with contextlib.suppress(OSError):  # a hierarchy of version 1, or one without controllers
+    with contextlib.suppress(OSError):  # a hierarchy of version 1, or without controllers
         for controller in (group / "cgroup.controllers").read_text().split():
             with contextlib.suppress(OSError):
                 (group / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
 def cpu_seconds(groups):
-    """Processor time of everything that ran in the groups; of ended children where there is no group."""
+    """Processor time of all processes in the groups; without a group, of ended children."""
     for group in groups.values():
         with contextlib.suppress(OSError):
             return int((group / "cpuacct.usage").read_text()) / 1e9
@@ -124,13 +124,13 @@ def cpu_seconds(groups):
 
 
 def remove_groups(groups):
-    """Removes them → the groups that the command had made and left."""
+    """Removes the groups → the groups that the command had made and left."""
     left = []
     for top, group in groups.items():
         for directory, _, _ in os.walk(group, topdown=False):
             if directory not in (str(group), str(group / LEAF)):
                 left.append(f"{top.name}:{os.path.relpath(directory, group)}")
-            for _ in range(100):  # a process that was killed leaves its group a moment later
+            for _ in range(100):  # a killed process leaves its group a moment later
                 with contextlib.suppress(OSError):
                     os.rmdir(directory)
                     break
@@ -171,7 +171,7 @@ def make_disk(folder):
 
 
 def mount_own(folder, groups, kept):
-    """The jail's mounts. `kept`: directories that stay where they are although /tmp is another."""
+    """The jail's mounts. `kept`: directories that keep their place although /tmp is another."""
     handles = [(path, os.open(path, os.O_PATH | os.O_DIRECTORY)) for path in kept if path.is_relative_to("/tmp")
                or path.is_relative_to("/var/tmp")]
     mount(None, "/", None, MS_REC | MS_PRIVATE)
@@ -183,7 +183,7 @@ def mount_own(folder, groups, kept):
         own = disk / name
         own.mkdir(exist_ok=True)
         own.chmod(0o1777)
-    # The caller reads results below FOLDER/tmp, which is outside of the jail's file system.
+    # The caller reads results below FOLDER/tmp, outside of the jail's file system.
     own, results = os.open(disk / "var-tmp", os.O_PATH), os.open(folder, os.O_PATH)
     mount(disk / "tmp", "/tmp", None, MS_BIND)
     mount(f"/proc/self/fd/{own}", "/var/tmp", None, MS_BIND)
@@ -219,8 +219,8 @@ def as_init(folder, groups, kept, command):
 
 
 def enter(folder, groups, kept, command):
-    """In a child of the caller: makes the namespaces, and waits for their process 1. That one alone joins the groups:
-    nothing in the jail could move a process that is outside of its pid namespace, as version 2 may demand."""
+    """In a child of the caller: makes the namespaces, and waits for their process 1. Only process 1 joins the
+    groups: nothing in the jail could move a process outside of its pid namespace, as version 2 may demand."""
     if not ROOT:
         become_same_user()
     check(LIBC.unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET), "making namespaces")

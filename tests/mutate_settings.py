@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Takes from each setting of docs/EFFECTS.md its effect, one after the other, and runs the test that the table names: it must
-fail.
+"""Removes the effect of each setting of docs/EFFECTS.md, in turn, and runs the test named by the table: the test
+must fail.
 
     python3 tests/mutate_settings.py [--report FILE] [WORD…]    only the rows that have one of these words in their name or test
 
-It needs the release build, and what the tests need: runsc, the image of the runtime microvm, the npm_packages, and
-CLOISTER_OPA. Each test runs in a jail, two at a time. What it prints of a row: `noticed`, `NOT NOTICED`, or why it could not
-say. The exit code is 1 if any row was not noticed. FILE gets a line for each row, as tests/worker.py writes them.
-integration/inert.py is how a setting has no effect.
+Needs the release build, and the needs of the tests: runsc, the image of the runtime microvm, the npm_packages, and
+CLOISTER_OPA. Each test runs in a jail, two at a time. Prints for each row `noticed`, `NOT NOTICED`, or why there is
+no verdict. The exit code is 1 if any row was not noticed. FILE gets a line for each row, as tests/worker.py writes
+them. integration/inert.py removes the effect.
 """
 
 import argparse
@@ -35,7 +35,7 @@ NOTICED, MISSED, SKIPPED = "noticed", "NOT NOTICED", "its test is skipped here"
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """`folder`, `stem`, `case`: of the test; empty if it has none."""
+    """`folder`, `stem`, `case`: of the test; empty without a test."""
 
     kind: str
     name: str
@@ -52,7 +52,7 @@ class Effect:
 
 
 def rows(text):
-    """→ (the rows of the table, the lines that look like rows and are none)."""
+    """→ (the rows of the table, the lines that only look like rows)."""
     found, wrong = [], []
     for line in text.splitlines():
         if not line.startswith("| `"):
@@ -66,7 +66,7 @@ def rows(text):
 
 
 def judge(code, output):
-    """What a run says of a setting that had no effect."""
+    """The verdict of a run with a setting without effect."""
     if "cloister serve ended with" in output:
         return "cannot say: the service does not start without it"
     if code == 0:

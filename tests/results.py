@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the suites of the long tier gave, kept per commit, so that a part can be interrupted and resumed.
+"""The results of the long tier's suites, kept per commit, so that a part can be interrupted and resumed.
 
-build/long/COMMIT.jsonl has a line for each suite that ran on that commit. Nothing is kept for a tree with changes
-that are not committed: the results would be those of no commit.
+build/long/COMMIT.jsonl has a line for each suite that ran on the commit. Nothing is kept for a tree with uncommitted
+changes: the results would belong to no commit.
 """
 
 import datetime
@@ -33,7 +33,7 @@ def commit():
 
 
 class Results:
-    """Of one commit. `keep()` appends; the newest line of a suite counts."""
+    """The results of a commit. `keep()` appends; the newest line of a suite counts."""
 
     def __init__(self, head):
         self._path = FOLDER / f"{head}.jsonl" if head else None
@@ -92,7 +92,7 @@ def part_state(suites_of_it, ran, failed, skipped):
 
 
 def print_report(parts=()):
-    """Of these parts of the long tier, or of all → whether each of them passed on this commit."""
+    """Prints these parts of the long tier, or all → whether each of them passed on this commit."""
     head, why = commit()
     if head is None:
         print(f"no results: {why}")

@@ -44,7 +44,7 @@ from suite_run import Case, Outcome
 
 LANES = 2 * (os.cpu_count() or 2)  # suites wait more than they compute
 SECOND_TRIES = 3  # more failed suites than this are no race
-SECOND_DETAIL = 2000  # characters, the last ones, of how a case failed that passed later
+SECOND_DETAIL = 2000  # characters, the last, of the failure of a case that passed later
 SANITIZER_REPORTS = ("AddressSanitizer", "LeakSanitizer", "ThreadSanitizer", "runtime error:")
 
 
@@ -53,12 +53,12 @@ class Refused(Exception):
 
 
 class Printer:
-    """Prints one line per suite as it ends, its failures in full, and the summary. Thread-safe."""
+    """Prints a line per suite at its end, its failures in full, and the summary. Thread-safe."""
 
     def __init__(self, total):
         self._lock, self._total = threading.Lock(), total
         self.outcomes = []
-        self.second = []  # what passed only when it ran again: (name, how it had failed)
+        self.second = []  # cases that passed only when run again: (name, how it had failed)
 
     def suite(self, outcome):
         suite, counts = outcome.suite, collections.Counter(case.outcome for case in outcome.cases)
@@ -103,8 +103,8 @@ class Printer:
 
 
 class Builder:
-    """Makes the presets' builds one after the other beside the suites, at the lowest priority. Its process ends with
-    this one."""
+    """Makes the presets' builds in turn beside the suites, at the lowest priority. Its process ends with this
+    process."""
 
     def __init__(self, presets, chosen):
         self._process = None
@@ -119,7 +119,7 @@ class Builder:
             command = ["chrt", "--idle", "0", "nice", "-n", "19", str(suites.REPO / "dev"), "build", preset,
                        "--units", *units(self._chosen, preset)]
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-            # The kernel's autogroups (sched(7)) weigh sessions, and priorities only within one.
+            # The kernel's autogroups (sched(7)) weigh sessions, and priorities only within a session.
             with contextlib.suppress(OSError):
                 pathlib.Path(f"/proc/{self._process.pid}/autogroup").write_text("19")
             done.set_result(self._process.wait())
@@ -129,24 +129,24 @@ class Builder:
             os.killpg(self._process.pid, signal.SIGTERM)
 
     def wait(self, preset):
-        """→ whether there is a build of it; at once for one that nobody asked for."""
+        """→ whether the preset has a build; at once for a preset that nobody asked for."""
         return preset not in self._builds or self._builds[preset].result() == 0
 
     def above_budget(self, preset):
-        """→ a line for each unit that was compiled in more time than its budget. Only after wait()."""
+        """→ a line for each unit whose compilation took more time than its budget. Only after wait()."""
         if preset not in self._builds:
             return []
         return budget.judge(preset, budget.measured(preset, suites.BUILD), budget.read_rows())
 
 
 def units(chosen, preset):
-    """The unit test programs that these suites run of a preset's build."""
+    """The unit test programs of a preset's build that these suites run."""
     return sorted({pathlib.Path(suite.command[0]).name for suite in chosen if suite.preset == preset and suite.unit})
 
 
 @contextlib.contextmanager
 def ended_on_interrupt(pool):
-    """An interrupt ends the suites that run, and starts no more."""
+    """An interrupt ends the running suites, and starts no more."""
     try:
         yield
     except (KeyboardInterrupt, SystemExit):
@@ -156,7 +156,7 @@ def ended_on_interrupt(pool):
 
 
 class Run:
-    """One run of some suites: in lanes, the longest first; those that must be alone, at the end."""
+    """A run of some suites: in lanes, the longest first; suites that must be alone, at the end."""
 
     def __init__(self, chosen, counts, builder, keep):
         self.table = suites.table()
@@ -211,7 +211,8 @@ class Run:
             print(f"\n--- {outcome.suite.name} {outcome.cases[-1].name}\n{outcome.cases[-1].detail}", flush=True)
 
     def _built(self, preset):
-        """Waits for a preset's build, and prints an outcome if it failed or was too slow → whether its suites can run."""
+        """Waits for a preset's build, and prints an outcome if the build failed or was too slow → whether its suites
+        can run."""
         if not self._builder.wait(preset):
             cases = [Case("build", "failed", f"./dev build {preset} failed")]
         elif above := self._builder.above_budget(preset):
@@ -223,7 +224,7 @@ class Run:
         return cases[0].name == "(budget)"
 
     def _again(self):
-        """Runs once more, each by itself, what failed and may be a race."""
+        """Runs failed suites again, each by itself, if the failures may be races."""
         failed = [outcome for outcome in self.printer.outcomes if outcome.failed]
         for outcome in failed if len(failed) <= SECOND_TRIES else ():
             text = outcome.output + "".join(case.detail for case in outcome.cases)
@@ -267,7 +268,7 @@ def choose(options):
 
 
 def needs(options):
-    """What the suites of this run need. The landing tier does without a real Open Policy Agent."""
+    """The needs of this run's suites. The landing tier does without a real Open Policy Agent."""
     chosen = choose(options)
     if landing(options):
         chosen, _ = affected.narrow(chosen)
@@ -276,7 +277,7 @@ def needs(options):
 
 
 def check_built(chosen, being_built):
-    """Refuses suites whose programs are not there. `being_built`: the presets that this run builds."""
+    """Refuses suites without their programs. `being_built`: the presets that this run builds."""
     for suite in chosen:
         if suite.preset not in being_built and suite.program is not None and not suite.program.exists():
             whole = "" if suite.preset == "release" else f" {suite.preset}"
@@ -338,7 +339,7 @@ def parse(arguments=None):
 
 
 def wrong_together(options):
-    """The arguments that each are right, and of which one would have no effect → why, and the remedy."""
+    """Valid arguments of which one would have no effect → why, and the remedy."""
     if options.pattern == "":
         return "PATTERN is empty: leave it out for the landing tier"
     if options.pattern and (options.long is not None or options.report is not None):

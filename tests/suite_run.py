@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one suite to its end, in a jail of its own where there can be one, and collects its cases."""
+"""Runs a suite to its end, in a jail of its own if possible, and collects its cases."""
 
 import contextlib
 import dataclasses
@@ -24,8 +24,8 @@ from processes import descendants  # noqa: E402
 
 JAIL = [PYTHON, str(HERE / "jail.py")]
 NO_JAIL = 125
-END_SECONDS = 30  # for a jail that is told to end
-RUNNING = {}  # process: whether it is a jail
+END_SECONDS = 30  # for a jail after the request to end
+RUNNING = {}  # process: whether the process is a jail
 USERS = itertools.count(54_321)  # for the suites that run the service as an ordinary user
 
 
@@ -39,8 +39,8 @@ class Case:
 
 @dataclasses.dataclass
 class Outcome:
-    """`cpu`: seconds of all processes of the suite; without a jail, of those that their parents waited for. None of a
-    suite that was killed outside of a jail."""
+    """`cpu`: seconds of all processes of the suite; without a jail, of the reaped processes only. None for a suite
+    killed outside of a jail."""
 
     suite: suites.Suite
     cases: list
@@ -54,14 +54,14 @@ class Outcome:
 
 
 def work_folder():
-    """Where suites have their files while they run: on the same file system as the builds."""
+    """The place of suites' files while they run: on the same file system as the builds."""
     folder = suites.BUILD / "suites"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def no_jail():
-    """Why this machine can have no jails, "" if it can."""
+    """The reason why this machine can have no jails, "" if jails work."""
     with tempfile.TemporaryDirectory(dir=work_folder()) as folder:
         done = subprocess.run([*JAIL, folder, "true"], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     return "" if done.returncode == 0 else done.stderr.strip() or f"a jail ended with {done.returncode}"
@@ -87,7 +87,7 @@ def gtest_cases(report):
 
 
 def json_cases(report):
-    """The cases of a worker's report; one that started and never ended has failed."""
+    """The cases of a worker's report; a case that started and never ended has failed."""
     cases, running = [], None
     with open(report) as lines:
         for line in lines:
@@ -142,14 +142,14 @@ def end_jail(process):
 
 
 def end_all():
-    """Ends the suites that run now; their run() returns."""
+    """Ends the running suites; their run() returns."""
     for process, jailed in list(RUNNING.items()):
         (end_jail if jailed else end_tree)(process)
 
 
 def run(suite, jailed, counts):
-    """→ Outcome. `counts`: with the full counts of the long tier. A sanitizer's build keeps to the ordinary ones: it looks
-    for what a path does wrong, and a round more takes the same paths many times slower."""
+    """→ Outcome. `counts`: with the full counts of the long tier. A sanitizer's build keeps the ordinary counts:
+    sanitizers look for errors on a path, and further rounds take the same paths many times slower."""
     start = time.monotonic()
     folder = pathlib.Path(tempfile.mkdtemp(dir=work_folder()))
     try:
@@ -173,7 +173,8 @@ def run(suite, jailed, counts):
 
 
 def wait_measured(process, timeout):
-    """→ (exit code, CPU-seconds of the process and of the descendants that were waited for). TimeoutExpired if it runs on."""
+    """→ (exit code, CPU-seconds of the process and of its reaped descendants). TimeoutExpired if the process runs
+    on."""
     try:
         handle = os.pidfd_open(process.pid)
         try:
@@ -191,7 +192,7 @@ def wait_measured(process, timeout):
 
 
 def wait(suite, folder, command, env, jailed):
-    """→ (exit code, whether it was ended because it took too long, CPU-seconds by its parent's count)."""
+    """→ (exit code, whether ended for taking too long, CPU-seconds by its parent's count)."""
     with open(folder / ("jail" if jailed else "output"), "wb") as sink:
         if jailed:
             command = [*JAIL, str(folder), *command]

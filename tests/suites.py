@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which suites there are, in which tier each one runs, and what each one may cost.
+"""The suites, the tier of each, and the budget of each.
 
-A suite is one file or program, with a name such as style/layers, unit/base, integration/api, hostile/kernel,
+A suite is a file or program, with a name such as style/layers, unit/base, integration/api, hostile/kernel,
 user/hostile/kernel (the same as an ordinary user), warm/hostile/kernel (the same in copies of a zygote),
 gvisor/hostile/kernel, nested/hostile/kernel, guest, asan/unit/base, tsan/integration/api, replay/json, fuzz/json.
 
-tests/suites.tsv lists each suite with its tier and its budget. `load()` refuses a list that does not name exactly the
+tests/suites.tsv lists each suite with its tier and its budget. `load()` refuses a list whose names differ from the
 suites of the tree, so that no suite can be left out of both tiers.
 """
 
@@ -27,21 +27,21 @@ LANDING, LONG = "landing", "long"
 ALONE = "alone"  # a note in the table: nothing else may use the processors meanwhile
 MOST_WALL = 45  # seconds a suite may be budgeted without a reason in its note
 FOLDERS = ("integration", "hostile", "fault", "tools")
-RESULTS = pathlib.Path("/tmp/results")  # what tests/jail.py calls the folder of its caller
-# The suites that run once more in sandboxes that stand ready, and within a session's sandbox in gVisor.
+RESULTS = pathlib.Path("/tmp/results")  # the caller's folder, in the names of tests/jail.py
+# The suites with a second run in ready sandboxes, and within a session's sandbox in gVisor.
 WARM = {"hostile": ("clients", "kernel", "processes", "residue"), "fault": ("kill", "disk_full")}
 NESTED = ("kernel",)
-# The suites that run once more in gVisor, and, emulated and so slowly, in virtual machines.
+# The suites with a second run in gVisor, and, emulated and so slowly, in virtual machines.
 GUESTS = {"gvisor": ("kernel", "processes"), "microvm": ("kernel", "processes")}
 # The suites of the server that each sanitizer's build runs beside its unit tests.
 SANITIZED = {
     "asan": ("integration/test_*", "hostile/test_*", "fault/test_*"),
     "tsan": ("integration/test_api*", "integration/test_prestart"),
 }
-# The folders with threads or coroutines of the server, as ./dev builds them. The others make processes by raw clone3(2),
-# which ThreadSanitizer cannot follow, or have one thread.
+# The folders with threads or coroutines of the server, as ./dev builds them. The others make processes by raw
+# clone3(2), which ThreadSanitizer cannot follow, or have a single thread.
 TSAN_UNITS = ("store", "orchestrator", "api", "node")
-# Tests of a unit program that are suites of their own, for what they take: Gvisor/… and Microvm…/….
+# Tests of a unit program with costs of their own, and so suites of their own: Gvisor/… and Microvm…/….
 APART = {"sandbox": ("gvisor", "microvm")}
 SANITIZER_ENV = {
     "ASAN_OPTIONS": "abort_on_error=0:detect_leaks=1:detect_stack_use_after_return=1",
@@ -49,7 +49,7 @@ SANITIZER_ENV = {
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
 FUZZ_SECONDS = 600  # all targets together, in the long tier
-# The parts of the long tier, by the first word of a suite's name; what is not listed is a part of "counts".
+# The parts of the long tier, by the first word of a suite's name; all others are in the part "counts".
 PARTS = {
     "style": "lint: format, clang-tidy on all units, layers, links, commit titles",
     "units": "unit tests of the release build",
@@ -66,13 +66,13 @@ PARTS = {
     "fuzz": "fuzzing, and replay of the corpora",
 }
 PART_OF = {"unit": "units", "nested": "gvisor", "replay": "fuzz"}
-# What a suite needs of ./dev test, by a word in its command, its environment or its file.
+# A suite's needs from ./dev test, by a word in its command, its environment or its file.
 NEEDS = {"npm": r"mcp_npm|oidc_provider|npm_packages", "runsc": r"gvisor|runsc", "microvm": r"microvm", "opa": r"CLOISTER_OPA"}
 
 
 @dataclasses.dataclass
 class Suite:
-    """One process to run: its results come as JSON lines, gtest XML, or its exit code alone."""
+    """A process to run: its results come as JSON lines, gtest XML, or its exit code alone."""
 
     name: str
     command: list
@@ -92,12 +92,12 @@ class Suite:
 
     @property
     def unit(self):
-        """The folder of src/ whose unit tests it runs; None if it is another suite."""
+        """The folder of src/ whose unit tests the suite runs; None for another suite."""
         return pathlib.Path(self.command[0]).name.removesuffix("_test") if self.kind == "gtest" else None
 
     @property
     def program(self):
-        """The program that must be built before the suite can run; None of a suite that runs none."""
+        """The program that must be built for the suite; None for a suite without a program."""
         if self.kind != "python":
             return pathlib.Path(self.command[0 if self.kind == "gtest" else 2])
         if self.name.startswith(("style/", "tools/")) and "harness.BIN" not in pathlib.Path(self.command[2]).read_text():
@@ -105,7 +105,7 @@ class Suite:
         return BUILD / self.preset / "bin" / "cloister"
 
     def needs(self):
-        """Names of NEEDS, and of what must be built: a preset, or the units of the release build."""
+        """Names of NEEDS, and of the needed builds: a preset, or the units of the release build."""
         files = [pathlib.Path(word) for word in self.command if word.endswith(".py")]
         text = " ".join([*self.command, *self.env.values(), *(file.read_text() for file in files)])
         built = {"units"} if self.name.startswith("unit/") else {self.preset} - {"release"}
@@ -146,7 +146,7 @@ def table(path=TABLE):
 
 
 def problems(rows, names):
-    """What is wrong with the table, as lines: a suite without a row, a row without a suite or without a budget."""
+    """The errors of the table, as lines: a suite without a row, a row without a suite or without a budget."""
     found = [f"{name}: not in tests/suites.tsv; give it a tier and a budget" for name in names if name not in rows]
     found += [f"{name}: in tests/suites.tsv, and there is no such suite" for name in rows
               if name != "total" and name not in names]
@@ -163,7 +163,7 @@ def problems(rows, names):
 
 def environment(preset):
     env = {"CLOISTER_BIN": str(BUILD / preset / "bin"), "CLOISTER_TEST_REPO": str(REPO),
-           "CLOISTER_MICROVM": str(BUILD / "microvm")}  # the image that ./dev test makes
+           "CLOISTER_MICROVM": str(BUILD / "microvm")}  # the image made by ./dev test
     return env if preset == "release" else {**env, "CLOISTER_SANITIZER": preset, **SANITIZER_ENV}
 
 
@@ -216,7 +216,7 @@ def release_suites(limit):
     # Its tests have jails of their own.
     suites.append(Suite("effects", [PYTHON, str(HERE / "mutate_settings.py"), "--report", "REPORT"], timeout=max(limit, 7200),
                         jailed=False))
-    # It fetches a kernel, which a jail without a network cannot.
+    # The guest fetches a kernel, which a jail without a network cannot.
     suites.append(Suite("guest", [PYTHON, str(HERE / "guest" / "guest.py"), "REPORT"], timeout=max(limit, 1500),
                         jailed=False))
     return suites

@@ -4,7 +4,7 @@ suite costs too much.
 
 tests/skips.txt   REASON TAB WHY: a case may be skipped for this reason
 tests/retries.tsv UNTIL TAB SUITE TAB CASE TAB WHY: until that date a case may fail, if it passes when run again, alone
-Reasons, suites and cases are patterns of fnmatch(3). A row of retries.tsv that is for every case of every suite excuses
+Reasons, suites and cases are patterns of fnmatch(3). A row of retries.tsv for every case of every suite excuses
 nothing.
 """
 
@@ -20,12 +20,12 @@ from suite_run import Case, Outcome
 
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPS, RETRIES = HERE / "skips.txt", HERE / "retries.tsv"
-OVER = 1.2  # times its budget of processor time that a suite may take
-OVER_WALL = 3.0  # times its budget of wall time, which depends on the other users of the machine
-SLACK = 2.0  # CPU-seconds above that, for noise
+OVER = 1.2  # a suite's allowed factor over its budget of processor time
+OVER_WALL = 3.0  # the factor over its budget of wall time, which depends on the other users of the machine
+SLACK = 2.0  # CPU-seconds beyond the factor, for noise
 FEW = 8  # with fewer suites the pace of the machine is unknown
 PACE_UNKNOWN, PACE_MOST = 1.5, 2.0
-ENOUGH, MANY = 80, 0.1  # of so many suites, more than this part above their budgets: it is the machine
+ENOUGH, MANY = 80, 0.1  # of so many suites, more than this part above their budgets: the machine is to blame
 WORST = 10
 TOTAL = "total"  # the row of the table for a whole run of the landing tier
 
@@ -45,7 +45,7 @@ def rows(path, kind):
 
 
 def judge_skips(outcome, allowed):
-    """A case that was skipped for a reason that nothing allows has failed."""
+    """A case skipped for an unlisted reason has failed."""
     for case in outcome.cases:
         reason = case.detail.strip() or "no reason given"
         if case.outcome == "skipped" and not any(fnmatch.fnmatchcase(reason, row.reason) for row in allowed):
@@ -54,16 +54,16 @@ def judge_skips(outcome, allowed):
 
 
 def pace(outcomes, table, figure="cpu"):
-    """How much slower than the machine of the budgets this one is: the median over the suites, never below 1. `figure`:
-    "cpu" or "wall"."""
+    """The slowness of this machine against the machine of the budgets: the median over the suites, never below 1.
+    `figure`: "cpu" or "wall"."""
     ratios = [getattr(outcome, figure) / getattr(row, figure) for outcome in outcomes
               if getattr(outcome, figure) and (row := table.get(outcome.suite.name)) and getattr(row, figure)]
     return min(max(statistics.median(ratios), 1.0), PACE_MOST) if len(ratios) >= FEW else PACE_UNKNOWN
 
 
 def costs_above(outcomes, table):
-    """The suites that took a fifth more processor time than their budgets, or three times the wall time, at the pace of this
-    machine → [(outcome, why)]."""
+    """The suites that took a fifth more processor time than their budgets, or three times the wall time, at the pace
+    of this machine → [(outcome, why)]."""
     cpu_factor, wall_factor = OVER * pace(outcomes, table), OVER_WALL * pace(outcomes, table, "wall")
     found = []
     for outcome in outcomes:
@@ -75,13 +75,14 @@ def costs_above(outcomes, table):
 
 
 def is_the_machine(over, outcomes):
-    """Whether so many suites are above their budgets that it tells of the machine: of one with slow system calls, for example,
-    which its pace does not tell, as that is of all suites alike. judge_total() still judges them together."""
+    """Whether so many suites are above their budgets that the machine is to blame: for example a machine with slow
+    system calls, which its pace does not show, because all suites are alike. judge_total() still judges them
+    together."""
     return len(outcomes) >= ENOUGH and len(over) > MANY * len(outcomes)
 
 
 def judge_costs(outcomes, table):
-    """Fails the suites that costs_above() names, unless it is the machine → their outcomes."""
+    """Fails the suites of costs_above(), unless the machine is to blame → their outcomes."""
     over = costs_above(outcomes, table)
     if is_the_machine(over, outcomes):
         return []
@@ -92,7 +93,7 @@ def judge_costs(outcomes, table):
 
 
 def above(cpu, wall, row, cpu_factor, wall_factor):
-    """→ a line for each budget of the row that these seconds are above. Times below MOST_WALL are never too long."""
+    """→ a line for each budget of the row that these seconds exceed. Times below MOST_WALL are never too long."""
     lines = []
     if cpu is not None and row.cpu is not None and cpu > row.cpu * cpu_factor + SLACK:
         lines.append(f"{cpu:.1f} CPU-s, and {row.cpu:.0f} are its budget")
@@ -124,14 +125,14 @@ def may_retry(retries, suite, case, today=None):
 
 
 def judge_second(outcome, second, retries):
-    """Of a suite that failed and ran again: its failed cases that passed this time, as [(case, how it had failed)]. Those that
-    `retries` excuses have passed. None of them if the second run failed as well."""
+    """For a suite that failed and ran again: its failed cases that passed this time, as [(case, how it had failed)].
+    Cases excused by `retries` have passed. None of them if the second run failed as well."""
     if second.failed:
         return []
     again = {case.name: case.outcome for case in second.cases}
     later = []
     for case in outcome.cases:
-        # Such as "(exit)" and "setUpClass (…)": no case of the suite, so that it is there only if it fails.
+        # Such as "(exit)" and "setUpClass (…)": outside of the suite's cases, and so listed only on a failure.
         around = case.name.startswith(("(", "setUp", "tearDown")) and "passed" in again.values()
         if case.outcome == "failed" and again.get(case.name, "passed" if around else "missing") == "passed":
             later.append((case.name, case.detail))
@@ -152,7 +153,7 @@ def worst(outcomes, table):
 
 
 def budget_lines(outcomes, table):
-    """Rows for tests/suites.tsv with what these suites took, rounded up."""
+    """Rows for tests/suites.tsv with the times of these suites, rounded up."""
     def figure(value):
         return f"{math.ceil(value) + 1}" if value is not None else "-"
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the unittest cases of one file and writes one JSON line per case: name, outcome, detail,
-seconds. tests/run.py starts one worker per file; so does the guest.
+"""Runs the unittest cases of a file and writes a JSON line per case: name, outcome, detail, seconds. tests/run.py
+starts a worker per file; so does the guest.
 
     python3 tests/worker.py FILE REPORT
 
-An exception that ends a thread fails the test that runs at that moment, and an exception that Python
-cannot raise (in __del__, say) does too. Between tests and after the last one it is a failed case of its own.
+An exception that ends a thread fails the running test, and so does an exception that Python cannot raise (in
+__del__, say). Between tests and after the last test such an exception is a failed case of its own.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 class Reporter(unittest.TestResult):
-    """Writes each result as soon as it is known, so that a killed worker loses only the last."""
+    """Writes each result as soon as known, so that a killed worker loses only the last."""
 
     def __init__(self, out):
         super().__init__()
@@ -54,7 +54,7 @@ class Reporter(unittest.TestResult):
             self._started = 0.0
 
     def lost(self, where, error):
-        """An exception that reaches no test by itself: it fails the running one, or is a failed case `where`."""
+        """An exception outside of any test: fails the running test, or is a failed case `where`."""
         detail = f"{where}:\n{''.join(traceback.format_exception(error))}"
         with self._lock:
             if self._started:
@@ -114,7 +114,7 @@ class Reporter(unittest.TestResult):
 
 
 def load(path):
-    """Imports one file under its own name, with its folder and the shared helpers in the path."""
+    """Imports a file under its own name, with its folder and the shared helpers in the path."""
     sys.path[:0] = [str(path.parent), str(HERE / "integration")]
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
@@ -124,7 +124,7 @@ def load(path):
 
 
 def catch_lost(reporter):
-    """Reports what Python would only print."""
+    """Reports exceptions that Python would only print."""
     def thread_died(args):
         if args.exc_type is not SystemExit:
             name = args.thread.name if args.thread else "unknown"
@@ -148,7 +148,7 @@ def children():
 
 
 def kill_leftovers(seconds=10):
-    """Whatever a test left running was re-parented to this worker: nothing may outlive it."""
+    """Processes left running by a test were re-parented to this worker: none may outlive the worker."""
     end = time.monotonic() + seconds
     while (left := list(children())) and time.monotonic() < end:
         for pid in left:  # their own children are ours next
@@ -163,7 +163,7 @@ def kill_leftovers(seconds=10):
 def main():
     path, report = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    # A shell ignores it in what it starts in the background, and so would every program that a test interrupts.
+    # A shell ignores SIGINT in its background programs, and so would every program that a test interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     out = open(report, "a")  # to the end of the process: a thread may outlive the last test, and die
     reporter = Reporter(out)

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the production code of src/ by folder: lines that are neither blank nor comments, and the lengths of functions.
+"""Counts the production code of src/ by folder: lines that are neither blank nor comments, and the lengths of
+functions.
 
-    tools/count_lines.py [COMMIT]    of that commit, or of the files here
+    tools/count_lines.py [COMMIT]    of a commit, or of the files here
 
-Tests, and what serves tests alone, are no production code. A function is what clang-format makes of one: a line that ends in
-a brace behind a closing parenthesis, up to the brace at the same column.
+Tests, and files for tests alone, are no production code. A function is recognised by clang-format's layout: a line
+that ends in a brace behind a closing parenthesis, up to the brace at the same column.
 """
 
 import pathlib

@@ -18,7 +18,7 @@ ETC = ("passwd", "group", "ld.so.conf", "ld.so.conf.d", "alternatives", "nsswitc
 
 
 class Unavailable(Exception):
-    """This machine cannot have a guest; the message says why."""
+    """This machine cannot have a guest; the message has the reason."""
 
 
 def run(*command, cwd=None, input=None):
@@ -71,7 +71,7 @@ def kernel_package():
 
 
 def modules(folder, wanted):
-    """Paths of these modules and of those they depend on, in an order in which they can be loaded."""
+    """Paths of these modules and of their dependencies, in a loadable order."""
     paths = {path.stem.replace("-", "_"): path for path in folder.rglob("*.ko")}
     order = []
 
@@ -94,7 +94,7 @@ def modules(folder, wanted):
 
 @functools.cache
 def installed():
-    """{package: names it depends on}, and {provided name: package}, of what is installed here."""
+    """{package: names of its dependencies}, and {provided name: package}, of the installed packages."""
     depends, provided = {}, {}
     form = "${db:Status-Status}\t${Package}\t${Pre-Depends}, ${Depends}\t${Provides}\n"
     for line in run("dpkg-query", "-W", "-f", form).splitlines():
@@ -126,7 +126,7 @@ def package_files(names):
     for path in run("dpkg-query", "-L", *names).splitlines():
         if path.startswith("/") and path != "/." and not LEFT_OUT.match(path + "/") and not path.startswith("/etc/"):
             found.add(path)
-    # An alternative package that is installed in place of Debian's (a newer nodejs) brings its own.
+    # An alternative package installed in place of Debian's (a newer nodejs) brings its own libraries.
     return sorted(path for path in found if os.path.lexists(path) and (os.path.islink(path) or not os.path.isdir(path)))
 
 
@@ -156,8 +156,8 @@ def copy_tree(paths, root):
 
 
 def link_alternatives(tree):
-    """The names that no package owns, as update-alternatives(1) makes them: /usr/bin/awk and the like. Those
-    of programs that are not in the tree go."""
+    """The names outside of all packages, as made by update-alternatives(1): /usr/bin/awk and the like. Names of
+    programs missing in the tree go."""
     for link in (tree / "etc/alternatives").iterdir():
         if link.is_symlink() and not os.path.lexists(tree / os.readlink(link).lstrip("/")):
             link.unlink()
@@ -171,8 +171,8 @@ def link_alternatives(tree):
 
 
 def user_space(packages, tree):
-    """Makes `tree` of these packages and what they depend on, as far as they are installed here: a root
-    that changes only with them. True if it did."""
+    """Makes `tree` of these packages and their dependencies, as far as installed here: a root that changes only with
+    them. True after a change."""
     names = package_closure(packages)
     versions = run("dpkg-query", "-W", "-f", "${Package} ${Version}\n", *names)
     stamp = hashlib.sha256(versions.encode() + pathlib.Path(__file__).read_bytes()).hexdigest()
@@ -195,7 +195,7 @@ def user_space(packages, tree):
         elif source.exists():
             shutil.copy2(source, tree / "etc" / name, follow_symlinks=True)
     link_alternatives(tree)
-    run("/sbin/ldconfig", "-r", tree, "-X", "-i")  # of this tree's libraries, not of all that are here
+    run("/sbin/ldconfig", "-r", tree, "-X", "-i")  # of this tree's libraries, not of this machine's
     for path in (tree / "tmp", tree / "var/tmp"):
         path.chmod(0o1777)
     mark.write_text(stamp)

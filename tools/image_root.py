@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The root file system of images, made of packages of this machine with what they depend on. The same
-packages make the same root."""
+"""The root file system of images, made of packages of this machine with their dependencies. The same packages make
+the same root."""
 
 import shutil
 
@@ -19,7 +19,7 @@ LANGUAGES = {
     "java": ("default-jdk-headless",),
     "r": ("r-base-core",),
 }
-# The root has what the packages have below /usr, and these: mount points, and what programs read.
+# The root has the packages' files below /usr, and these: mount points, and files that programs read.
 KEPT = {"usr", "etc", *debian.USRMERGE}
 PLACES = ("proc", "dev", "tmp", "workspace", "run", "sys", "var/tmp")
 ETC = {
@@ -34,7 +34,7 @@ ETC = {
 
 
 def make(packages, tree):
-    """Makes `tree` of BASE and these packages, if it is not there already; True if it did."""
+    """Makes `tree` of BASE and these packages, unless it exists; True if made."""
     made = debian.user_space((*BASE, *packages), tree)
     for path in tree.iterdir():
         if path.name not in KEPT:

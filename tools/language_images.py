@@ -26,7 +26,7 @@ EPOCH = "1970-01-01T00:00:00Z"
 
 
 class Digested:
-    """A file that is written once, from its beginning, and its digest."""
+    """A file written once, from its beginning, and its digest."""
 
     def __init__(self, path):
         self.file, self.hash, self.size = open(path, "wb"), hashlib.sha256(), 0
@@ -38,7 +38,7 @@ class Digested:
 
 
 def plain(member):
-    """What of a file's description is not the same everywhere is left out, and what no sandbox may have."""
+    """Leaves out metadata that differs between machines, and metadata that no sandbox may have."""
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
     member.mode &= ~(stat.S_ISUID | stat.S_ISGID)
@@ -65,7 +65,7 @@ def described(kind, digest, size):
 
 
 def write_archive(layer, content, packages, target):
-    """The layout of the image specification, with the one layer that lies in the file `content`."""
+    """The layout of the image specification, with a single layer from the file `content`."""
     def blob(kind, value):
         data = json.dumps(value, sort_keys=True).encode()
         what = described(kind, hashlib.sha256(data).hexdigest(), len(data))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The manual page of the command line, made from what its `--help` prints.
+"""The manual page of the command line, made from the output of `--help`.
 
     tools/manual.py CLOISTER OUTPUT          e.g. build/release/bin/cloister cloister.1.gz
 """
@@ -20,13 +20,13 @@ def help_of(program, *command):
 
 
 def quoted(text):
-    """As roff shows it unchanged."""
+    """Escaped for roff."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^(?=[.'])", r"\\&", text, flags=re.MULTILINE)
 
 
 def flags(lines):
-    """`  -h, --help      explain the command`, one a line."""
+    """`  -h, --help      explain the command`, each on a line."""
     for line in lines:
         name, meaning = FLAG.fullmatch(line).groups()
         yield f".TP\n.B {quoted(name)}\n{quoted(meaning)}"
@@ -53,13 +53,13 @@ def filled(lines):
 
 
 def command(name, summary, text):
-    """One command: a subsection."""
+    """A command: a subsection."""
     yield f".SS {quoted(name)}"
     yield f"{quoted(summary[0].upper() + summary[1:])}."
     for title, lines in parts(text):
         while lines and not lines[-1]:
             lines.pop()
-        if title == "Usage":  # details follow it, behind an empty line
+        if title == "Usage":  # details follow the usage, behind an empty line
             usage, details = lines[:1], lines[2:]
             yield f".PP\n.B {quoted(usage[0].strip())}"
             if details:

@@ -20,7 +20,7 @@ MODULES = ("virtio_mmio", "virtio_blk", "virtio_console", "virtio_rng", "vmw_vso
 
 
 def entry(number, name, mode, content):
-    """One file of a cpio archive of the "newc" kind."""
+    """A file of a cpio archive of the "newc" kind."""
     fields = (number, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0)
     head = ("070701" + "".join(f"{field:08x}" for field in fields) + name + "\0").encode()
     return b"".join(part + b"\0" * (-len(part) % 4) for part in (head, content))

@@ -21,18 +21,18 @@ import sys
 
 REPO = pathlib.Path(__file__).resolve().parents[1]
 DEBIAN = REPO / "deploy" / "debian"
-CONFIGURATION = "etc/default/cloister"  # dpkg keeps the administrator's changes in it
+CONFIGURATION = "etc/default/cloister"  # dpkg keeps the administrator's changes to the file
 
 
 def git(*arguments):
-    """What git prints about this clone; "" if this is an unpacked archive."""
+    """Git's output about this clone; "" for an unpacked archive."""
     done = subprocess.run(["git", "-c", f"safe.directory={REPO}", "-C", str(REPO), *arguments],
                           capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 def quiet(*command, **options):
-    """What a command prints. What it says of errors is shown if it fails: dpkg's tools warn of each static program."""
+    """A command's output. Its errors are shown on a failure: dpkg's tools warn of each static program."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, **options)
     if done.returncode != 0:
         sys.exit(f"{command[0]} ended with {done.returncode}:\n{done.stdout[-1000:]}{done.stderr[-3000:]}")
@@ -40,7 +40,7 @@ def quiet(*command, **options):
 
 
 def version(build):
-    """The project's; between releases one that sorts before it, by the time of the last commit."""
+    """The project's version; between releases a version that sorts before, by the time of the last commit."""
     number = re.search(r"^CMAKE_PROJECT_VERSION:STATIC=(.+)$", (build / "CMakeCache.txt").read_text(), re.MULTILINE)[1]
     commit = git("rev-parse", "--short", "HEAD")
     if not commit or git("tag", "--points-at", "HEAD", "--list", f"v{number}"):
@@ -60,7 +60,7 @@ def compressed(text, path):
 
 
 def source(work, build):
-    """The folder debian/ that dpkg's tools read."""
+    """The folder debian/ for dpkg's tools."""
     shutil.copytree(DEBIAN, work / "debian")
     date = email.utils.format_datetime(datetime.datetime.fromtimestamp(epoch(), datetime.timezone.utc))
     maintainer = re.search(r"^Maintainer: (.+)$", (DEBIAN / "control").read_text(), re.MULTILINE)[1]
@@ -69,7 +69,7 @@ def source(work, build):
 
 
 def install(build, root):
-    """What the package puts into the file system, below `root`."""
+    """Installs the package's files below `root`."""
     quiet("cmake", "--install", build, "--prefix", "/usr", "--strip", env={**os.environ, "DESTDIR": str(root)})
     documents = root / "usr" / "share" / "doc" / "cloister"
     compressed((REPO / "CHANGELOG.md").read_text(), documents / "changelog.gz")
@@ -80,7 +80,7 @@ def install(build, root):
 
 
 def control(root):
-    """The package's own files: what it needs, what runs at its installation, and the sums of its files."""
+    """The package's control files: its dependencies, its installation scripts, and the sums of its files."""
     work, own = root.parent, root / "DEBIAN"
     own.mkdir()
     programs = [p for p in sorted((root / "usr" / "lib" / "cloister").iterdir()) if p.is_file()]

@@ -16,7 +16,7 @@ MOST = 256 << 20  # bytes, unpacked
 
 
 class Malformed(Exception):
-    """This is no kernel that can be unpacked; the message says why."""
+    """A kernel that cannot be unpacked; the message has the reason."""
 
 
 def lz4_length(source, at, nibble):
@@ -43,12 +43,12 @@ def lz4_block(source):
         begin = len(out) - back
         if back == 0 or begin < 0 or len(out) + length > MOST:
             raise Malformed("its LZ4 data is malformed")
-        piece = out[begin:begin + length]  # what overlaps its own end repeats
+        piece = out[begin:begin + length]  # a piece that overlaps its own end repeats
         out += (piece * (length // len(piece) + 1))[:length]
 
 
 def lz4(data):
-    """The legacy format, which the kernel's build uses: blocks with their lengths."""
+    """The legacy format, used by the kernel's build: blocks with their lengths."""
     out, at = bytearray(), 4
     while at + 4 <= len(data) and len(out) <= MOST:
         (size,) = struct.unpack_from("<I", data, at)
@@ -78,7 +78,7 @@ def unpack(image):
     payload = image[begin:begin + length]
     if len(payload) != length or length < 8:
         raise Malformed("it is shorter than its header says")
-    (size,) = struct.unpack_from("<I", payload, length - 4)  # of what is unpacked
+    (size,) = struct.unpack_from("<I", payload, length - 4)  # of the unpacked kernel
     for magic, unpacker in PACKERS:
         if payload.startswith(magic):
             try:

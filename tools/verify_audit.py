@@ -33,8 +33,8 @@ PARTIAL = "this export is one tenant's, or begins later: export as an administra
 
 
 class Numbers:
-    """Each entry's `seq` is its tenant's next number. In a log of an earlier version it is the position, up to the
-    entry `ledger.renumbered`; the log does not say in advance which it begins with."""
+    """Each entry's `seq` is its tenant's next number. In a log of an earlier version `seq` is the position, up to
+    the entry `ledger.renumbered`; the log does not say in advance which kind of number comes first."""
 
     def __init__(self):
         self.last, self.positions, self.own = {}, True, True
@@ -59,7 +59,7 @@ class Numbers:
 
 
 def walk(lines):
-    """Yields (position, hash) of each entry; raises ValueError naming the first bad one."""
+    """Yields (position, hash) of each entry; raises ValueError with the first bad entry."""
     position, prev, numbers = 0, "0" * 64, Numbers()
     for line in lines:
         position += 1
@@ -89,7 +89,7 @@ def walk(lines):
         yield position, known
 
 
-# Ed25519 (RFC 8032, section 5.1), which the standard library lacks: verification only.
+# Ed25519 (RFC 8032, section 5.1), missing in the standard library: verification only.
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, P - 2, P) % P

@@ -25,9 +25,9 @@ using Buckets = prometheus::Histogram::BucketBoundaries;
 const Buckets kShort = {.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30};
 const Buckets kLong = {.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600};
 
-// A node says the name: what is none of ours makes no series of its own.
+// The node chooses the name: an unknown name creates no series of its own.
 std::string runtimeLabel(const std::string& runtime) {
-  if (runtime.empty()) return "none";  // it got no sandbox
+  if (runtime.empty()) return "none";  // no sandbox was made
   constexpr std::string_view kKnown[] = {"process", "gvisor", "microvm"};
   return std::ranges::find(kKnown, runtime) != std::end(kKnown) ? runtime : "other";
 }

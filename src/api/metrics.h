@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ServiceMetrics: what Prometheus scrapes from /metrics. Labels only take values of our own making,
-// so the number of series is bounded. One thread.
+// ServiceMetrics: the figures that Prometheus scrapes from /metrics. Labels only take values of the
+// service's own, so the number of series is bounded. One thread.
 #pragma once
 
 #include <map>
@@ -34,22 +34,24 @@ class ServiceMetrics : public orchestrator::Metrics {
   void sessionEnded(const model::Session& session) override;
   void sessionCount(size_t creating, size_t running) override;
 
-  // One HTTP answer; `route` is the pattern, "" when none matched.
+  // Counts an HTTP answer; `route` is the matched pattern, "" without a match.
   void answered(std::string_view route, std::string_view method, int status, double seconds);
   void connections(size_t open);
   void nodeConnected(bool connected);
-  // An attempt to publish the audit log's head at `place`: the entry it now has, nullopt if failed.
+  // Counts an attempt to publish the audit log's head at `place`: the entry now there, nullopt on
+  // failure.
   void checkpointPublished(const std::string& place, std::optional<uint64_t> entry);
-  // What the node keeps ready; without, its series are left out. Languages become labels.
+  // Sets the stock of ready sandboxes; without `stats` its series are left out. Languages become
+  // labels.
   void pool(std::optional<model::PoolStats> stats);
 
-  // What the node knows of the content of its own image; without, its series are left out.
+  // Sets the node's report on the content of its image; without `state` its series are left out.
   void image(const std::optional<model::ImageState>& state);
 
-  // Of all that runs, in bytes: its limits, and what it uses.
+  // Sets the memory of all executions, in bytes: the sum of their limits, and the use.
   void memory(uint64_t reserved, uint64_t used);
   void escalations(const std::map<model::EscalationStatus, uint64_t>& counts);
-  // Of the file system that has the service's state, in bytes.
+  // Sets the size of the file system below the service's state, in bytes.
   void stateDisk(uint64_t size, uint64_t available);
   // Seconds since the epoch; without a certificate the series is left out.
   void certificateExpires(std::optional<int64_t> when);

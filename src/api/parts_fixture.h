@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the routes are made of: the real services over the fake runtime, and one who has a key.
+// The parts behind the routes: the real services over the fake runtime, and a principal with a key.
 #pragma once
 
 #include <future>

@@ -29,7 +29,7 @@ MetricFamily single(std::string name, std::string help, MetricType type, uint64_
   return family;
 }
 
-// One series for each language, with default limits and with others; kinds that share one add up.
+// A series for each language, with default limits and with others; kinds of the same series add up.
 MetricFamily byKind(std::string name, std::string help, const PoolStats& stats,
                     uint32_t PoolKind::* number) {
   std::map<std::pair<std::string, bool>, uint64_t> sums;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node keeps ready, for /metrics. The counts are the node's own, so that they begin anew
-// when it does.
+// The stock of ready sandboxes of a node, for /metrics. The node counts, so its restart resets the
+// counts.
 #pragma once
 
 #include <vector>
@@ -12,10 +12,10 @@
 
 namespace cloister::api {
 
-// What a node told, with languages that it made up called "other".
+// The node's report, with unknown languages called "other".
 model::PoolStats withKnownLanguages(model::PoolStats stats, const model::LanguageSet& known);
 
-// The languages in `stats` become labels: they must be of our own making.
+// The languages in `stats` become labels, and so must come from withKnownLanguages().
 std::vector<prometheus::MetricFamily> poolFamilies(const model::PoolStats& stats);
 
 }  // namespace cloister::api

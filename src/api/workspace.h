@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What REST and MCP have in common about a session's files: paths as they are asked for, and the
-// answers of the file server (orchestrator/file_call.h), which come from inside a sandbox.
+// Shared by REST and MCP for a session's files: paths from requests, and answers of the file server
+// (orchestrator/file_call.h), which come from inside a sandbox.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,16 @@ inline constexpr int64_t kMaxEntries = 10'000;  // of a list
 
 using FileCallPtr = std::shared_ptr<orchestrator::FileCall>;
 
-// As the sandbox takes them; it refuses what else is no path of a workspace.
+// The path in the sandbox's form. The sandbox itself refuses other paths outside of a workspace.
 Result<std::string> checkedPath(std::string path, const std::string& field);
 
-// What the file server said of `path`, which `field` of the request had.
+// The file server's error about `path`, a value of the request's `field`.
 std::unexpected<Error> about(Error error, const std::string& doing, const std::string& path,
                              const std::string& field);
 
 base::json::object entryObject(const wire::files::Entry& entry, const std::string& path);
 
-// One entry, once the request is done.
+// The only entry of the answer, once the request is done.
 Task<Result<wire::files::Entry>> onlyEntry(FileCallPtr call);
 
 struct Listed {
@@ -37,7 +37,7 @@ struct Listed {
 };
 Task<Result<Listed>> collect(FileCallPtr call);
 
-// `path` in the directory `under`, for show: it may be any bytes.
+// `path` in the directory `under`, for display: a path may have any bytes.
 std::string shown(const std::string& under, const std::string& path);
 
 }  // namespace cloister::api

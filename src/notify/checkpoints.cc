@@ -127,7 +127,7 @@ Task<void> CheckpointPublisher::Impl::keep(size_t index) {
   }
 }
 
-// A file that is ahead of the log is the evidence it was kept for.
+// A file ahead of the log is the evidence that checkpoints exist for.
 Task<uint64_t> CheckpointPublisher::Impl::whatIsThere(const CheckpointPlace& place) {
   const auto newest = co_await place.newest(background);
   if (!newest) {
@@ -146,7 +146,7 @@ Task<uint64_t> CheckpointPublisher::Impl::whatIsThere(const CheckpointPlace& pla
   co_return *newest;
 }
 
-// False where it is to be tried again.
+// False if a retry is due.
 Task<bool> CheckpointPublisher::Impl::publish(const CheckpointPlace& place, uint64_t& sent) {
   const auto done = co_await publishNewer(place, sent);
   if (done && *done == sent) co_return true;
@@ -161,7 +161,7 @@ Task<bool> CheckpointPublisher::Impl::publish(const CheckpointPlace& place, uint
   co_return false;
 }
 
-// The entry that the place has then.
+// Gives the entry then at the place.
 Task<Result<uint64_t>> CheckpointPublisher::Impl::publishNewer(const CheckpointPlace& place,
                                                                uint64_t sent) {
   const std::optional<model::Checkpoint> head = CO_TRY(store.head());

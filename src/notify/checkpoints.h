@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishes the signed head of the audit log where who can write the ledger cannot: a log that was
-// rewritten as a whole does not end in what was published before (`audit verify --against`).
+// Publishes the signed head of the audit log out of the reach of anyone who can write the ledger: a
+// log rewritten as a whole does not end in the published head (`audit verify --against`).
 //
-// Nothing waits for it: each place is given the newest head, when there is a newer one, at most
-// once an interval; what it missed meanwhile is covered by the next, for a head speaks of every
-// entry before it. A place that fails is tried again, and the log and the metrics tell of it.
-// On the io thread.
+// No request waits for a publication. Each place receives the newest head, if newer, at most once
+// an interval. A later head makes up for missed heads, because a head covers every entry before. A
+// failed place is retried, and the log and the metrics report the failure. On the io thread.
 #pragma once
 
 #include <functional>
@@ -28,24 +27,23 @@ namespace cloister::notify {
 
 struct CheckpointPlace {
   std::string name;  // "file", "webhook"
-  // Once at the start: the newest entry it has, 0 if it cannot tell. What would hold up the io
-  // thread is done on the threads that are given.
+  // Called once at the start: gives the place's newest entry, 0 if unknown. Blocking work runs on
+  // the given threads.
   std::function<boost::asio::awaitable<Result<uint64_t>>(boost::asio::thread_pool&)> newest;
   std::function<boost::asio::awaitable<Result<>>(boost::asio::thread_pool&, model::Checkpoint)>
       publish;
 };
 
-// Those that are configured. The webhook's secret and authorities are read now; kInvalid names the
-// key.
+// The configured places. Reads the webhook's secret and authorities now; kInvalid names the key.
 Result<std::vector<CheckpointPlace>> openCheckpointPlaces(
     const model::Config::Audit::Publish& config);
 
 class CheckpointPublisher {
  public:
-  // Told after each attempt: the place, and the entry it now has; nullopt when it failed.
+  // Called after each attempt: the place, and the entry now there; nullopt on failure.
   using Told = std::function<void(const std::string& place, std::optional<uint64_t> entry)>;
 
-  // `store` and `background` outlive it, and what it still publishes.
+  // `store` and `background` outlive the publisher and its publications under way.
   CheckpointPublisher(const boost::asio::any_io_executor& executor, store::Store& store,
                       boost::asio::thread_pool& background, std::vector<CheckpointPlace> places,
                       Millis interval, Told told);

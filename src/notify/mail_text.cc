@@ -15,7 +15,7 @@ constexpr size_t kMaxSubject = 150;
 constexpr size_t kBodyLine = 76;  // RFC 2045 §6.8
 constexpr size_t kShown = 500;
 
-// Printable ASCII on one line, whatever came.
+// Printable ASCII on a single line, for any input.
 std::string headerText(const std::string& text) {
   std::string out = model::safeText(text, kMaxSubject);
   for (char& c : out) {
@@ -95,7 +95,7 @@ std::string mailText(const std::string& from, const std::vector<std::string>& to
       headerText("[" + e.id + "] " + std::string(model::statusName(e.status)) + ": " + e.operation +
                  " by " + whoOf(e)) +
       "\r\nDate: " + mailDate(told.at) +
-      // The same when it is sent again, so that a reader sees one.
+      // The same in a retry, so that a reader sees a single mail.
       "\r\nMessage-ID: <" + std::to_string(told.number) + "." +
       base::sha256Hex(e.requester.tenant + "/" + e.id).substr(0, 32) + "@cloister>" +
       "\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0"

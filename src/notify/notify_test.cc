@@ -21,7 +21,7 @@ std::binary_semaphore the_silence(0);
 
 }  // namespace
 
-// In front of the C library's: the name silent.test is looked up until a test ends that.
+// Overrides the C library's function: the look-up of silent.test lasts until a test ends the wait.
 extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo* hints,
                            addrinfo** found) {
   static const auto usual =

@@ -52,8 +52,8 @@ struct Reply {
   std::string text;  // all lines
 };
 
-// The words behind `keyword` in the answer to EHLO, in capitals, as " PLAIN LOGIN"; nullopt where
-// it is not offered.
+// The words after `keyword` in the answer to EHLO, in capitals, as " PLAIN LOGIN"; nullopt if the
+// relay does not offer the keyword.
 std::optional<std::string> offered(const Reply& ehlo, std::string_view keyword) {
   std::string text = "\n" + ehlo.text;
   std::ranges::transform(text, text.begin(), [](char c) {
@@ -68,7 +68,7 @@ std::optional<std::string> offered(const Reply& ehlo, std::string_view keyword) 
   return std::nullopt;
 }
 
-// One side of the conversation; what was read beyond a reply stays in `buffer_`.
+// Our side of the conversation; `buffer_` keeps the bytes after a reply.
 class Conversation {
  public:
   Conversation(ClientStream& stream, const Relay& relay) : stream_(stream), relay_(relay) {}
@@ -99,7 +99,7 @@ class Conversation {
                                  model::safeText(answer.text, 300));
   }
 
-  // The same of what is nobody's to read: neither it nor the answer, which may repeat it, is told.
+  // The same for a secret: errors show neither the line nor the answer, which may repeat the line.
   Task<Result<>> secret(std::string line, int wanted) {
     const Reply answer = CO_TRY(co_await exchange(std::move(line)));
     if (answer.code / kClass == wanted) co_return Result<>{};
@@ -107,7 +107,7 @@ class Conversation {
                                  "escalation.smtp.user and password_file");
   }
 
-  // RFC 4954: PLAIN (RFC 4616), or LOGIN, which some relays have alone.
+  // RFC 4954: PLAIN (RFC 4616), or LOGIN, the only mechanism of some relays.
   Task<Result<>> authenticate(const Reply& ehlo) {
     const std::string ways = offered(ehlo, "AUTH").value_or("") + " ";
     if (ways.contains(" PLAIN ")) {
@@ -121,7 +121,7 @@ class Conversation {
     co_return co_await secret(base::toBase64(relay_.password), 2);
   }
 
-  // From EHLO on, with whatever protection there is by now.
+  // From EHLO on, with or without TLS.
   Task<Result<>> submit(const std::string& mail) {
     const Reply ehlo = CO_TRY(co_await command("EHLO cloister.invalid", 2));
     if (!relay_.user.empty()) CO_TRY(co_await authenticate(ehlo));
@@ -131,12 +131,12 @@ class Conversation {
     CO_TRY(co_await command("DATA", 3));
     // No line begins with a dot: headers do not, and base64 has none.
     CO_TRY(co_await command(mail + ".", 2));
-    // It is theirs now; how they say goodbye changes nothing.
+    // The relay has accepted the mail; its answer to QUIT does not matter.
     std::ignore = co_await command("QUIT", 2);
     co_return Result<>{};
   }
 
-  // Whether something came that nobody asked for.
+  // Whether unexpected bytes have come.
   [[nodiscard]] bool hasMore() const { return !buffer_.empty(); }
 
  private:
@@ -172,7 +172,7 @@ class Conversation {
   std::string buffer_;
 };
 
-// Puts TLS around `stream`, which is clear so far.
+// Puts TLS around `stream`, which is in clear text so far.
 Task<Result<>> startTls(ClientStream& stream, Relay& relay) {
   Conversation clear(stream, relay);
   CO_TRY(co_await clear.reply());
@@ -183,7 +183,7 @@ Task<Result<>> startTls(ClientStream& stream, Relay& relay) {
                      "escalation.smtp.starttls to false");
   }
   CO_TRY(co_await clear.command("STARTTLS", 2));
-  // Bytes that came before the protection would be taken for the relay's own (CVE-2011-0411).
+  // Bytes from before TLS would pass for the relay's own (CVE-2011-0411).
   if (clear.hasMore()) co_return failed(relay, "it says more before TLS than it should");
   const auto error = co_await stream.secure(relay.tls, relay.host);
   if (error) co_return failed(relay, stream.tlsFault(error));
@@ -193,7 +193,7 @@ Task<Result<>> startTls(ClientStream& stream, Relay& relay) {
 Task<Result<>> sendMail(std::shared_ptr<Relay> relay, orchestrator::Message told) {
   const std::string mail = mailText(relay->from, relay->to, told);
   ClientStream stream(co_await asio::this_coro::executor);
-  stream.expiresAt(base::monotonicNow() + relay->timeout);  // for all that follows
+  stream.expiresAt(base::monotonicNow() + relay->timeout);  // for the whole conversation
   const auto error = co_await stream.connect(relay->host, relay->port);
   if (error) co_return failed(*relay, error.message());
   if (relay->starttls) CO_TRY(co_await startTls(stream, *relay));
@@ -241,7 +241,7 @@ Result<std::string> readPassword(const model::EscalationSettings::Smtp& config) 
 
 Result<orchestrator::Channel> openSmtp(const model::EscalationSettings& config) {
   TRY(checkAddresses(config.smtp));
-  // As an authority it is read like that of a URL; a port has to be said.
+  // Parsed like a URL's authority, but with a mandatory port.
   const std::string& given = config.smtp.relay;
   const auto url = net::parseUrl("https://" + given);
   const size_t colon = given.rfind(':');

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mail through a configured relay: SMTP (RFC 5321), with STARTTLS (RFC 3207) unless it is switched
-// off; with AUTH (RFC 4954) where a user is configured, over TLS only. Text from requests is in the
-// body only as base64, and in headers only as printable ASCII, so nothing in it can become a
-// header, an address or a command.
+// Mail through a configured relay: SMTP (RFC 5321), with STARTTLS (RFC 3207) unless switched off;
+// with AUTH (RFC 4954) if a user is configured, over TLS only. Text from requests is in the body
+// only as base64, and in headers only as printable ASCII, so no text can become a header, an
+// address or a command.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace cloister::notify {
 // Checks the addresses and reads the authorities now; kInvalid names the key.
 Result<orchestrator::Channel> openSmtp(const model::EscalationSettings& config);
 
-// The message as it is sent, lines ended by CR LF, without the final dot.
+// The message on the wire, lines ended by CR LF, without the final dot.
 std::string mailText(const std::string& from, const std::vector<std::string>& to,
                      const orchestrator::Message& told);
 

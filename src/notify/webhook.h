@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The channel over which a webhook is told of escalations.
+// The webhook as a channel for escalations.
 #pragma once
 
 #include "base/result.h"
@@ -8,7 +8,7 @@
 
 namespace cloister::notify {
 
-// POSTs {event, delivery, at, escalation} as signed_post.h has it.
+// POSTs {event, delivery, at, escalation} in the form of signed_post.h.
 Result<orchestrator::Channel> openWebhook(const model::EscalationSettings& config);
 
 }  // namespace cloister::notify

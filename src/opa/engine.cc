@@ -34,13 +34,13 @@ std::unexpected<Error> wrong(const std::string& key, const std::string& why) {
   return fail(Code::kInvalid, key + ": " + why, key);
 }
 
-// What OPA said.
+// OPA's answer.
 struct Answer {
   std::string decision_id;
   json::object decision;
 };
 
-// Members of OPA's own beside the decision say nothing about it.
+// OPA's own members beside the decision do not matter.
 Result<Answer> readEnvelope(std::string_view body) {
   const json::value value = TRY(base::parseJson(body, {.max_bytes = body.size(), .max_depth = 16}));
   if (!value.is_object()) return fail(Code::kInvalid, "the answer is no object");
@@ -96,7 +96,7 @@ Result<std::string> readToken(const std::string& path) {
   return *std::move(text);
 }
 
-// What is shared with an exchange that may outlast the patience for it.
+// State shared with an exchange that may outlive its deadline.
 struct Asking {
   explicit Asking(const asio::any_io_executor& executor) : done(executor) {}
   std::optional<Result<std::string>> body;
@@ -114,7 +114,7 @@ class OpaEngine final : public orchestrator::PolicyEngine {
 
   [[nodiscard]] std::string_view name() const override { return kName; }
   [[nodiscard]] std::string policyId() const override { return last_id_; }
-  // Whether it answers is known only by asking; each denial says so.
+  // Only a question shows whether OPA answers; each denial says so.
   [[nodiscard]] Result<> ready() const override { return {}; }
 
   asio::awaitable<Ruling> rule(const policy::Question& question) override {
@@ -149,7 +149,8 @@ class OpaEngine final : public orchestrator::PolicyEngine {
     co_return policy;
   }
 
-  // The look-up of a name cannot be ended, so it is not waited for longer than all of it may take.
+  // A name's look-up cannot be cancelled, so the caller stops waiting at the deadline of the whole
+  // exchange.
   asio::awaitable<Result<std::string>> exchange(std::string body) {
     if (*asking_ >= kMostAtOnce) {
       co_return fail(Code::kUnavailable, "too many decisions are being asked for");
@@ -167,7 +168,7 @@ class OpaEngine final : public orchestrator::PolicyEngine {
                                            " ms (policies.opa.timeout_ms)");
   }
 
-  // Refers to nothing of the engine, which may be gone before it ends.
+  // Keeps no reference to the engine, which may be gone before the end.
   static asio::awaitable<void> send(std::shared_ptr<net::Service> service,
                                     std::shared_ptr<Asking> asking, std::shared_ptr<size_t> count,
                                     net::Posted posted, net::FetchLimits limits) {

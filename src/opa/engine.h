@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Open Policy Agent as the engine that decides: POST {url}/v1/data/cloister/decision with
-// {"input": …}, over connections that are kept. The documents are those of policy/answer.h. What is
-// no whole, strict answer in time denies: an undefined decision, an unknown member, another status
-// than 200, more than the ceilings. Each decision is a line of the log, with the digest of its
-// input; so is each failure.
+// The Open Policy Agent as the deciding engine: POST {url}/v1/data/cloister/decision with {"input":
+// …}, over kept connections. policy/answer.h defines the documents. Anything except a whole, strict
+// answer in time denies: an undefined decision, an unknown member, another status than 200, limits
+// above the ceilings. Each decision is a line of the log, with the digest of its input; so is each
+// failure.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine against a server of our own that fails in every way that is known; that real OPA is
-// understood is for tests/integration/test_opa.py.
+// The engine against a test server that fails in every known way; tests/integration/test_opa.py
+// tests with the real OPA.
 #include "opa/engine.h"
 
 #include <unistd.h>
@@ -46,12 +46,12 @@ std::string http(std::string_view body, std::string_view status = "200 OK",
 }
 
 struct Reply {
-  std::string bytes;    // "": never one
-  bool close = false;   // after them
+  std::string bytes;    // "": no reply ever
+  bool close = false;   // after the bytes
   bool slowly = false;  // a byte, and then the next when the client is long gone
 };
 
-// Reads each request whole, keeps it, and gives the next reply.
+// Reads each request whole, keeps the request, and gives the next reply.
 class Double {
  public:
   explicit Double(asio::io_context& io)
@@ -134,7 +134,7 @@ class OpaTest : public testing::Test {
     settings_.most = model::defaultBounds().max;
     settings_.timeout = Millis(10'000);
   }
-  // The reason why it denies; "" where it allows.
+  // The reason of a denial; "" if allowed.
   std::string ask() {
     if (!engine_) {
       auto opened = openEngine(io_.get_executor(), settings_);

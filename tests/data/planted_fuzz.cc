@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fuzz target with one defect for each of some words. tests/style/check_fuzzing.py builds it, and
-// expects a report of each. It is not instrumented for coverage, so that a fuzzer does not find the
-// words by itself.
+// A fuzz target with a defect for each of several words. tests/style/check_fuzzing.py builds the
+// target, and expects a report of each defect. The target has no coverage instrumentation, so a
+// fuzzer does not find the words by itself.
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>

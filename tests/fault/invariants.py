@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What must hold of every acknowledged execution, whatever part was killed meanwhile: one record and one
-terminal state (I1), never started twice (I2), an audit chain that verifies, with an acceptance and an
-end for each (I4)."""
+"""The invariants of every acknowledged execution, whichever part was killed: a single record and a single terminal
+state (I1), never started twice (I2), an audit chain that verifies, with an acceptance and an end for each (I4)."""
 import collections
 import json
 
-# What a loss of ours may be called.
+# The allowed types of losses by a kill.
 LOSSES = ("SERVER_RESTART", "NODE_LOST", "RUNNER_LOST", "SANDBOX_STARTUP_FAILED")
 
 
 def check(test, server, acknowledged, seconds=120):
-    """Fails `test` if one of them does not; returns the ended executions, in the order of `acknowledged`."""
+    """Fails `test` on a violation; returns the ended executions, in the order of `acknowledged`."""
     ended = [server.wait_end(execution, seconds) for execution in acknowledged]
     test.assertEqual(len({e["id"] for e in ended}), len(acknowledged))
     for execution in ended:

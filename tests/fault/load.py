@@ -9,7 +9,8 @@ import threading
 
 import harness
 
-# Answers that a part that is down, or just back, explains: the session has ended with it; too much waits; the node is away.
+# Answers explained by a part that is down, or just back: the session has ended with the part; too much waits; the node
+# is away.
 REFUSALS = (409, 429, 503)
 
 
@@ -17,12 +18,13 @@ class Refused(Exception):
     """An answer of REFUSALS."""
 
 
-# What a client may meet while parts are killed. Anything else ends its thread, and so fails the test.
+# Errors that a client may meet while parts are killed. Any other error ends its thread, and so fails the test.
 EXPLAINED = (OSError, http.client.HTTPException, Refused)
 
 
 def ask(server, method, path, body=None, status=200, timeout=60):
-    """A request whose answer is of this status. Raises one of EXPLAINED where a kill can be the reason that it is not."""
+    """A request that must have this status. Raises an exception of EXPLAINED if a kill can be the reason for
+    another."""
     answer = server.request(method, path, body, timeout=timeout)
     if answer.status in REFUSALS:
         raise Refused(answer.status, answer.body)
@@ -31,7 +33,7 @@ def ask(server, method, path, body=None, status=200, timeout=60):
 
 
 def kill(pids):
-    """kill -9 of those that are still there → whether any was asked for."""
+    """kill -9 of the remaining processes → whether any got the signal."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -39,7 +41,7 @@ def kill(pids):
 
 
 def kill_part(server, program):
-    """kill -9 of one of the server's processes; returns when another has its place and the server is ready."""
+    """kill -9 of a process of the server; returns after a new process has its place and the server is ready."""
     victim = server.pid_of(program)
     os.kill(victim, signal.SIGKILL)
 
@@ -51,7 +53,7 @@ def kill_part(server, program):
 
 
 class Load:
-    """Clients that submit `work` without pause and remember what was acknowledged."""
+    """Clients that submit `work` without pause and remember the acknowledged executions."""
 
     def __init__(self, server, work, clients, seed):
         self.server, self.work, self.seed = server, work, seed
@@ -75,7 +77,7 @@ class Load:
             with contextlib.suppress(*EXPLAINED):
                 work = {**choice.choice(self.work), "artifacts": []}
                 made = ask(self.server, "POST", "/v1/executions", work, status=201, timeout=20).json()
-                # Before its node is there, a server that has just started knows of no runtime but "process".
+                # Before its node is connected, a restarted server knows of no runtime but "process".
                 if made["status"] != "denied":
                     self.acknowledged.append(made["id"])
                     continue

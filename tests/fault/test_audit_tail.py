@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The end of the audit log is cut off: a history of runs, kill -9 of everything, and SQLite's write-ahead log cut at a commit
-(sqlite.org/walformat.html). The service that starts on it says which entries are missing, and goes on saying so. With
-CLOISTER_LONG=1 at every commit; src/audit/audit_tail_test.cc does that with the library in any case."""
+"""The end of the audit log is cut off: a history of runs, kill -9 of everything, and SQLite's write-ahead log cut at
+a commit (sqlite.org/walformat.html). A service started on the rest reports the missing entries, and keeps reporting
+them. With CLOISTER_LONG=1 at every commit; src/audit/audit_tail_test.cc does the same with the library in any case."""
 
 import json
 import os
@@ -21,7 +21,7 @@ RUNS = 12
 
 
 def commits(wal):
-    """The lengths at which a transaction of the write-ahead log ends."""
+    """The lengths of the write-ahead log at the ends of transactions."""
     page, salts = struct.unpack(">I", wal[8:12])[0], wal[16:24]
     ends = []
     for at in range(32, len(wal) - page - 23, page + 24):
@@ -76,7 +76,7 @@ class Tail(unittest.TestCase):
         for end in self.chosen():
             copy, last = self.cut(end)
             if last == self.last:
-                continue  # no entry was in what was cut
+                continue  # the cut part had no entry
             with self.subTest(last=last), harness.Server(state=copy) as server:
                 for again in (False, True):
                     found = server.cli("audit", "verify")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many claims at once for fewer ready sandboxes, by many tenants, while the node is killed and comes
-back: no sandbox is had by two executions, and no program runs twice. Three witnesses tell: each program
-names its sandbox by what the kernel never gives out again (the cookie of its network namespace), the
-ledger and the audit log count the starts, and the host looks at the processes themselves."""
+"""Many claims at once for fewer ready sandboxes, by many tenants, while the node is killed and comes back: no two
+executions get the same sandbox, and no program runs twice. Three witnesses: each program names its sandbox by a
+value that the kernel never reuses (the cookie of its network namespace), the ledger and the audit log count the
+starts, and the host watches the processes themselves."""
 import collections
 import concurrent.futures
 import contextlib
@@ -25,9 +25,9 @@ import pool_counts  # noqa: E402
 READY, CLIENTS, KILLS = (10, 40, 2) if harness.SANITIZED else (100, 500, 10) if harness.LONG else (20, 100, 3)
 TENANTS = 20
 SEED = int(os.environ.get("CLOISTER_SEED", random.randrange(1 << 32)))
-# More claims than sandboxes, and more sandboxes than are ready: some find one, some have one made, some
-# wait. There is room for as many to run, to be ready and to be torn down at once. So many clients make
-# processors short, and then nothing would be made ahead for them to race for.
+# More claims than sandboxes, and more sandboxes than ready ones: some claims find a sandbox, some have a sandbox made,
+# some wait. There is room for as many to run, to be ready and to be torn down at once. So many clients make processors
+# short, and without the settings below nothing would be made ahead.
 CONFIG = f"""
 pool:
   ready: {READY}
@@ -53,7 +53,7 @@ print(*{{open(place + "/owner").read() for place in PLACES}})
 
 
 class Observer(threading.Thread):
-    """Looks at the machine's processes without pause: which bore a token as their name."""
+    """Watches the machine's processes without pause for tokens as their names."""
 
     def __init__(self):
         super().__init__()
@@ -66,7 +66,7 @@ class Observer(threading.Thread):
             self.look()
 
     def look(self):
-        """The tokens of programs that run now."""
+        """The tokens of the running programs."""
         alive = set()
         for name in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
@@ -87,7 +87,7 @@ class Observer(threading.Thread):
 
 
 class Clients:
-    """Submit without pause, all of them at once, and remember what was acknowledged and what refused."""
+    """Submits without pause, all clients at once, and remembers the acknowledged and the refused."""
 
     def __init__(self, server, keys, observer):
         self.server, self.keys, self.observer = server, keys, observer
@@ -106,14 +106,14 @@ class Clients:
         self.pool.shutdown()
 
     def errors(self):
-        """What a client met that is neither an answer nor a refusal."""
+        """Errors other than an answer or a refusal."""
         return [error for error in (future.exception() for future in self.running) if error]
 
     def claim(self, number):
-        """One execution, as the client of this number; False if it was refused."""
+        """An execution by the client of the given number; False if refused."""
         token = secrets.token_hex(7)  # no longer than the name of a process may be
         self.observer.tokens.add(token)
-        # With an argument nothing can have been started ahead, and any sandbox that is ready will do.
+        # With an argument nothing can have been started ahead, and any ready sandbox will do.
         more = {"args": [token]} if number % 2 else {}
         answer = self.server.submit(OWNER.format(token=token), memory_mb=32, artifacts=[],
                                     key=self.keys[number % TENANTS], **more)
@@ -150,12 +150,12 @@ class Claims(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(READY) as pool:
             for _ in range(20):
                 self.assertTrue(all(pool.map(clients.claim, range(READY))))
-                with contextlib.suppress(AssertionError):  # it takes another round of demand
+                with contextlib.suppress(AssertionError):  # needs another round of demand
                     return harness.wait_for("ready sandboxes", lambda: len(self.runners()) >= READY, 2)
         self.fail(f"only {len(self.runners())} sandboxes of {READY} stand ready")
 
     def await_ready_claims(self, before):
-        """Returns once some of the clients have had a sandbox that stood ready."""
+        """Returns once some of the clients have had a ready sandbox."""
         def look():
             served = pool_counts.claims(self.server.metrics())
             return served["ready"] > before["ready"] and served - before
@@ -167,7 +167,7 @@ class Claims(unittest.TestCase):
                      if harness.program_of(pid) == "cloister-node"), None)
 
     def kill_node(self, observer):
-        """At a random moment while programs run that it has started; returns when there is another."""
+        """Kills at a random moment while its programs run; returns once there is a new node."""
         before = observer.look()
         harness.wait_for("programs to run", lambda: observer.look() - before, 60)
         time.sleep(self.choice.uniform(0, 0.5))  # the random moment itself

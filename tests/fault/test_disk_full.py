@@ -18,7 +18,7 @@ import harness  # noqa: E402
 from session_case import Session  # noqa: E402
 
 CLONE_NEWNS = 0x20000
-# Once more in sandboxes that stand ready, copies of a zygote.
+# A second run of the suite in ready sandboxes, copies of a zygote.
 WARM = os.environ.get("CLOISTER_WARM") == "1"
 POOL = "pool:\n  ready: 4\n  idle_ms: 2000\n" + harness.CALM if WARM else None
 LANGUAGE, ECHO = ("python", "print('{}')") if WARM else ("bash", "echo {}")
@@ -27,7 +27,7 @@ LANGUAGE, ECHO = ("python", "print('{}')") if WARM else ("bash", "echo {}")
 @unittest.skipUnless(harness.ROOT, "a small file system can only be mounted by root")
 class DiskFull(unittest.TestCase):
     def setUp(self):
-        # The mount is this process's and its children's alone.
+        # The mount is visible to this process and its children alone.
         self.assertEqual(ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS), 0)
         subprocess.run(["mount", "--make-rprivate", "/"], check=True)
         self.state = tempfile.mkdtemp(prefix="cloister-full.")
@@ -40,7 +40,7 @@ class DiskFull(unittest.TestCase):
         self.before = self.server.run(ECHO.format("before"), LANGUAGE)
 
     def fill(self):
-        """Takes all the space there is, down to the last byte that one writer can get."""
+        """Takes all the space, down to the last byte available to a writer."""
         ballast = pathlib.Path(self.state) / "ballast"
         with open(ballast, "ab", buffering=0) as out:
             for size in (1 << 20, 1 << 12, 1):
@@ -55,7 +55,7 @@ class DiskFull(unittest.TestCase):
         ballast = self.fill()
 
         def refused():
-            # What fits into pages the ledger already has may still be accepted.
+            # An entry that fits into pages of the ledger may still be accepted.
             answer = self.server.submit(ECHO.format("no"), LANGUAGE, wait=0)
             return answer if answer.status == 507 else None
 
@@ -96,7 +96,7 @@ class DiskFull(unittest.TestCase):
 @unittest.skipUnless(harness.ROOT, "a small file system can only be mounted by root")
 @unittest.skipIf(WARM, "no copy of a zygote has its workspace on disk")
 class WorkspaceVolumeFull(unittest.TestCase):
-    """The disk on which workspaces are, apart from that of the state."""
+    """The disk with the workspaces, separate from the disk with the state."""
     LARGE = {"memory_mb": 32, "disk_mb": 60}
     SMALL = {"memory_mb": 64, "disk_mb": 8}
 
@@ -123,7 +123,7 @@ class WorkspaceVolumeFull(unittest.TestCase):
             self.assertEqual((run["status"], run["error"]["type"], run["error"]["retryable"]),
                              ("failed", "SANDBOX_STARTUP_FAILED", True), run)
             self.assertIn("are free where it would be", run["error"]["message"])
-            # What it holds is its own: it was all there when the session began.
+            # The session's memory is its own: all of it was available at the start.
             self.assertEqual(session.exec("head -c 30M /dev/zero >x && stat -c %s x")["stdout"], "31457280\n")
             self.assertEqual(self.server.run("echo small", "bash", **self.SMALL)["stdout"], "small\n")
         after = harness.wait_for("room", lambda: self.after("echo after"), 20)

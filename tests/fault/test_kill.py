@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of each part, and of all at once, at random moments under load; then the invariants: every
-acknowledged execution has one record and one terminal state (I1), none was started twice (I2), nothing
-is orphaned (I3), the audit chain holds with a start and an end for each (I4), readiness tells the
-truth (I8). With CLOISTER_WARM the same in sandboxes that stand ready, copies of a zygote."""
+"""kill -9 of each part, and of all at once, at random moments under load; then the invariants: every acknowledged
+execution has a single record and a single terminal state (I1), none was started twice (I2), nothing is orphaned
+(I3), the audit chain holds with a start and an end for each (I4), readiness is true (I8). With CLOISTER_WARM the
+same in ready sandboxes, copies of a zygote."""
 import collections
 import os
 import pathlib
@@ -30,7 +30,7 @@ WORK = [
 ]
 SLEEPERS = {"language": "bash", "code": "sleep 120 & sleep 120"}
 ECHO = ("bash", "echo {}")
-if WARM:  # plain Python code is what copies are made for
+if WARM:  # copies are made for plain Python code
     WORK = [{"language": "python", "code": code} for code in (
         "print('done')", "print(sum(range(100000)))", "import time; time.sleep(0.3); print('slept')")]
     WORK.append({"language": "python", "timeout_seconds": 1, "code":
@@ -43,7 +43,7 @@ if WARM:  # plain Python code is what copies are made for
 class Kill(unittest.TestCase):
     def setUp(self):
         self.clean = harness.Snapshot()
-        # What waits when the load ends still has to run.
+        # Waiting executions at the end of the load still have to run.
         self.server = self.enterContext(harness.Server("run:\n  queue: 100\n" + (POOL if WARM else "")))
         self.server.run(":", "bash")
         if WARM:
@@ -51,7 +51,7 @@ class Kill(unittest.TestCase):
         self.choice = random.Random(SEED)
 
     def victims(self):
-        """What this round kills, chosen among all that runs now: programs in sandboxes included."""
+        """The victims of a round, chosen among all running processes, including programs in sandboxes."""
         kind = self.choice.choice(["cloisterd", "cloister-node", "supervisor", "all", "anything"])
         if kind == "all":
             return kind, self.server.pids()
@@ -65,7 +65,7 @@ class Kill(unittest.TestCase):
         if kind in ("supervisor", "all"):
             self.server.process.wait()
             self.server.process = None
-            self.server.start()  # waits until it is ready
+            self.server.start()  # waits until the server is ready
         else:
             self.server.wait_ready(30)
 
@@ -85,7 +85,7 @@ class Kill(unittest.TestCase):
 
     def check_invariants(self, acknowledged):
         invariants.check(self, self.server, acknowledged)
-        # Ready means that a run works now.
+        # A ready server must run a program now.
         self.assertEqual(self.server.run(ECHO[1].format("ready"), ECHO[0])["stdout"], "ready\n")
         self.server.stop()
         harness.assert_clean(self.clean, seconds=30, ignore=[f"files: {self.server.state}"])
@@ -94,7 +94,7 @@ class Kill(unittest.TestCase):
         """The sandbox's pid 1 is killed from outside: RUNNER_LOST, soon, and nothing lives on."""
         submitted = self.server.submit(**SLEEPERS, wait=0, timeout_seconds=100, artifacts=[]).json()
         self.server.wait_status(submitted["id"], "running")
-        # The one with the program in it; that of the warm-up may still be on its way out.
+        # The runner with the program; the warm-up's runner may still be on its way out.
         runner = harness.wait_for("the runner", lambda: [
             pid for pid in self.server.pids() if harness.program_of(pid) == "cloister-runner"
             and "sleep" in map(harness.program_of, harness.descendants(pid))])[0]
@@ -107,7 +107,7 @@ class Kill(unittest.TestCase):
         spawner = self.server.pid_of("cloister-spawner")
         os.kill(spawner, signal.SIGSTOP)
         try:
-            # None stands ready for this, and the node waits for longer than the test for one to be made.
+            # No sandbox is ready for the run, and the node waits longer than the test for a new sandbox.
             hangs = self.server.submit("echo x", "bash", wait=0, memory_mb=97).json()["id"]
             begin = time.monotonic()
             kill_part(self.server, "cloisterd")
@@ -118,7 +118,7 @@ class Kill(unittest.TestCase):
         self.assertEqual(self.server.run(ECHO[1].format("again"), ECHO[0])["stdout"], "again\n")
 
     def test_queued_work_survives_a_restart(self):
-        """Accepted, not yet started, server killed: it runs after the restart, once."""
+        """Accepted, not yet started, server killed: the execution runs once after the restart."""
         self.server.stop()
         language, echo = ECHO
         config = harness.Server("run:\n  concurrent: 1\n" + (POOL if WARM else ""), state=self.server.state)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of what a sandbox with a kernel of its own is made of: runsc, its gofer, its kernel and what they start; the
-VMM; the node; all at once. Each kind once at a moment that is known, with the exact outcome; and at random moments under
+"""kill -9 of the parts of a sandbox with a kernel of its own: runsc, its gofer, its kernel and their children; the
+VMM; the node; all at once. Each kind once at a known moment, with the exact outcome; and at random moments under
 load, then the invariants of fault/kill."""
 
 import collections
@@ -26,16 +26,16 @@ SLEEPS = "echo up; sleep 120 & sleep 120"
 
 
 def of_runsc():
-    """What runsc keeps on a host where nothing holds it to a place of its own."""
+    """Files of runsc on a host that does not confine runsc to a place."""
     return set(glob.glob("/run/runsc*") + glob.glob("/var/run/runsc*") + glob.glob("/tmp/runsc*") +
                glob.glob("/tmp/*.sock") + glob.glob("/sys/class/net/*"))
 
 
 class Guests:
-    """Of one runtime: `PARTS` names its processes, as /proc has them, each of which ends its sandbox alone."""
+    """A runtime: `PARTS` names its processes, as /proc has them; each ends its sandbox alone."""
 
     RUNTIME = PARTS = NEEDED = CONFIG = None
-    ROUNDS, CLIENTS, QUEUE = 0, 2, 8  # of which what waits when the load ends still has to run
+    ROUNDS, CLIENTS, QUEUE = 0, 2, 8  # waiting executions at the end of the load still have to run
 
     @classmethod
     def setUpClass(cls):
@@ -64,7 +64,7 @@ class Guests:
         return [pid for pid in self.server.pids() if program_of(pid) == name]
 
     def sleeping(self):
-        """A program that runs, with another beside its first process."""
+        """A running program, with a child beside its first process."""
         made = self.server.submit(SLEEPS, "bash", wait=0, runtime=self.RUNTIME, timeout_seconds=100).json()
         harness.wait_for("its program to run", lambda: self.server.get(made["id"])["stdout"] == "up\n", 60)
         return made["id"]
@@ -79,7 +79,7 @@ class Guests:
         for name in self.PARTS:
             with self.subTest(name):
                 execution = self.sleeping()
-                self.assertTrue(kill(self.parts(name)), name)  # those that stand ready too
+                self.assertTrue(kill(self.parts(name)), name)  # including ready sandboxes
                 self.lost(execution, "RUNNER_LOST")
                 self.assertEqual(self.run_now(name), f"{name}\n")
 
@@ -94,8 +94,8 @@ class Guests:
                 self.lost(execution, "RUNNER_LOST")
 
     def test_a_part_is_killed_in_a_sandbox_that_stands_ready(self):
-        """Nobody who comes then is given it, once the rest of it has ended too, which takes a moment: who comes
-        within that loses his run, and is told so."""
+        """After the rest of the sandbox has ended too, which takes a moment, nobody is given the sandbox: a client
+        in the meantime loses its run, and receives the reason."""
         for name in self.PARTS:
             with self.subTest(name):
                 self.run_now("another")
@@ -107,11 +107,11 @@ class Guests:
                     self.assertEqual(self.run_now(name), f"{name}\n")
 
     def test_a_part_is_killed_while_its_sandbox_starts(self):
-        """Then the run fails as one that did not start, or as one that was lost; or another sandbox serves it."""
+        """The run fails as not started, or as lost; or another sandbox serves the run."""
         for name in self.PARTS:
             with self.subTest(name):
                 known = set(self.parts(name))
-                limits = {"memory_mb": 200 + len(name)}  # for which none stands ready
+                limits = {"memory_mb": 200 + len(name)}  # no sandbox is ready for these
                 submitted = self.server.submit("echo came", "bash", wait=0, runtime=self.RUNTIME, **limits).json()
                 found = harness.wait_for("it to begin", lambda: (
                     set(self.parts(name)) - known or harness.finished(self.server.get(submitted["id"]))), 30, every=0.001)
@@ -141,7 +141,7 @@ class Guests:
         kind = self.choice.choice([*self.PARTS, "child", "cloister-node", "all"])
         if kind == "all":
             return kind, self.server.pids()
-        if kind == "child":  # of those parts: what they started, under whatever name
+        if kind == "child":  # children of the parts, under any name
             parts = [pid for name in self.PARTS for pid in self.parts(name)]
             pids = sorted({pid for part in parts for pid in harness.descendants(part)})
         else:
@@ -156,7 +156,7 @@ class Guests:
         return self.server.start()
 
     def session(self):
-        """With a program in it; None where a part is down just now."""
+        """A session with a running program; None while a part is down."""
         with contextlib.suppress(*EXPLAINED):
             made = ask(self.server, "POST", "/v1/sessions", {"language": "bash", "runtime": self.RUNTIME}, 201).json()
             path = f"/v1/sessions/{made['id']}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of what a virtual machine is made of (test_kill_guests.py). It is emulated: a suite of its own, as it is slow."""
+"""kill -9 of the parts of a virtual machine (test_kill_guests.py). Emulated and slow, hence a suite of its own."""
 
 import os
 import pathlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 while all that runs in a session is kept, or goes on from what was kept: of what keeps it, of its kernel, of the
-node. What was acknowledged holds, the session goes on or its end is told, and nothing is left."""
+"""kill -9 during a snapshot of a session with memory, or a restoration: of the process that saves, of its kernel, of
+the node. Acknowledged snapshots hold, the session goes on or its end is reported, and nothing is left."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ def verb_of(pid):
 
 
 def pages_open(pid):
-    """Whether a process has the file open that the memory goes to."""
+    """Whether a process has the memory's file open."""
     with contextlib.suppress(OSError):
         return any(os.readlink(each).endswith("/pages.img") for each in pathlib.Path(f"/proc/{pid}/fd").iterdir())
     return False
@@ -59,7 +59,7 @@ class Memory(unittest.TestCase):
         return any(pages_open(pid) for pid in self.parts("runsc-sandbox"))
 
     def during(self, verb, method, path, body, strike, ready=lambda: True):
-        """The answer to a request in the middle of which `strike` comes."""
+        """The answer to a request that `strike` interrupts."""
         answers = []
         asks = threading.Thread(target=lambda: answers.append(self.server.request(method, path, body)))
         asks.start()
@@ -80,14 +80,14 @@ class Memory(unittest.TestCase):
         session = self.session()
         self.assertEqual(session.exec(code=FILL, kernel="python")["exit_code"], 0)
         self.refused(self.take(session, lambda: kill(self.with_verb(b"checkpoint"))))
-        # Its kernel had finished what it was at, and it goes on.
+        # Its kernel had finished its work, and goes on.
         self.assertEqual(session.exec(code="print(len(kept))", kernel="python")["stdout"], f"{300 << 20}\n")
         answer = self.server.request("POST", f"{session.path}/snapshots", {"memory": True})
         self.assertEqual(answer.status, 201, answer.body[:500])
         session.end()
 
     def test_its_kernel_writes_on_when_what_keeps_it_is_killed(self):
-        """What it writes is memory of the session's, which is lent until it has written all of it."""
+        """The kernel writes to the session's memory, which is lent until the end of the writing."""
         session = self.session()
         self.assertEqual(session.exec(code=FILL, kernel="python")["exit_code"], 0)
         self.refused(self.take(session, lambda: kill(self.with_verb(b"checkpoint")), ready=self.writes_image))

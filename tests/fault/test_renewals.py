@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions that are renewed just when they would end: one that was told "renewed" lives on, one that was refused has
-ended in time, and there is nothing between."""
+"""Sessions renewed just before their end: a session whose renewal was acknowledged lives on, a session whose renewal
+was refused has ended in time, and there is nothing between."""
 
 import concurrent.futures
 import datetime
@@ -16,7 +16,7 @@ from session_case import Session  # noqa: E402
 
 ATTEMPTS, CLIENTS = (10_000, 20) if harness.LONG else (60, 6) if harness.SANITIZED else (200, 10)
 NEAR = 0.005   # seconds before and after its end
-GRACE = 2.0    # seconds in which a session that is over has its end on record
+GRACE = 2.0  # seconds for an ended session to have its end on record
 
 
 def moment(text):
@@ -25,7 +25,7 @@ def moment(text):
 
 class Renewals(unittest.TestCase):
     def attempt(self, server, session, end, chance):
-        """Renews near `end` → its new end; None where it was refused, and has ended."""
+        """Renews near `end` → its new end; None if refused and ended."""
         time.sleep(max(0.0, end + chance.uniform(-NEAR, NEAR) - time.time()))
         answer = session.call("POST", "/renew", {})
         if answer.status == 200:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of each part while sessions are made, used and ended; then: every acknowledged session has one
-record that is terminal or works, one that was acknowledged as ended stays so, its programs are terminal
-with a true cause, the audit chain has one creation and one end of each, and nothing is left behind."""
+"""kill -9 of each part while sessions are made, used and ended; then: every acknowledged session has a single
+record, terminal or working; an acknowledged end is final, its programs are terminal with a true cause, the audit
+chain has a creation and an end of each, and nothing is left behind."""
 import collections
 import contextlib
 import http.client
@@ -24,9 +24,9 @@ from session_case import Session  # noqa: E402
 ROUNDS = 60 if harness.LONG else 8
 SEED = int(os.environ.get("CLOISTER_SEED", random.randrange(1 << 32)))
 CLIENTS = 4
-# What may end a session whose server, node or runner is killed; or that its client ended.
+# The allowed ends of a session after a kill of server, node or runner, or after an end by its client.
 ENDS = ("CANCELLED", "SERVER_RESTART", "NODE_LOST", "RUNNER_LOST", "SANDBOX_STARTUP_FAILED")
-# Programs beside each other, and cells of a kernel, one after the other.
+# Programs beside each other, and cells of a kernel in turn.
 PROGRAM = {"kernel": "none"}
 WORK = [PROGRAM | {"code": "echo done"}, PROGRAM | {"code": "sleep 0.2; echo slept"},
         PROGRAM | {"code": "setsid sleep 29 & sleep 28", "timeout_seconds": 0.3},
@@ -35,7 +35,7 @@ WORK = [PROGRAM | {"code": "echo done"}, PROGRAM | {"code": "sleep 0.2; echo sle
 
 
 class Load:
-    """Clients that make sessions, use and end them without pause, and remember what was acknowledged."""
+    """Clients that make, use and end sessions without pause, and remember the acknowledged."""
 
     def __init__(self, server):
         self.server = server
@@ -54,7 +54,7 @@ class Load:
             thread.join()
 
     def _request(self, method, path, body=None, status=200):
-        """The JSON of a success; None while a part is down, or for a session that it took along."""
+        """The JSON of a success; None while a part is down, or for a session lost with a part."""
         with contextlib.suppress(*EXPLAINED):
             return ask(self.server, method, path, body, status, timeout=20).json()
         self.stopping.wait(0.05)
@@ -124,7 +124,7 @@ class Sessions(unittest.TestCase):
         harness.assert_clean(self.clean, seconds=30, ignore=[f"files: {self.server.state}"])
 
     def await_node(self):
-        """One that was killed a moment ago may not be missed yet: then the service says that it is ready."""
+        """A node killed a moment ago may not be missed yet: the service then says ready."""
         def made():
             answer = self.server.request("POST", "/v1/sessions", {"language": "bash", "memory_mb": 32})
             return answer.json()["id"] if answer.status == 201 else None
@@ -185,7 +185,7 @@ class Sessions(unittest.TestCase):
             self.assertTrue(harness.finished(session.get(execution)))
 
     def test_killed_while_one_is_made(self):
-        """Whoever got no answer finds the record ended, and asking again with the key gives one session."""
+        """A client without an answer finds the record ended, and a retry with the same key gives a single session."""
         for _ in range(5):
             answers = []
 
@@ -204,7 +204,7 @@ class Sessions(unittest.TestCase):
             made = [answer.json()["id"] for answer in answers if answer.status == 201]
             listed = self.server.request("GET", "/v1/sessions?limit=500").json()["sessions"]
             self.assertLessEqual(set(made), {each["id"] for each in listed})
-            # One that came after the restart runs; every other has ended.
+            # The session made after the restart runs; every other has ended.
             for each in listed:
                 self.assertIn(each["status"], ("running", "ended"), each)
                 if each["status"] == "ended":

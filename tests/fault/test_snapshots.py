@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of the control plane or the node at random moments of snapshots, deletions and
-restorations: an acknowledged snapshot restores to what was taken, and no blob lies about that nothing
-names (I3, I5, F16)."""
+"""kill -9 of the control plane or the node at random moments of snapshots, deletions and restorations: an
+acknowledged snapshot restores to the original, and no unnamed blob is left (I3, I5, F16)."""
 import contextlib
 import os
 import pathlib
@@ -19,17 +18,17 @@ from load import EXPLAINED, Refused, ask, kill_part  # noqa: E402
 ROUNDS = 40 if harness.LONG else 5
 SEED = int(os.environ.get("CLOISTER_SEED", random.randrange(1 << 32)))
 CLIENTS = 2
-# How often content that nothing names is removed: unlike the default it is within the time that is waited for that.
+# The interval of removing unnamed content: shorter than the default, and within the test's wait.
 CONFIG = "retention:\n  every_seconds: 1\n"
 SESSION = {"language": "bash", "memory_mb": 128}
 DIGEST = "find . -type f | sort | xargs sha256sum | sha256sum"
-# A third of it is the same in all, so that some chunks have several snapshots.
+# A third of the content is the same in all, so that snapshots share some chunks.
 MAKE = ("head -c 3000000 /dev/zero | tr '\\0' 'c' > common; head -c {size} /dev/urandom > own; "
         "for n in $(seq 100); do echo $n {size} > small$n; done")
 
 
 class Taker(threading.Thread):
-    """Takes, restores and deletes without pause; remembers what was acknowledged."""
+    """Takes, restores and deletes without pause; remembers the acknowledged."""
 
     def __init__(self, server, number):
         super().__init__()
@@ -64,7 +63,7 @@ class Taker(threading.Thread):
                 self.wrong += restored(self.server, *self.random.choice(list(self.kept.items())))
 
     def delete(self):
-        """Of one whose answer is lost nothing is known any more."""
+        """If the answer is lost, nothing is known any more."""
         made = self.random.choice(list(self.kept))
         digest = self.kept.pop(made)
         try:
@@ -75,7 +74,7 @@ class Taker(threading.Thread):
 
 
 def restored(server, snapshot, digest):
-    """What is wrong with it. Raises one of EXPLAINED while a part is down."""
+    """The differences to the original. Raises an exception of EXPLAINED while a part is down."""
     answer = server.request("POST", "/v1/sessions", {**SESSION, "from_snapshot": snapshot})
     if answer.status in (429, 503):
         raise Refused(answer.status, answer.body)
@@ -105,7 +104,7 @@ class Snapshots(unittest.TestCase):
         try:
             harness.wait_for("a first snapshot of each", lambda: all(taker.kept or taker.deleted for taker in takers), 60)
             for _ in range(ROUNDS):
-                time.sleep(moments.uniform(0.3, 2.0))  # the moment is what is random
+                time.sleep(moments.uniform(0.3, 2.0))  # the moment is random
                 kill_part(self.server, moments.choice(("cloisterd", "cloisterd", "cloister-node")))
         finally:
             for taker in takers:
@@ -125,7 +124,7 @@ class Snapshots(unittest.TestCase):
         self.assertGreaterEqual(len(acknowledged) + len(deleted), CLIENTS)
         for snapshot, digest in acknowledged.items():
             self.assertEqual(restored(self.server, snapshot, digest), [])
-        for snapshot in listed:  # those too whose acknowledgement was lost are whole, until they go
+        for snapshot in listed:  # snapshots with a lost acknowledgement are whole too, until they go
             self.assertEqual(self.server.request("DELETE", f"/v1/snapshots/{snapshot}").status, 204)
         blobs = pathlib.Path(self.server.state) / "blobs"
         self.assertEqual(list(blobs.glob("*/tmp/*")), [])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of all sorts for a long time: what the service holds is the same after all of them as after the
-first tenth. Prints a row for each tenth; CLOISTER_SOAK_RUNS asks for another number of runs.
+"""Runs of all sorts for a long time: the service's resources are the same after all of them as after the first
+tenth. Prints a row for each tenth; CLOISTER_SOAK_RUNS asks for another number of runs.
 
-After each tenth the load pauses until the pool has given up what it held ready. Nothing that is counted
-may then be more than it was; memory may grow by GROWTH in the second half. The ledger is only printed: each
-run leaves a record in it until retention deletes that, once a minute, and audit rows for good."""
+After each tenth the load pauses until the pool has given up its ready sandboxes. No count may then be higher than
+before; memory may grow by GROWTH in the second half. The ledger is only printed: each run leaves a record until
+retention deletes the record, once a minute, and audit rows for good."""
 import collections
 import concurrent.futures
 import contextlib
@@ -21,8 +21,8 @@ import leaks  # noqa: E402
 RUNS = int(os.environ.get("CLOISTER_SOAK_RUNS", 50_000 if harness.LONG else 300))
 CLIENTS = 8
 TENTHS = 10
-# Caches that fill once are small, so that they are full early. One zygote makes all copies of a tenth, so
-# that what a copy costs it adds up.
+# Small caches are full early. A single zygote makes all copies of a tenth, so that a copy's cost for the zygote adds
+# up.
 CONFIG = """
 run:
   finished_in_memory: 16
@@ -33,9 +33,9 @@ pool:
   idle_ms: 300
   zygote_copies: 1000000
 """
-# KiB of each process in the second half, and of a zygote over all its copies. In 25,000 runs that is 80
-# bytes for each. The ledger's page caches, 8 MiB for each of two connections, are full after 2,000 runs:
-# they grow by 1 MiB in a half of 150, by nothing in one of 2,500, and by more between.
+# KiB of each process in the second half, and of a zygote over all its copies. In 25,000 runs the bound is 80 bytes for
+# each. The ledger's page caches, 8 MiB for each of two connections, are full after 2,000 runs: they grow by 1 MiB in a
+# half of 150, by nothing in a half of 2,500, and by more between.
 GROWTH = 2048
 ROLES = ("cloister", "cloisterd", "node", "spawner")
 NETNS_SLACK = 64  # freed later, or on a processor's list of free ones
@@ -50,7 +50,7 @@ MEMORY = Work("python", "print(len(bytearray(256 << 20)))", "failed", "RESOURCE_
 
 
 def work(number, node):
-    """What the run of this number does."""
+    """The work of the run with this number."""
     if number % 1000 in (100, 200):
         return TIMEOUT if number % 1000 == 100 else MEMORY
     if number % 50 == 0 and node:
@@ -65,7 +65,7 @@ def memory(pid):
 
 
 def netns_objects():
-    """Network namespaces of the whole machine, with or without a process in them; 0 where it is not told."""
+    """Network namespaces of the whole machine, with or without a process in them; 0 if unknown."""
     with contextlib.suppress(OSError):
         found = re.search(r"^net_namespace +(\d+)", pathlib.Path("/proc/slabinfo").read_text(), re.M)
         return int(found[1]) if found else 0
@@ -73,7 +73,7 @@ def netns_objects():
 
 
 class Sample:
-    """What the service holds at a moment at which it holds nothing for a run."""
+    """The service's resources at a moment without any run."""
 
     def __init__(self, server, pids, clean):
         self.memory = {role: memory(pid) for role, pid in pids.items()}
@@ -110,25 +110,25 @@ class Soak(unittest.TestCase):
         self.pids = {"cloister": self.server.process.pid, "cloisterd": self.server.pid_of("cloisterd"),
                      "node": self.server.pid_of("cloister-node"),
                      "spawner": self.server.pid_of("cloister-spawner")}
-        self.zygotes = {}  # pid → RSS when it was first seen, and last
+        self.zygotes = {}  # pid → RSS when first seen, and last
 
     def run_one(self, number):
-        """None, or what became of it instead of what should."""
+        """None, or the wrong outcome of the run."""
         asked = work(number, self.node)
         done = self.server.run(asked.code, asked.language, artifacts=[], **asked.more)
         outcome = done["status"], done["error"] and done["error"]["type"]
         return None if outcome == (asked.status, asked.error) else (number, done)
 
     def watch_zygotes(self):
-        """They go when the load pauses, so they are looked at before. One that has copies has started."""
+        """Zygotes go when the load pauses, so the look comes before. A zygote with copies has started."""
         for pid in harness.children(self.pids["spawner"]):
-            with contextlib.suppress(OSError):  # it may end meanwhile
+            with contextlib.suppress(OSError):  # the process may end meanwhile
                 if harness.program_of(pid) == "python3" and harness.children(pid):
                     rss = memory(pid)[0]
                     self.zygotes[pid] = (self.zygotes.get(pid, (rss,))[0], rss)
 
     def load(self, pool, numbers):
-        """Runs these; fails if one becomes something else than it should."""
+        """Runs the works; fails on a wrong outcome."""
         futures = [pool.submit(self.run_one, number) for number in numbers]
         pending = futures
         while pending:
@@ -169,7 +169,7 @@ class Soak(unittest.TestCase):
             harness.wait_for("what has grown to go", lambda: not grown(), 10)
         self.assertEqual(grown(), [])
         if harness.SANITIZED:
-            return  # its allocator keeps what is freed
+            return  # the process's allocator keeps freed memory
         for role in ROLES:
             self.assertLess(last.memory[role][0] - half.memory[role][0], GROWTH, f"resident KiB of {role}")
         self.assertTrue(self.zygotes)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kill -9 of the control plane at random moments of uploads and deletions: what was acknowledged reads
-back with its digest, what is listed can be read, what is deleted stays so, and no blob lies about that
-nothing names (I5)."""
+"""kill -9 of the control plane at random moments of uploads and deletions: acknowledged uploads read back with their
+digests, listed artifacts are readable, deleted artifacts stay deleted, and no unnamed blob is left (I5)."""
 import contextlib
 import hashlib
 import os
@@ -20,13 +19,13 @@ from load import EXPLAINED, Refused, ask, kill_part  # noqa: E402
 ROUNDS = 60 if harness.LONG else 6
 SEED = int(os.environ.get("CLOISTER_SEED", random.randrange(1 << 32)))
 CLIENTS = 4
-# How often content that nothing names is removed: unlike the default it is within the time that is waited for that.
+# The interval of removing unnamed content: shorter than the default, and within the test's wait.
 CONFIG = "retention:\n  every_seconds: 1\n"
 SIZES = (0, 1, 1000, 65_536, 65_537, 400_000, 3_000_000)
 
 
 class Uploader(threading.Thread):
-    """Uploads without pause, and deletes one of three; remembers what was acknowledged."""
+    """Uploads without pause, and deletes one of three; remembers the acknowledged."""
 
     def __init__(self, server, number):
         super().__init__()
@@ -49,7 +48,7 @@ class Uploader(threading.Thread):
         self.kept[made["id"]] = hashlib.sha256(body).hexdigest()
         if self.random.random() > 0.3:
             return
-        digest = self.kept.pop(made["id"])  # of one whose answer is lost nothing is known any more
+        digest = self.kept.pop(made["id"])  # after a lost answer nothing is known any more
         try:
             ask(self.server, "DELETE", f"/v1/artifacts/{made['id']}", status=204)
             self.deleted.add(made["id"])
@@ -57,7 +56,7 @@ class Uploader(threading.Thread):
             self.kept[made["id"]] = digest
 
     def break_off(self, body):
-        """One that has a name, and is kept: nobody goes on with it."""
+        """A named upload that is kept, and never resumed."""
         name = f"kept-{self.random.randrange(4)}"
         with socket.create_connection((self.server.host, self.server.port), timeout=30) as client:
             client.sendall(f"POST /v1/artifacts?path=x&upload={name} HTTP/1.1\r\nHost: localhost\r\n"
@@ -77,7 +76,7 @@ class Uploads(unittest.TestCase):
             uploader.start()
         try:
             for _ in range(ROUNDS):
-                time.sleep(moments.uniform(0.05, 0.8))  # the moment is what is random
+                time.sleep(moments.uniform(0.05, 0.8))  # the moment is random
                 kill_part(self.server, "cloisterd")
         finally:
             for uploader in uploaders:

@@ -29,7 +29,7 @@ IN_TURN = ("hostile/test_processes", "hostile/test_sessions")
 
 
 def in_turn():
-    """One of IN_TURN, by the number of commits before this one."""
+    """An element of IN_TURN, by the number of commits before the present."""
     done = subprocess.run(["git", "-c", f"safe.directory={TESTS.parent}", "-C", str(TESTS.parent), "rev-list", "--count", "HEAD"],
                           capture_output=True, text=True)
     return IN_TURN[int(done.stdout or 0) % len(IN_TURN)]
@@ -41,7 +41,7 @@ def suites():
     chosen = [*ALWAYS, *(name for name in every if name not in ALWAYS)] if LONG else [*ALWAYS, in_turn()]
     paths = [pathlib.Path(f"{name}.py") for name in chosen]
     names = [str(p) for p in paths]
-    # As an ordinary user: limits in a delegated cgroup (without one the host runs them), the rest bare.
+    # As an ordinary user: limits in a delegated cgroup (otherwise the host runs them), the rest bare.
     if LONG:
         names += [f"{'delegated' if p.stem == 'test_processes' else 'user'}:{p}"
                   for p in paths if p.parts[0] == "hostile"]
@@ -62,7 +62,7 @@ def boot(console, results):
 
 
 def relay(process, results, out):
-    """Copies results as they come; True if the guest said that it was done."""
+    """Copies results as they come; True if the guest reported its end."""
     offset, ended, deadline = 0, False, time.monotonic() + BOOT_SECONDS + SECONDS
     while True:
         alive = process.poll() is None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds what the guest boots, under build/guest: Debian's cloud kernel (unpacked, never installed), a
-small initramfs that mounts the root, and an ext4 root made of this machine's own packages, the
-programs under test and the tests. Nothing here needs root."""
+"""Builds the files that the guest boots, under build/guest: Debian's cloud kernel (unpacked, never installed), a
+small initramfs that mounts the root, and an ext4 root made of this machine's own packages, the programs under test
+and the tests. Nothing here needs root."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ from debian import Unavailable
 
 WORK = pathlib.Path(os.environ.get("CLOISTER_BUILD", REPO / "build")) / "guest"
 MODULES = ("virtio_pci", "virtio_blk", "overlay")
-# The user space of the guest, with all that these depend on.
+# The user space of the guest, with all dependencies.
 PACKAGES = ("bash", "dash", "coreutils", "util-linux", "mount", "procps", "grep", "sed", "findutils", "tar", "gzip",
             "python3", "busybox-static", "nodejs", "esbuild", "gcc", "g++", "libc6-dev", "strace", "sqlite3",
             "python3-yaml", "python3-jsonschema", "ca-certificates")
@@ -70,7 +70,7 @@ def initramfs():
 
 
 def project(tree):
-    """Puts the programs and the tests where they are on this machine, so that links hold."""
+    """Puts the programs and the tests at the same paths as on this machine, so that links hold."""
     build = WORK.parent / "release"
     target = tree / str(REPO).lstrip("/")
     shutil.rmtree(target, ignore_errors=True)
@@ -78,7 +78,7 @@ def project(tree):
         shutil.copytree(REPO / folder, target / folder, symlinks=True,
                         ignore=shutil.ignore_patterns("__pycache__"))
     programs = [p for p in (build / "bin").iterdir() if p.name.startswith("cloister")]
-    inside = target / "build" / "release"  # where inside.py looks, wherever it was built here
+    inside = target / "build" / "release"  # the path for inside.py, independent of the build's place
     (inside / "bin").mkdir(parents=True)
     for program in programs:
         shutil.copy2(program, inside / "bin" / program.name)

@@ -73,12 +73,12 @@ def report(out, **line):
 
 
 def enter_delegated_cgroup():
-    """Puts this process into a cgroup that belongs to the ordinary user."""
+    """Puts this process into a cgroup owned by the ordinary user."""
     own = pathlib.Path("/sys/fs/cgroup/user")
     own.mkdir(exist_ok=True)
     for path in (own, own / "cgroup.procs", own / "cgroup.subtree_control", own / "cgroup.threads"):
         os.chown(path, USER_ID, USER_ID)
-    service = own / "service"  # a group that has handed controllers on may hold no process itself
+    service = own / "service"  # a group with delegated controllers may hold no process itself
     service.mkdir(exist_ok=True)
     for path in (service, service / "cgroup.procs", service / "cgroup.subtree_control"):
         os.chown(path, USER_ID, USER_ID)
@@ -88,7 +88,7 @@ def enter_delegated_cgroup():
 
 
 def run_suite(word, seconds):
-    """Runs one suite; what it printed goes to the console when it fails."""
+    """Runs a suite; a failed suite's output goes to the console."""
     mode, _, name = word.rpartition(":")
     env = dict(os.environ)
     if mode:

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests that were broken: programs/broken_guest.c in the place of cloister-guest in a virtual machine, and of
-cloister-runner in the other runtimes, says whatever whoever broke it likes. However that is, the run comes to an end
-that its clients understand, in time; node, control plane and all other sandboxes go on; nothing grows, and nothing is
-left."""
+"""Broken guests: programs/broken_guest.c runs in the place of cloister-guest in a virtual machine, and of
+cloister-runner in the other runtimes, and sends arbitrary frames. In every case the run comes to an end understood
+by its clients, in time; node, control plane and all other sandboxes go on; no resource grows, and nothing is left."""
 
 import concurrent.futures
 import contextlib
@@ -18,12 +17,12 @@ from processes import memory_of
 from session_case import Session
 
 TIMEOUT = 2        # seconds, of each run
-GROWTH = 64 << 20  # bytes by which a process of ours may grow meanwhile
+GROWTH = 64 << 20  # bytes by which our processes may grow meanwhile
 MIB = 1 << 20
 FINE, LOST, LATE = ("completed", None), ("failed", "RUNNER_LOST"), ("timed_out", "TIMEOUT")
 NOT_STARTED = ("failed", "SANDBOX_STARTUP_FAILED")
 
-# What the guest does when it is to start a program, and what becomes of the run.
+# The guest's behaviour at the start of a program, and the outcome of the run.
 ANSWERS = {
     "plain": FINE, "silent": LOST, "exit_first": LOST, "output_first": LOST, "started_twice": LOST, "ends_twice": FINE,
     "greets_again": LOST, "unknown_type": LOST, "too_long": LOST, "far_too_long": LOST,
@@ -33,17 +32,18 @@ ANSWERS = {
     "scratch_wild": ("completed", "RESOURCE_LIMIT_EXCEEDED"), "start_fails": NOT_STARTED, "files_fail": NOT_STARTED,
     "start_fails_wide": LOST, "files_early": LOST,
 }
-# Of files, when all are asked for, and whether the result says that some are missing.
+# Behaviours with files, when all are requested, and whether the result reports missing files.
 FILES = {"files_unasked": True, "files_climb": False, "files_nameless": True, "files_long": True, "files_many": True, "files_big": True,
          "files_short": True, "files_over": True, "files_never": True}
-# What a guest's control group is said to have counted, which counts for nobody but a virtual machine.
+# False counts of a guest's control group, which only count for a virtual machine.
 COUNTS = {"floods_counts": LATE, "counts_down": LOST, "counts_wild": ("failed", "RESOURCE_LIMIT_EXCEEDED"),
           "counts_memory": FINE}
-# How the guest greets, by the limit of open files; those that never finish are waited for, in machines in --long only.
+# The guest's greetings, by the limit of open files. Machines with an unfinished greeting, which takes a long wait, are
+# in --long only.
 GREETINGS = {901: NOT_STARTED, 902: NOT_STARTED, 903: NOT_STARTED, 904: NOT_STARTED, 905: LOST, 907: LOST}
 NEVER_GREETS = (908, 909, 910)
 STOPS_READING = 906
-# A virtual machine takes seconds: what is read of all guests alike is tried in one with --long only.
+# A virtual machine takes seconds: behaviours read alike for all guests are tried in a machine with --long only.
 IN_MACHINES = ("plain", "noise", "leaves", "floods", "floods_empty", "drips", "start_fails", "files_climb", "deaf")
 
 
@@ -72,14 +72,14 @@ class Growth:
 
 
 class Broken:
-    """With a server of its own, of which `PROGRAM` is the broken guest."""
+    """Runs a server of its own, with `PROGRAM` as the broken guest."""
 
     RUNTIME = PROGRAM = None
     CONFIG = ""
     BESIDE = 4          # runs at once
     OWN_COUNTS = False
-    RUNNER_SECONDS = 3  # node.runner_seconds: that the node waits for what only a broken runner withholds
-    LOAD_SECONDS = 15   # that all else may take on a busy machine; by default the node would wait for longer
+    RUNNER_SECONDS = 3  # node.runner_seconds: the node's wait for frames that only a broken runner withholds
+    LOAD_SECONDS = 15  # the bound for all else on a busy machine; the node's default wait is longer
 
     @classmethod
     def setUpClass(cls):
@@ -104,7 +104,7 @@ class Broken:
         self.ours = [self.server.pid_of(name) for name in ("cloister-node", "cloisterd")]
 
     def tearDown(self):
-        """Whatever was said, those who heard it go on, and so does everybody else."""
+        """After any frames, their receivers go on, and so does every other part."""
         self.assertEqual([self.server.pid_of(name) for name in ("cloister-node", "cloisterd")], self.ours)
         self.assertEnded(self.run_in("plain"), FINE)
         self.check_others()
@@ -140,7 +140,7 @@ class Broken:
         self.assertLess(len((done["error"] or {}).get("message", "")), 2000)
 
     def each(self, answers, check, **more):
-        """Runs each of them, some beside each other → their results, each held to its `check`."""
+        """Runs each behaviour, some beside each other → their results, each tested by its `check`."""
         with concurrent.futures.ThreadPoolExecutor(self.BESIDE) as pool:
             results = dict(zip(answers, pool.map(lambda answer: self.run_in(answer, **more), answers)))
         for answer, done in results.items():
@@ -176,7 +176,7 @@ class Broken:
         self.each(self.chosen(FILES), check, artifacts=["**"])
 
     def test_a_guest_that_does_not_read(self):
-        """Neither its program's input, of which more was allowed than it takes, nor files before it is started."""
+        """A guest that reads neither its program's input, beyond its pipe, nor files before the start."""
         much = "x" * 4 * MIB
         self.assertEnded(self.run_in("deaf", input=much), FINE)
         if harness.LONG or self.RUNTIME != "microvm":
@@ -194,7 +194,7 @@ class Broken:
                 self.assertEnded(done, expected)
 
     def test_a_victim_beside_notices_nothing(self):
-        """What runs on the same node meanwhile comes to its own end."""
+        """A program on the same node comes to its own end meanwhile."""
         victim = self.server.request("POST", "/v1/executions", self.body("says", timeout_seconds=20)).json()
         self.server.wait_status(victim["id"], "running", 60)
         self.each(["start_fails", "noise", "floods"], lambda answer, done: self.assertEnded(done, ANSWERS[answer]))
@@ -215,7 +215,7 @@ class Broken:
     def test_sessions_end_with_a_guest_that_breaks_the_rules(self):
         answers = ["wrong_channel", "no_channel", "noise", "exit_first"]
         if self.RUNTIME != "microvm":
-            # An emulated machine says no more than the node takes, and takes all that the node may send unread.
+            # An emulated machine sends no more than the node takes, and takes all that the node may send unread.
             answers += ["overflows", "deaf"]
         elif not harness.LONG:
             answers = ["noise"]
@@ -227,7 +227,7 @@ class Broken:
                 self.assertEqual(session.wait_ended()["end_reason"]["type"], "RUNNER_LOST")
 
     def test_a_program_that_ended_and_speaks_on(self):
-        """Nobody reads what is said of it, and no answer to that piles up."""
+        """Nobody reads frames about the ended program, and no answer piles up."""
         with self.session() as session, Growth(self.server) as growth:
             self.assertEnded(self.exec(session, "haunts"), FINE)
             self.assertEqual(session.wait_ended()["end_reason"]["type"], "RUNNER_LOST")
@@ -246,7 +246,7 @@ class Broken:
             with self.subTest(name), self.session() as session, Growth(self.server) as growth:
                 for path in (f"/files/{name}", f"/files/{name}?list"):
                     begin = time.monotonic()
-                    with contextlib.suppress(OSError):  # an answer that breaks off
+                    with contextlib.suppress(OSError):  # a truncated answer
                         answer = session.call("GET", path)
                         self.assertTrue(answer.status >= 400 or answer.body == b"", (answer.status, answer.body[:200]))
                     self.assertLess(time.monotonic() - begin, self.patience)

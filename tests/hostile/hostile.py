@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the hostile suites share: one server for a module, a run with a hostile program in it, and the
-checks that follow every test whatever it was about (nothing left behind, canaries untouched, server
-alive)."""
+"""Shared by the hostile suites: a server for a module, a run with a hostile program, and the checks that follow
+every test (nothing left behind, canaries untouched, server alive)."""
 import base64
 import json
 import os
@@ -17,24 +16,24 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "integration"))
 import harness  # noqa: E402
 
-# Of the release build, whatever the server was built with: they are not ours to sanitize.
+# From the release build, even for a sanitized server: these programs are not ours to sanitize.
 PROGRAMS = harness.BIN.parent.parent / "release" / "hostile"
 # The whole suite runs once more as an ordinary user.
 AS_USER = os.environ.get("CLOISTER_AS_USER") == "1"
-# And once more in sandboxes made by a zygote, where a copy of it becomes the program.
+# A further run of the suite in sandboxes made by a zygote, where a copy becomes the program.
 WARM = os.environ.get("CLOISTER_WARM") == "1"
-# And once more in each runtime with a kernel of its own, where the machine has it.
+# A further run of the suite in each runtime with a kernel of its own, if available.
 RUNTIME = os.environ.get("CLOISTER_RUNTIME", "process")
 GVISOR, MICROVM = RUNTIME == "gvisor", RUNTIME == "microvm"
 # And in sandboxes within a session's in such a runtime.
 NESTED = os.environ.get("CLOISTER_NESTED") == "1"
 IMAGE = pathlib.Path(os.environ.get("CLOISTER_MICROVM", "/nonexistent"))
-# Directories in each other: more than the longest path names, so that no path leads to the last.
+# Nested directories: deeper than the longest path, so that no path leads to the last.
 DEEP = 20_000 if harness.LONG else 3_000
 NEEDED = {"gvisor": pathlib.Path("/usr/bin/runsc"), "microvm": IMAGE / "root.squashfs"}
 EMULATED = f"microvm:\n  image: {IMAGE}\n  accelerator: tcg\n  emulate: true\n"
 WARM_POOL = "pool:\n  ready: 4\n  idle_ms: 500\n" + harness.CALM  # gone when leaks are counted
-# A copy has more modules than python3 imports. In front of whatever must run in one, so that it does nothing elsewhere.
+# A copy has more modules than python3 imports. Precedes programs for copies only, which then do nothing elsewhere.
 NO_COPY = "not a copy of a zygote"
 MUST_BE_A_COPY = f"import sys; assert 'statistics' in sys.modules, {NO_COPY!r}\n"
 IN_A_COPY = """
@@ -89,7 +88,7 @@ class Canaries:
 
 
 def for_copies(request):
-    """Nothing but Python code, which is what copies of a zygote are made for."""
+    """Nothing but Python code, as required for copies of a zygote."""
     more = ("args", "env", "files", "input", "command", "session_id")
     return request.get("language") == "python" and not any(request.get(member) for member in more)
 
@@ -97,7 +96,7 @@ def for_copies(request):
 class HostileTest(unittest.TestCase):
     """Each test method runs hostile code through `run_code` or `run_program`."""
     CONFIG = WARM_POOL if WARM else EMULATED if MICROVM else None
-    IN_COPIES = WARM  # whatever can run in a copy of a zygote must
+    IN_COPIES = WARM  # all programs able to run in a copy of a zygote must do so
     server = None
     canaries = None
 
@@ -109,7 +108,7 @@ class HostileTest(unittest.TestCase):
         cls.enterClassContext(cls.server)
         cls.canaries = Canaries(cls.server.state)
         cls.addClassCleanup(cls.canaries.close)
-        # The first run pays for what is made once; leaks are counted after it.
+        # The first run pays the cost of the first start; leaks are counted afterwards.
         cls.server.request("POST", "/v1/executions?wait=120",
                            cls.in_runtime({"language": "bash", "code": ":"}), timeout=180)
 
@@ -132,7 +131,7 @@ class HostileTest(unittest.TestCase):
 
     @staticmethod
     def in_runtime(request):
-        """The request, for the runtime that this run of the suite is about."""
+        """The request, for the runtime under test."""
         return request if RUNTIME == "process" else {"runtime": RUNTIME, **request}
 
     def run_request(self, request, key=None):
@@ -140,7 +139,7 @@ class HostileTest(unittest.TestCase):
         if not self.IN_COPIES or not for_copies(request):
             return self.run_once(request, key)
         request = {**request, "code": MUST_BE_A_COPY + request["code"]}
-        for _ in range(20):  # the zygote may go, or the next sandbox be older than it
+        for _ in range(20):  # the zygote may go, or the next sandbox may be older than the zygote
             harness.await_copies(self.server)
             result = self.run_once(request, key)
             if f"AssertionError: {NO_COPY}\n" not in result["stderr"]:
@@ -163,14 +162,14 @@ class HostileTest(unittest.TestCase):
         return result
 
     def weakened(self, result, *words):
-        """True if the result says, with these words together, that this machine is weaker."""
+        """True if the result reports, with these words together, a weaker machine."""
         return any(all(word in line for word in words) for line in result["provenance"]["weakened"])
 
     def run_code(self, language, code, key=None, **request):
         return self.run_request({"language": language, "code": code, "artifacts": [], **request}, key)
 
     def run_program(self, name, *args, **request):
-        """Uploads a program of this folder and runs it with `args`."""
+        """Uploads a program of this folder and runs the program with `args`."""
         if WARM and "input" not in request:
             content = base64.b85encode(zlib.compress((PROGRAMS / name).read_bytes())).decode()
             return self.run_code("python", IN_A_COPY.format(
@@ -194,7 +193,7 @@ class HostileTest(unittest.TestCase):
             details = result["error"]["details"]
             self.assertEqual(details["limit"], limit, told)
             self.assertGreater(details["value"], 0, told)
-            if details["used"] is None:  # where it is a guess, nobody may have seen how much
+            if details["used"] is None:  # a guess may come without the figure
                 self.assertTrue(details.get("probable"), told)
             else:
                 self.assertGreater(details["used"], 0, told)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of P30: for each language one that leaves what it can, and one that tells what it finds.
-A LOOK prints one line `what: value` for each thing that could be left; in fresh sandboxes it prints the
-same lines each time. `slot` and `copied` say which sandbox it is instead."""
+"""Programs of P30: for each language a program that leaves all it can, and a program that reports its findings. A
+LOOK prints a line `what: value` for each possible trace; in fresh sandboxes the lines are always the same. `slot`
+and `copied` identify the sandbox instead."""
 
 PYTHON_LEAVE = r'''
 import builtins, ctypes, fcntl, gc, json, mmap, os, resource, signal, socket, subprocess, sys, time
@@ -150,8 +150,8 @@ echo "umask: $(umask)"; echo "limits: $(ulimit -Sn)"; echo "directory: $(pwd)"; 
 
 LEAVE = {"python": PYTHON_LEAVE, "node": NODE_LEAVE.replace("later", "() => process.exit(0)"), "bash": BASH_LEAVE}
 LOOK = {"python": PYTHON_LOOK, "node": NODE_LOOK, "bash": BASH_LOOK}
-# One program that leaves and then looks: what it finds is what can be left.
+# Programs that leave and then look: their findings are the possible traces.
 BOTH = {"python": PYTHON_LEAVE + PYTHON_LOOK, "bash": BASH_LEAVE + BASH_LOOK,
         "node": NODE_LEAVE.replace("later", "() => { look(); process.exit(0) }") + "function look() " + NODE_LOOK.strip()}
-# What is looked for and not left by the same language: a shell makes no sockets, nobody a POSIX queue.
+# Traces looked for and not left by the same language: a shell makes no sockets, nobody a POSIX queue.
 NOT_LEFT = {"python": ["mq"], "node": [], "bash": ["unix", "tcp", "udp"]}

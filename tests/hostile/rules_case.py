@@ -78,7 +78,7 @@ class RulesTest(HostileTest):
         return [row for row in rows if row["subject"] == subject]
 
     def answers(self, session, code, seconds=30, **request):
-        """What a program says, once the session lets it in."""
+        """The program's output, once the session accepts the program."""
         def let_in():
             answer = session.post(code, "?wait=60", **request)
             self.assertIn(answer.status, (200, 503), answer.body[:1500])

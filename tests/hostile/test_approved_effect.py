@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S22 to S32: who has something else run than what a person approved, in a session: over the API, from a program that goes on
-beside it, from one that waits for the release, by ways to go on that no signal stops, and by what lies behind, chooses or feeds
-the approved bytes. The approved bytes run, or nothing."""
+"""S22 to S32: attempts to run something other than the approved effect, in a session: over the API, from a running
+program beside, from a program that waits for the release, by ways to run on that no signal stops, and by files that
+lie behind, choose or feed the approved bytes. The approved bytes run, or nothing."""
 
 import pathlib
 import tempfile
@@ -17,9 +17,9 @@ FREEZES = not AS_USER and machine.can_freeze()
 TENANT = "mixed"  # commands of its sessions are approved by a person, code is not
 CODE = {"language": "bash", "kernel": "none"}
 GOOD, EVIL = "good\n", "evil\n"
-# With the time of the good one, by which the state would tell them apart.
+# With the time of the good file, by which the state would distinguish them.
 SWAP = "swapped() { printf 'echo evil' > .new; touch -d @1 .new; mv .new deploy.sh; }\n"
-# Reacts to each opening of the file but the first, which is the one when the approval is asked for; it is never still.
+# Reacts to each opening of the file except the first, by the request for approval; never rests.
 WATCHER = r"""
 import ctypes, os, struct
 libc = ctypes.CDLL(None, use_errno=True)
@@ -38,7 +38,7 @@ while True:
         open("/tmp/reacted", "w").close()
         break
 """
-# Each of these wakes a process that SIGSTOP has stopped: a timer, a descriptor and a parent's end that send SIGCONT.
+# Each of these wakes a process stopped by SIGSTOP: a timer, and a descriptor or a parent's end that sends SIGCONT.
 WAKES = r"""
 import ctypes, fcntl, os, signal, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -67,7 +67,8 @@ while True:
 """
 
 
-# Its own code's place becomes a directory, which the approved program reads through a link; there is another module behind it.
+# The program replaces its own code's file by a directory, which the approved program reads through a link with
+# another module behind.
 PLACE = r"""
 import os, sys, time
 me = os.path.realpath(sys.argv[0])
@@ -109,7 +110,7 @@ class ApprovedEffect(RulesTest):
         return answer.json()
 
     def python(self, code):
-        """A program that goes on, once it says that it is ready."""
+        """A program that runs on after reporting ready."""
         begun = self.code(code, wait=0, language="python")
         harness.wait_for("the program", lambda: self.code("ls /tmp/ready")["exit_code"] == 0, 20)
         return begun
@@ -132,14 +133,14 @@ class ApprovedEffect(RulesTest):
         return done
 
     def assertStopped(self, done):
-        """As an ordinary user the node has no groups that it can stop: then nothing of this runs."""
+        """As an ordinary user the node has no groups to stop: then none of these programs runs."""
         if not FREEZES:
             self.assertEqual(done["status"], "denied", done)
             self.assertIn("cannot be stopped", done["error"]["message"])
         return FREEZES
 
     def test_S22_swaps_over_the_api(self):
-        """Many requests write the file while it is released."""
+        """Many requests write the file during its release."""
         for _ in range(6):
             self.put("deploy.sh", b"echo good")
             held = self.blocked()
@@ -157,7 +158,7 @@ class ApprovedEffect(RulesTest):
         self.assertEqual(self.put("deploy.sh", b"echo evil"), 200)
         self.release(held)
         self.assertEqual(self.ended(held)["status"], "denied")
-        # A module that the program imports, and one that takes another's place.
+        # A module that the program imports, and a module that shadows another.
         for name in ("helper.py", "json.py"):
             self.put("helper.py", b"print('good')")
             self.put("main.py", b"import json, helper")
@@ -226,7 +227,7 @@ class ApprovedEffect(RulesTest):
         self.assertGreater(ran, 0, "each was denied")
 
     def test_S26_what_was_let_in_before_waits(self):
-        """Programs that begin while the workspace is being held write nothing into it."""
+        """Programs that start while the workspace is held write nothing into the workspace."""
         self.put("deploy.sh", b"sleep 1; echo good")
         for _ in range(4):
             held = self.blocked("bash deploy.sh; ls")
@@ -247,7 +248,8 @@ class ApprovedEffect(RulesTest):
         self.assertLess(time.monotonic() - started, 20)
 
     def test_S27_what_lies_behind_a_link(self):
-        """Each place outside of the workspace that the session can write, by each way there, is refused or does not change."""
+        """Each place outside of the workspace that the session can write, by each way there, is refused or stays
+        unchanged."""
         keeps = self.python("import os, time\nos.open('/tmp/real.sh', os.O_RDWR | os.O_CREAT)\n"
                             "with open('/tmp/.ready', 'w') as file: file.write(str(os.getpid()))\n"
                             "os.rename('/tmp/.ready', '/tmp/ready')\ntime.sleep(600)")
@@ -261,7 +263,7 @@ class ApprovedEffect(RulesTest):
                 refused = self.ask("POST", f"{self.session}/exec", {"command": "bash deploy.sh"}, self.ours)
                 self.assertEqual(refused.status, 422, refused.body[:500])
                 self.assertIn(f"the link {link} in the workspace leads to ", refused.json()["detail"])
-        # In a sandbox of its own there is nothing behind it.
+        # A fresh sandbox has nothing behind the link.
         self.code("rm -rf deploy.sh d e x; ln -s /tmp/real.sh deploy.sh; echo 'echo good' > /tmp/real.sh")
         held = self.blocked(sandbox="fresh")
         self.code("echo 'echo evil' > /tmp/real.sh")
@@ -272,7 +274,7 @@ class ApprovedEffect(RulesTest):
         self.ask("DELETE", f"/v1/executions/{keeps['id']}", None, self.ours, 202)
 
     def test_S28_times_choose_what_runs(self):
-        """Bytecode counts where it names the time of its source; make runs what is older."""
+        """Bytecode is valid if it names the time of its source; make rebuilds older targets."""
         self.put("main.py", b"import helper")
         self.code("echo 'print(\"evil\")' > helper.py; touch -d @1000000000 helper.py; python3 -c 'import helper' > .out;"
                   " echo 'print(\"good\")' > helper.py; touch -d @1500000000 helper.py")
@@ -297,7 +299,7 @@ class ApprovedEffect(RulesTest):
         self.assertEqual(self.ended(held)["stdout"], "main.py\n", "to read them is no change")
 
     def test_S29_pipes_are_refused(self):
-        """What is in one when the program reads it was not there when it was approved."""
+        """A pipe's content at the start was not present at the approval."""
         self.put("good.sh", b"echo good")
         for make, what in (("mkfifo deploy.sh", "the FIFO deploy.sh"), ("mkdir d; mkfifo d/p", "the FIFO d/p"),
                            ("python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'", "the socket s")):
@@ -312,7 +314,7 @@ class ApprovedEffect(RulesTest):
         self.assertEqual(self.ended(held)["status"], "denied")
 
     def test_S30_hard_links_are_bound(self):
-        """What the program writes into one name it runs by another."""
+        """The program writes into a file by a name, and runs the file by another."""
         for name, content in (("deploy.sh", b"cat note > log\n. ./hooks.sh\necho good\n"), ("note", b"echo evil\n"), ("log", b""), ("hooks.sh", b"")):
             self.put(name, content)
         self.code("touch -d @1 log hooks.sh")
@@ -327,7 +329,8 @@ class ApprovedEffect(RulesTest):
         self.assertEqual(self.ended(held)["stdout"], "log\n", "those that were there are no matter")
 
     def test_S31_nothing_is_removed_while_it_runs(self):
-        """A program of before is cancelled: the service removes its code only afterwards, and nothing else that has its name."""
+        """An earlier program is cancelled: the service removes its code only afterwards, and no other file of the
+        same name."""
         self.put("deploy.sh", b"trap : USR1; python3 -B -c 'import conf'; sleep 6031 & wait; PYTHONPATH=other python3 -B -c 'import conf'; kill %1")
         beside = self.python(PLACE)
         held = self.blocked()
@@ -342,7 +345,7 @@ class ApprovedEffect(RulesTest):
         self.assertEqual(self.code("cat .cloister-*/conf.py")["stdout"], "print('good')", "it is no code of the service's")
 
     def test_S32_variables_that_name_other_places(self):
-        """The program that `bash` is, and what it reads before its script, lie where others of the session write."""
+        """The program `bash`, and its startup files, lie in places writable by others of the session."""
         session = self.open(self.ours, env={"PATH": "/tmp/bin:/usr/bin:/bin"}).path
         for where, env in ((session, {}), *((self.session, each) for each in (
                 {"PATH": "/usr/bin:/tmp/bin:/bin"}, {"BASH_ENV": "/tmp/e"}, {"PYTHONPATH": "/dev/shm"}, {"BASH_ENV": "$A/e", "A": "/tmp"},

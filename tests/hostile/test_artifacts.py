@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""P23 to P26 and P29: what a program leaves in its workspace to be collected as something it is not."""
+"""P23 to P26 and P29: false artifacts that a program leaves in its workspace to be collected."""
 import json
 import unittest
 
 from hostile import HostileTest, harness
 
-# What names must not break, each percent-encoded by its own path below.
+# Names that must break nothing, each percent-encoded in its own path below.
 NAMES = ("new\nline", "\x1b]52;c;cm0gLXJm\x07", "\u202egpj.exe", 'quo"te', "semi;colon=1", "back\\slash",
          "per%0d%0aInjected: 1", "<script>", " ", "-rf")
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S17 to S21: who tries to run what nobody has approved, or something else than was approved; what goes on after its permission
-has ended; and who tries to get more of the processors than an agent has."""
+"""S17 to S21: attempts to run something never approved, or something other than the approved program; programs that
+run on after their permission has ended; and attempts to get more of the processors than an agent's share."""
 
 import concurrent.futures
 import pathlib
@@ -14,7 +14,7 @@ from rules_case import NAMES, RulesTest, at_once
 
 MANY = 24
 TAC = {"command": "tac sent/words", "files": [{"path": "sent/words", "content": "one\ntwo\n"}], "env": {"TOKEN": "hunter2"}}
-# What else could be run on the approval of TAC.
+# Other commands to try on the approval of TAC.
 OTHERS = ({"command": "tac sent/words /etc/passwd"}, {"command": "tac ./sent/words"}, {"command": ["tac", "sent/words"]},
           {"command": "tac sent/words "}, {"args": ["/etc/passwd"]}, {"env": {"TOKEN": "hunter3"}}, {"env": {}}, {"input": "x"},
           {"env": {"TOKEN": "hunter2", "MORE": ""}}, {"files": [{"path": "sent/words", "content": "one\nthree\n"}]},
@@ -62,7 +62,7 @@ SPINS = "for each in 1 2 3 4; do (setsid bash -c 'while :; do :; done' &) ; done
 
 
 class Waiting(RulesTest):
-    """Runs and programs that a level refuses, and commands of the tenant `mixed`, which policy wants approved."""
+    """Runs and programs refused by a level, and commands of the tenant `mixed`, for which policy wants approvals."""
 
     @classmethod
     def setUpClass(cls):
@@ -82,7 +82,7 @@ class Waiting(RulesTest):
             self.ask("DELETE", f"/v1/executions/{each['id']}", status=200)
 
     def bounded(self, path, flood):
-        """Of a flood by one agent three wait; another agent is approved and runs meanwhile."""
+        """Three of an agent's flood wait; another agent is approved and runs meanwhile."""
         other = next(NAMES)
         self.give("restricted", agent=other)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -94,13 +94,13 @@ class Waiting(RulesTest):
 
             beside = pool.submit(neighbour)
             key = self.key()
-            # Equal ones share an escalation with one that waits, so the first of them goes ahead.
+            # Equal requests share the escalation of a waiting request, so the first goes ahead.
             answers = [self.ask("POST", path, {"command": flood[0]}, key).json()]
             answers += at_once(lambda each: self.ask("POST", path, {"command": each}, key).json(), flood[1:])
             self.assertEqual(beside.result(), ("cloister\n", "completed"))
         held = [each for each in answers if each["status"] == "blocked"]
         self.assertLessEqual(len(held), 3, [each["status"] for each in answers])
-        # One that has just been recorded may count twice for a moment, so that fewer are let in at once.
+        # A recent request may count twice for a moment, so fewer are accepted at once.
         more = (flood[0] if len(set(flood)) == 1 else f"touch more-{number}" for number in range(4))
         while len(held) < 3:
             held.append(self.ask("POST", path, {"command": next(more)}, key).json())
@@ -113,7 +113,7 @@ class Waiting(RulesTest):
         return held
 
     def test_s17_floods(self):
-        self.give("training", limits={"memory_mb": 2048})  # the level that refusals do not lower
+        self.give("training", limits={"memory_mb": 2048})  # a level that refusals do not lower
         session = self.open(self.key())
         for path in ("/v1/executions", f"{session.path}/exec"):
             held = self.bounded(path, [f"touch {number}" for number in range(MANY)])
@@ -176,7 +176,7 @@ class Waiting(RulesTest):
                 self.assertEqual((each.status, each.json()["error"]["details"]["field"]), (409, "approval_used"), each.body)
 
     def test_s18_what_changed_meanwhile(self):
-        """The answer to the same key is the same; a rule, a level or a credential that went holds."""
+        """The same key gets the same answer; a changed rule, level or credential takes effect."""
         self.give("restricted")
         key = self.key()
         once = {"Idempotency-Key": self.agent}
@@ -197,7 +197,7 @@ class Waiting(RulesTest):
         self.give("restricted", allowed_commands=["python3 *"])
         key = self.key()
         session = self.open(key, language="python")
-        session.exec(STAYS.replace("{loud}", "0").replace("/workspace/", "/tmp/"))  # the workspace stays as it was asked for
+        session.exec(STAYS.replace("{loud}", "0").replace("/workspace/", "/tmp/"))  # the workspace stays as at the request
         self.assertEqual(len(session.programs()), 3)
         held = self.blocked(key, f"{session.path}/exec", command="sleep 600 & " + NEIGHBOURS)
         self.vote(self.escalation_of(held))
@@ -262,7 +262,7 @@ class Waiting(RulesTest):
 
 
 class Revoked(RulesTest):
-    """What writes on after its permission for that has ended."""
+    """A program that writes on after its permission has ended."""
 
     def setUp(self):
         super().setUp()
@@ -275,7 +275,8 @@ class Revoked(RulesTest):
         return session.call("GET", "/files/notes", status=200).body
 
     def is_over(self, session, *running):
-        """Within two seconds the programs are gone; the session goes on with the file, and nothing writes to it."""
+        """Within two seconds the programs are gone; the session goes on with the file, and no program writes to the
+        file."""
         self.vote(self.permission, "deny")
         for each in running:
             def ended(each=each):
@@ -312,7 +313,8 @@ class Revoked(RulesTest):
         self.is_over(session, self.begun(session, sandbox="fresh"))
 
     def test_s20_programs_that_start_meanwhile(self):
-        """Of many that begin again and again, in both kinds of sandbox, none writes on, and all end up without the permission."""
+        """None of many restarted programs, in both kinds of sandbox, writes on, and all end up without the
+        permission."""
         session = self.open(self.by, language="python")
         begun, code = [], "import time\nout = open('/workspace/notes', 'a')\nwhile True: out.write('x'); out.flush(); time.sleep(0.01)"
 
@@ -351,7 +353,7 @@ class Share(RulesTest):
         return sum(self.server.get(each)["resource_usage"]["cpu_ms"] for each in executions)
 
     def test_s21_many_loops_have_one_share(self):
-        """In runs, sessions and fresh sandboxes, and by processes that left their program."""
+        """In runs, sessions and fresh sandboxes, and by daemons that left their program."""
         if AS_USER:
             self.skipTest("an ordinary user's sandboxes have no control groups: nothing holds processors")
         self.give("standard", limits={"cpu_percent": 25})
@@ -367,7 +369,7 @@ class Share(RulesTest):
             beside = self.ask("POST", "/v1/executions?wait=60", {"language": "bash", "code": "for i in {1..100000}; do :; done"},
                               self.key(agent=self.agent + "-other"), 200).json()
             self.assertEqual(beside["status"], "completed", "another agent's run goes on")
-            time.sleep(max(0, began + 4 - time.monotonic()))  # the time over which it is measured
+            time.sleep(max(0, began + 4 - time.monotonic()))  # the time of the measurement
             percent = (self.used(runs) - before) / 10 / (time.monotonic() - began)
             self.assertLessEqual(percent, 30)
             return percent >= 20
@@ -380,7 +382,7 @@ class Share(RulesTest):
             self.server.wait_end(each)
 
     def test_s21_new_sandboxes_are_no_new_share(self):
-        """Loops that end after a moment, each in a sandbox of its own, begun again at once."""
+        """Short loops, each in a sandbox of its own, restarted at once."""
         if AS_USER:
             self.skipTest("an ordinary user's sandboxes have no control groups: nothing holds processors")
         self.give("standard", limits={"cpu_percent": 25})
@@ -389,7 +391,7 @@ class Share(RulesTest):
 
         def loops(_):
             used = 0
-            while time.monotonic() < began + 4:  # the time over which it is measured
+            while time.monotonic() < began + 4:  # the time of the measurement
                 done = self.ask("POST", "/v1/executions?wait=60", body, key, 200).json()
                 self.assertEqual(done["status"], "timed_out", done)
                 used += done["resource_usage"]["cpu_ms"]

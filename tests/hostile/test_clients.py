@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""P52 to P54: hostile clients, and output that means to deceive."""
+"""P52 to P54: hostile clients, and deceptive output."""
 import concurrent.futures
 import gzip
 import json
@@ -76,7 +76,7 @@ class Clients(HostileTest):
         self.assertLess(harness.memory_of(daemon) - before, 128 << 20)
 
     def test_p53_slow_clients(self):
-        """Two hundred clients that never finish their request; others are served all along."""
+        """Two hundred clients that never finish their request; the server serves others all along."""
         slow = []
         try:
             for _ in range(200):
@@ -146,7 +146,7 @@ class Clients(HostileTest):
         self.assertNothingForged()
 
     def test_p54_names_forge_no_lines(self):
-        """As the names of everything that has one: each is refused, or shown as what it is."""
+        """In the names of everything with a name: each is refused, or shown escaped."""
         forged = 'x"}\n{"event":"forged","level":"info"}\r\x1b[2J\x1b]52;c;Zm9yZ2Vk\x07\u202e'
         with Session(self.server, language="bash", metadata={"note": forged}, env={"NOTE": forged}) as session:
             quoted = urllib.parse.quote(forged.replace("/", ""), safe="")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""P08, P23, P24 and P30 on workspaces that are on disk; and what is left when all is killed."""
+"""P08, P23, P24 and P30 on workspaces on disk; and the leftovers after all is killed."""
 import os
 import unittest
 
@@ -8,7 +8,7 @@ import disk_case
 from disk_case import MIB
 from session_case import Session
 
-MANY = 200_000 if harness.LONG else 50_000  # inodes, of which the last goes in time, too
+MANY = 200_000 if harness.LONG else 50_000  # inodes, all of which are also removed in time
 ON_DISK = {"memory_mb": 64, "disk_mb": 160, "timeout_seconds": 60}
 
 MOVES = "head -c 120M /dev/zero > moved; cat moved | wc -c"
@@ -73,7 +73,7 @@ class OnDisk(HostileTest):
         harness.wait_for("its space to come back", lambda: before - self.free()[0] < 24 * MIB)
 
     def test_what_it_reads_and_writes_is_counted(self):
-        """Of children that have ended, too; and none of what is in memory."""
+        """The bytes of ended children count too; bytes in memory do not."""
         result = self.run_code("bash", "(" + MOVES + "); cat moved | tail -c 1", **ON_DISK)
         self.assertEnded(result, "completed")
         usage = result["resource_usage"]
@@ -111,7 +111,7 @@ class OnDisk(HostileTest):
         result = self.run_program("p08_disk", "inodes", inodes=MANY, memory_mb=256, disk_mb=400, timeout_seconds=120)
         self.assertEnded(result, "completed", "RESOURCE_LIMIT_EXCEEDED", "inodes")
         self.assertGreater(int(result["stdout"].split()[1]), MANY * 3 // 4)
-        # tearDown finds all of it gone within its time.
+        # tearDown finds the whole workspace removed within its time.
 
     def test_p08_deep_directories(self):
         result = self.run_program("p08_disk", "deep", str(DEEP), **ON_DISK)
@@ -151,7 +151,7 @@ class OnDisk(HostileTest):
         self.server.start()
         ended = self.server.get(execution)
         self.assertEqual((ended["status"], ended["error"]["type"]), ("failed", "SERVER_RESTART"))
-        # One more, so that leaks are counted against a server like that of before.
+        # A further run, so that leaks are counted against a server in the former state.
         self.assertEqual(self.run_code("bash", "echo on", **ON_DISK)["stdout"], "on\n")
         self.before = harness.Snapshot(self.server)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""P22 to P28 on a session's files: names, links, swaps, things that are no files, and archives."""
+"""P22 to P28 on a session's files: names, links, swaps, special files, and archives."""
 import concurrent.futures
 import contextlib
 import http.client
@@ -14,8 +14,8 @@ from hostile import HostileTest, harness
 from session_case import Session
 
 OPERATIONS = 20_000 if harness.LONG else 1_000
-# Exchanges a directory and a link to another, a file and a link to another, without end. The others are not in
-# the workspace, and are there: who follows a link finds them.
+# Exchanges a directory with a link, and a file with a link, without end. The links lead to existing files outside of
+# the workspace: following a link would find them.
 SWAP = r'''
 import ctypes, os
 libc = ctypes.CDLL(None)
@@ -74,7 +74,7 @@ class Files(HostileTest):
         self.assertEqual(self.sh("cat told"), "x\n")
 
     def each_way(self, path):
-        """Every route that takes a path, with this one, already encoded."""
+        """Every route with a path, for this already encoded path."""
         yield "GET", f"/files/{path}", None
         yield "PUT", f"/files/{path}", b"x"
         yield "PUT", f"/files/{path}?offset=0", b"x"
@@ -141,7 +141,7 @@ class Files(HostileTest):
 
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             told = set(pool.map(one, range(OPERATIONS)))
-        # It was met as the one and as the other.
+        # The requests met the file and the link.
         self.assertLessEqual({("GET", "/files/f", 200), ("GET", "/files/f", 409), ("PUT", "/files/d/CANARY", 200),
                               ("PUT", "/files/d/CANARY", 409), ("GET", "/archive", 200)}, told)
         self.stop(swap)
@@ -156,7 +156,7 @@ class Files(HostileTest):
         self.assertEqual(self.call("PUT", "/files/dir", b"x").status, 409)
         size = next(e["size"] for e in self.call("GET", "/files").json()["entries"] if e["path"] == "sparse")
         self.assertEqual(self.call("GET", "/files/sparse", headers={"Range": f"bytes={size - 5}-"}).body, bytes(5))
-        # One that grows while it is read is sent as long as it was.
+        # A growing file is sent with its length at the beginning.
         grows = self.session.post("f = open('grows', 'wb', 0)\nwhile True: f.write(bytes(9999)); f.seek(0)",
                                   background=True).json()
         harness.wait_for("it to grow", lambda: self.call("GET", "/files/grows").status == 200)
@@ -167,7 +167,7 @@ class Files(HostileTest):
                              {"dir", "zero", "grows"})
 
     def test_p29_a_list_of_long_paths_is_cut(self):
-        """Paths of 2,000 bytes, 4,000 of them: more than a list holds, and it says so."""
+        """4,000 paths of 2,000 bytes: more than a list holds, and the list says so."""
         self.sh("d=$(printf '%0250d/' 1 2 3 4 5 6 7 8); mkdir -p $d; cd $d; seq -f 'f%g' 4000 | xargs touch")
         daemon = self.server.pid_of("cloisterd")
         before = harness.memory_of(daemon)
@@ -202,11 +202,11 @@ class Files(HostileTest):
             pathlib.Path(f"/proc/{pid}/clear_refs").write_text("5")  # proc(5): resets VmHWM
         huge = tarfile.TarInfo("huge")
         huge.size = 1 << 40
-        self.assertEqual(self.call("PUT", "/archive?path=a", huge.tobuf() + bytes(1 << 20)).status, 400)  # it is cut
+        self.assertEqual(self.call("PUT", "/archive?path=a", huge.tobuf() + bytes(1 << 20)).status, 400)  # a cut archive
         self.assertEqual(self.call("PUT", "/archive?path=b", tar(("x", bytes(240 << 20)))).status, 413)
         many = b"".join(tarfile.TarInfo(f"f{number}").tobuf() for number in range(70_000))
         self.assertEqual(self.call("PUT", "/archive?path=c", many).status, 413)  # by the inodes
-        for path in "abc":  # what came before the refusal
+        for path in "abc":  # unpacked before the refusal
             self.assertEqual(self.call("DELETE", f"/files/{path}?recursive=true").status, 204)
         self.assertEqual(self.call("PUT", "/archive?path=d", tar(("d/" * 2000 + "x", b"x"))).status, 200)
         # Deeper than these go; `rm -r` inside does.
@@ -217,7 +217,7 @@ class Files(HostileTest):
         bad[124:136] = b"\x80" + b"\xff" * 11  # a size in base 256
         self.assertEqual(self.call("PUT", "/archive?path=e", bytes(bad)).status, 400)
         for pid, was in zip(pids, before):
-            if not harness.SANITIZED:  # ASan holds what was freed for a while
+            if not harness.SANITIZED:  # ASan holds freed memory for a while
                 self.assertLess(harness.memory_of(pid, "VmHWM" if harness.ROOT else "VmRSS") - was, 64 << 20)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""F01 to F13: hostile programs in a session and in fresh sandboxes beside it. They have the workspace in common, and
-nothing else that they pass to each other there lets one into the other."""
+"""F01 to F13: hostile programs in a session and in fresh sandboxes beside. The workspace is shared, and no object
+passed through the workspace lets a sandbox into another."""
 import json
 import os
 import pathlib
@@ -13,7 +13,7 @@ from session_case import Session
 
 SLEEPS = "import subprocess\nsubprocess.Popen(['sleep', '600'])\nprint('begun', flush=True)\nimport time; time.sleep(600)"
 ECHO = "import sys\nfor line in sys.stdin: print('got', line.strip(), flush=True)"
-# All that two sandboxes could meet at, and each way to look for it.
+# All possible meeting places of two sandboxes, and each way to look.
 MEETS = r'''
 import ctypes, os, socket, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -37,7 +37,7 @@ for address in ADDRESSES:
         if client.connect_ex(address) == 0: seen.append(address)
 print(len([pid for pid in os.listdir("/proc") if pid.isdigit() and int(pid) not in (1, os.getpid())]), *seen)
 '''
-# What one sandbox hands to another: its root, processes, namespaces, /tmp and itself.
+# Objects that a sandbox hands to another: its root, processes, namespaces, /tmp and itself.
 PASS = r'''
 import ctypes, os, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -82,7 +82,7 @@ VISITS = PASS + r'''
 channel = socket.socket(socket.AF_UNIX); channel.connect("/workspace/meeting")
 probe(channel); give(channel); channel.recv(1)
 '''
-# Keeps a file and a directory of each sandbox that comes.
+# Keeps a file and a directory of each new sandbox.
 KEEPS = r'''
 import socket
 meeting = socket.socket(socket.AF_UNIX); meeting.bind("/workspace/meeting"); meeting.listen()
@@ -124,7 +124,7 @@ while True:
     for number in range(5):
         for _ in range(2): libc.renameat2(-100, b"sub", -100, b"to%d" % number, 2)
 '''
-# Puts a program of its own in the place of each file of code that comes.
+# Puts a program of its own in the place of each new file of code.
 FORGES = r'''
 import ctypes, os
 libc, seen = ctypes.CDLL(None), set(os.listdir("/workspace"))
@@ -189,7 +189,8 @@ class FreshCase(HostileTest):
 
 class Apart(FreshCase):
     def test_f01_nothing_but_the_workspace_is_seen(self):
-        """Of the session from a fresh sandbox, of a fresh one from the session, and of one from another."""
+        """From a fresh sandbox into the session, from the session into a fresh sandbox, and between two fresh
+        sandboxes."""
         ways = (("session", ("fresh",)), ("fresh", ("session", "fresh")))
         for leaves, looks in ways:
             session = self.open()
@@ -223,7 +224,7 @@ class Apart(FreshCase):
 
     @unittest.expectedFailure  # the code lies in the workspace, where any program of the session can change it
     def test_f04_code_is_what_was_asked_for(self):
-        """And what was approved, and what `code_sha256` says."""
+        """Also for the approved code, and for `code_sha256`."""
         session = self.open()
         self.begin(session, FORGES, "ready")
         self.assertEqual({self.fresh(session, "print('asked')")["stdout"] for _ in range(3)}, {"asked\n"})
@@ -279,7 +280,7 @@ class Limits(FreshCase):
 
 class Ends(FreshCase):
     def crowd(self, session):
-        """One that runs, and some that begin."""
+        """A running program, and several that begin."""
         first = self.begin(session, SLEEPS, "begun", sandbox="fresh")
         return [first, *(session.post(SLEEPS, "?wait=0", sandbox="fresh").json()["id"] for _ in range(4))]
 
@@ -291,7 +292,7 @@ class Ends(FreshCase):
             self.assertEqual({session.wait(each)["status"] for each in crowd}, {"cancelled"})
 
     def test_f08_a_snapshot_waits_for_nobody_for_ever(self):
-        """It is refused while one runs, and whoever may use the session can end that."""
+        """A snapshot is refused during a program, and any user of the session can end the program."""
         session = self.open(memory_mb=256)
         crowd = self.crowd(session)
         self.assertEqual(session.call("POST", "/snapshots", {}).status, 409)
@@ -304,7 +305,7 @@ class Ends(FreshCase):
         self.assertEqual(self.fresh(self.open(), "print(1)")["stdout"], "1\n")
 
     def all_gone(self):
-        """Nothing runs on; then what there is now is another node's, or another spawner's."""
+        """No program runs on; the new processes are another node's, or another spawner's."""
         for each in self.sessions:
             each.call("DELETE", "")
 
@@ -325,14 +326,14 @@ class Ends(FreshCase):
         self.all_gone()
 
     def test_f09_with_who_makes_them(self):
-        """It is killed while it owes sandboxes of all kinds; the node goes on with another."""
+        """The spawner is killed while it owes sandboxes of all kinds; the node goes on with a new spawner."""
         session = self.open(memory_mb=256)
         crowd = [self.begin(session, SLEEPS, "begun", sandbox="fresh")]
         node, spawner = self.server.pid_of("cloister-node"), self.server.pid_of("cloister-spawner")
         os.kill(spawner, signal.SIGSTOP)
         runs = []
         for number in range(4):
-            asked = {"language": "bash", "code": "echo 1", "memory_mb": 90 + number}  # of a kind that is not ready
+            asked = {"language": "bash", "code": "echo 1", "memory_mb": 90 + number}  # a kind without a ready sandbox
             runs.append(self.server.request("POST", "/v1/executions?wait=0", asked).json()["id"])
             crowd.append(session.post(SLEEPS, "?wait=0", sandbox="fresh").json()["id"])
         os.kill(spawner, signal.SIGKILL)
@@ -445,7 +446,8 @@ for more in ({"sandbox": "fresh"}, {"sandbox": "session"}, {"sandbox": "fresh", 
               "a closed directory": "os.makedirs(mine + '/in'); os.chmod(mine + '/in', 0); os.chmod(mine, 0)"}
 
     def test_f13_its_code_becomes_something_else(self):
-        """Before the service removes it. Nothing else goes, not what it became either, and the session goes on."""
+        """Before the service removes the code. Nothing else is removed, nor the replacement, and the session goes
+        on."""
         session = self.open()
         session.exec("import os; os.mkdir('kept'); open('kept/file', 'w').write('kept')")
         for kind in ("session", "fresh"):

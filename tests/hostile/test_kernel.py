@@ -16,13 +16,13 @@ class Kernel(HostileTest):
                                        "cat /proc/1/comm; id -u; cat /proc/self/gid_map")
         status = dict(line.split(":\t", 1) for line in result["stdout"].splitlines() if ":\t" in line)
         for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
-            if name in status or not GVISOR:  # which does not tell all
+            if name in status or not GVISOR:  # gVisor does not report all
                 self.assertEqual(int(status[name], 16), 0, name)
         self.assertEqual(status["Seccomp"], "2")
         self.assertEqual(status["Groups"].strip(), "")
         self.assertIn("\ncloister-runner\n", result["stdout"])
         if GVISOR:
-            return  # it does not show no_new_privs
+            return  # gVisor does not show no_new_privs
         self.assertEqual(status["NoNewPrivs"], "1")
         if RUNTIME != "process":
             return  # a kernel of its own knows no id of the host
@@ -53,7 +53,7 @@ class Kernel(HostileTest):
 
     def test_p12_p13_p14_p19_system_calls(self):
         result = self.run_program("p12_syscalls")
-        # Devices of the guest kernel's own; what would use them is refused.
+        # Devices of the guest kernel's own; calls to use them are refused.
         errnos = self.assertRefused(result, ("P19 /dev/fuse", "P19 /dev/net/tun") if GVISOR else ())
         self.assertGreater(len(errnos), 90)
         for what, errno in errnos.items():
@@ -71,7 +71,7 @@ class Kernel(HostileTest):
     def test_p16_tty_injection(self):
         result = self.run_program("p16_tty")
         for line in result["stdout"].splitlines():
-            if line != "own 0" or not GVISOR:  # which opens no terminal's other end by number
+            if line != "own 0" or not GVISOR:  # gVisor opens no terminal's other end by number
                 self.assertNotEqual(line.rsplit(" ", 1)[1], "0", line)
 
     def test_p17_cgroup_escape(self):
@@ -115,7 +115,7 @@ print("pids", sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
 '''
         result = self.run_code("python", code)
         lines = result["stdout"].splitlines()
-        # What the sandbox is made with; in gVisor its runner and its filter are there.
+        # Files in /run from the making of the sandbox; in gVisor also those of its runner and its filter.
         in_run = {"process": {"masked", "ahead"}, "gvisor": {"cloister-runner", "filter", "ahead"}, "microvm": set()}
         in_run["gvisor"] |= {"cloister-guest"} if NESTED else set()
         ours = {"/var": {"tmp"}, "/run": in_run[RUNTIME]}
@@ -140,7 +140,7 @@ print("pids", sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
         code = (r'for f in /proc/self/fd/*; do echo "$f $(readlink $f)"; done; '
                 r'for n in $(seq 3 255); do cd /proc/self/fd/$n 2>/dev/null && echo "entered $n $(pwd -P)"; done; echo end')
         result = self.run_code("bash", code)
-        # The shell opens what it lists; only 0, 1 and 2 come from outside.
+        # The shell opens the listed files itself; only 0, 1 and 2 come from outside.
         inherited = self.run_code("python", "import os\n"
                                             "def link(n):\n"
                                             "  try: return os.readlink(f'/proc/self/fd/{n}')\n"
@@ -158,7 +158,7 @@ print("pids", sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
         runner = harness.BIN / "cloister-runner"
         before = hashlib.sha256(runner.read_bytes()).hexdigest()
         result = self.run_program("p21_runner")
-        if GVISOR:  # where a program may end its runner, and its run with it
+        if GVISOR:  # in gVisor a program may end its runner, and so its run
             self.assertEnded(result, "failed", "RUNNER_LOST")
         else:
             self.assertRefused(result)

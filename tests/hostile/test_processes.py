@@ -41,7 +41,7 @@ print(instances,
       worked(lambda: socket.socket().setsockopt(socket.SOL_SOCKET, 26, program) or 0))
 """
 
-# Locks of many files, by more processes than one, until something ends it: 200 bytes of the kernel's memory each.
+# Locks of many files, by more than a single process, until the run is ended: 200 bytes of the kernel's memory each.
 MANY_LOCKS = """
 import fcntl, os, sys, time
 each = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
@@ -53,7 +53,7 @@ for number in range(400):
 print("taken", flush=True)
 time.sleep(60)
 """
-# What databases do, far below the bound; and what the kernel does not tell apart.
+# Ordinary locks of databases, far below the bound; and locks that the kernel does not distinguish.
 FEW_LOCKS = """
 import fcntl, struct, time
 file = open("one", "wb")
@@ -81,11 +81,11 @@ class Processes(HostileTest):
         for run in runs:
             result = run.result()
             self.assertIn((result["error"] or {}).get("type"), ("TIMEOUT", "RESOURCE_LIMIT_EXCEEDED"), result)
-            # One more than the limit at most: the runner is not the program's to count.
+            # The limit plus one at most: the runner does not count as the program's.
             self.assertLessEqual(result["resource_usage"]["processes"] or 0, 65)
 
     def test_p01_pids_limit_is_named(self):
-        """A program that meets the limit and goes on is told of it in its result."""
+        """A program that meets the limit and goes on has the limit's name in its result."""
         code = ("import os,time\n"
                 "try:\n"
                 "  while True:\n"
@@ -95,7 +95,7 @@ class Processes(HostileTest):
         self.assertEqual(result["stdout"], "BlockingIOError\n")
         if GVISOR or machine.lacks_groups(self.server, result):  # there nobody counts refused forks, and the result says so
             self.assertTrue(self.weakened(result, "processes", "without a word"), result["provenance"])
-            # The node looks at the processes now and then, and may see them at the limit.
+            # The node samples the processes, and may see them at the limit.
             seen = (result["resource_usage"]["processes"] or 0) >= 16
             self.assertEnded(result, "completed", *(("RESOURCE_LIMIT_EXCEEDED", "pids") if seen else ()))
             return
@@ -109,12 +109,12 @@ class Processes(HostileTest):
         # tearDown finds no process in the sandboxes' uid range.
 
     def test_p02_says_that_it_has_ended(self):
-        """In a copy of a zygote: by the signal that its runner takes for its end; and goes on."""
+        """In a copy of a zygote: sends the signal that its runner takes for the end, and goes on."""
         result = self.run_code("python", SAYS_ENDED, timeout_seconds=harness.limit(2))
         told = (result["status"], result["exit_code"], result["stdout"][:1], result["error"])
         if "copy" in result["stderr"]:
             self.assertEqual(told, ("completed", 7, "x", None))
-        else:  # its runner started it, and waits for its end
+        else:  # its runner started the process, and waits for its end
             self.assertFalse(WARM)
             self.assertEqual(result["status"], "timed_out", told)
 
@@ -136,7 +136,8 @@ class Processes(HostileTest):
         usage = result["resource_usage"]
         if machine.lacks_groups(self.server, result):
             self.skipTest(machine.NO_GROUPS)
-        # Without the limit it would be twice the wall time. An emulated machine does not keep its clocks together.
+        # Without the limit the figure would be twice the wall time. An emulated machine does not keep its clocks
+        # together.
         self.assertLessEqual(usage["cpu_ms"], 0.75 * usage["wall_ms"] + 150)
 
     def test_p04_cpu_time_is_a_limit_of_its_own(self):
@@ -167,10 +168,10 @@ class Processes(HostileTest):
                     self.assertEnded(result, "failed", "RESOURCE_LIMIT_EXCEEDED", "memory_mb")
 
     def test_p06_limits_hold_in_a_ready_sandbox(self):
-        """One made ahead for other limits has those of the run that claims it."""
+        """A sandbox made ahead with other limits gets those of the claiming run."""
         code = ("import os, time\ntry:\n  for i in range(200):\n    if os.fork() == 0: time.sleep(60)\n"
                 "except OSError: print('refused', i)\nx = b'y' * (200 << 20)\nprint('had it all')\n")
-        for _ in range(6):  # the same is built in, so one stands in for the other
+        for _ in range(6):  # the disk is the same, so a sandbox made for either serves both
             ready = self.run_code("python", "print('ready')", memory_mb=512, disk_mb=8, pids=128)
             self.assertEqual(ready["stdout"], "ready\n")
             result = self.run_code("python", code, memory_mb=64, disk_mb=8, pids=16)
@@ -197,16 +198,18 @@ class Processes(HostileTest):
                     self.assertLessEqual(taken, 4096 if where == "sockets" else 72)
 
     def test_p07_what_the_kernel_has_for_all(self):
-        """Of what it counts for the user who makes sandboxes, or sets aside for others, one has a share or nothing."""
+        """Of the kernel's resources counted for the sandboxes' user, or reserved for others, a sandbox has a share
+        or nothing."""
         result = self.run_code("python", SHARED_KERNEL, timeout_seconds=harness.limit(10))
         instances, *others = map(int, result["stdout"].split())
         self.assertGreater(instances, 0)
-        if RUNTIME == "process":  # others have a kernel of their own, which they may use up
+        if RUNTIME == "process":  # the other runtimes have a kernel of their own, which programs may use up
             self.assertLessEqual(instances, 16)
         self.assertEqual(others, [0, 0, 0, 0])
 
     def test_p07_file_locks(self):
-        """Who holds too many is ended within seconds, and told why; who holds some is not, nor the host's own."""
+        """A program with too many locks is ended within seconds, with the reason; a program with some is not, nor
+        are the host's own."""
         if RUNTIME != "process":
             self.skipTest("its locks are in a kernel of its own")
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -255,7 +258,7 @@ class Processes(HostileTest):
         self.assertLess(files + sockets, 128)
         self.assertEqual(int(result["stdout"].split()[5]), 24)  # EMFILE
         self.assertIsNone(result["error"], "it met its limit and went on")
-        # tearDown finds the server's own descriptors as they were.
+        # tearDown finds the server's own descriptors unchanged.
 
     def test_p09_fails_at_its_descriptors(self):
         self.assertEnded(self.run_program("p09_fds", "fail", open_files=128),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""P30 to P32 and P41: what stays after a run, what of the image can change, and what can be reached."""
+"""P30 to P32 and P41: traces after a run, changes to the image, and reachable places."""
 import re
 import time
 import unittest
@@ -72,13 +72,13 @@ touch /x 2>/dev/null && echo touched; echo end
 
 
 class BetweenTenants(HostileTest):
-    """P30: one tenant's programs leave what they can, and another's look for it in the next sandboxes."""
+    """P30: a tenant's programs leave all they can, and another tenant's programs look in the next sandboxes."""
 
-    # So few sandboxes that the same uids and cgroups serve both, with interpreters that wait in them for
-    # longer than it takes from one run to the next.
+    # So few sandboxes that the same uids and cgroups serve both, with interpreters that wait longer than the time
+    # between two runs.
     CONFIG = f"pool:\n  ready: 2\n  idle_ms: {10_000 if harness.SLOW else 500}\n{harness.CALM}node:\n  max_sandboxes: 6\n"
     UNIQUE = ("slot", "copied")
-    IN_COPIES = False  # look() sees to it; others' runs in between would take the places
+    IN_COPIES = False  # look() checks for copies; other runs in between would take the places
 
     @classmethod
     def setUpClass(cls):
@@ -91,7 +91,7 @@ class BetweenTenants(HostileTest):
         self.slots = {self.one: set(), self.other: set()}
 
     def look(self, language, code, key):
-        """What it finds, by name. Python looks from a copy of a zygote."""
+        """The findings, by name. Python looks from a copy of a zygote."""
         end = time.monotonic() + COPY_SECONDS
         while time.monotonic() < end:
             result = self.run_code(language, code, key=key)
@@ -104,7 +104,7 @@ class BetweenTenants(HostileTest):
 
     @staticmethod
     def slot(first):
-        """The number of a sandbox from its first uid, as the host or as a zygote's namespace counts them."""
+        """The number of a sandbox from its first uid, in the host's or in a zygote's namespace."""
         return (first - harness.UID_FIRST if first >= harness.UID_FIRST else first - 1) // 16
 
     def leave(self, language):
@@ -141,9 +141,9 @@ class BetweenTenants(HostileTest):
 
 
 class BetweenSessions(HostileTest):
-    """P30 and P31 once more: what one tenant's session leaves, looked for in another's after it."""
+    """P30 and P31 in sessions: a tenant's session leaves, another tenant's next session looks."""
 
-    # So few places that sessions come to each other's.
+    # So few places that sessions get each other's.
     CONFIG = "node:\n  max_sandboxes: 2\n"
 
     def look(self, session, language):

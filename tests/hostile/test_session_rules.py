@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S13 to S16: who tries to get more of a session than it was made for, more of its memory than is theirs, a call without its
-depth or its place in the rate, and values that are nobody else's to read."""
+"""S13 to S16: attempts to get more of a session than its scope, more of its memory values than one's own, a call
+without its depth or its place in the rate, and other principals' values."""
 
 import json
 import os
@@ -15,7 +15,7 @@ RUNSC = "/usr/bin/runsc"
 JSON = {"Content-Type": "application/json"}
 TAR = {"Content-Type": "application/x-tar"}
 EMPTY_TAR = bytes(10240)
-# One request for each way to do something in a session, by what it takes.
+# A request for each way to act in a session, by the required permission.
 WATCH = "/files:watch?path="
 READS = (("GET", "/files/given", None, {}), ("GET", "/files?path=&depth=1", None, {}), ("GET", "/archive?path=", None, {}),
          ("GET", WATCH, None, {}), ("POST", "/snapshots", {}, {}))
@@ -34,7 +34,7 @@ SENDS_FILES = {"command": ["true"], "files": [{"path": "given", "content": "chan
 
 class Scope(RulesTest):
     def scoped(self, *capabilities, **more):
-        """A session of the scope that has the file `given`, which it has from a snapshot."""
+        """A session with the scope and the file `given`, from a snapshot."""
         if not hasattr(type(self), "taken"):
             whole = self.open()
             whole.call("PUT", "/files/given", b"as it was", status=200)
@@ -42,13 +42,13 @@ class Scope(RulesTest):
         return self.open(capabilities=list(capabilities), from_snapshot=self.taken, **more)
 
     def refused(self, session, request, missing):
-        """Of files and ports: by its scope, and for nothing else."""
+        """For files and ports: refused by its scope, and for no other reason."""
         path = request[1]
         answer = session.call(*request)
         self.assertEqual(answer.status, 403, (request, answer.body[:500]))
         error = answer.json()["error"]
         self.assertEqual(error["type"], "PERMISSION_DENIED", (request, error))
-        if path != WATCH:  # which says it in its message alone
+        if path != WATCH:  # a watch has the reason in its message alone
             self.assertEqual(error["details"].get("field"), "capabilities", (request, error))
         for each in missing:
             self.assertIn(each, error["message"], request)
@@ -59,7 +59,7 @@ class Scope(RulesTest):
         self.assertIsNone(execution["started_at"])
 
     def unchanged(self, session):
-        """A copy that may be read has the file, and nothing else."""
+        """A readable copy has the file, and nothing else."""
         self.assertEqual(session.call("GET", "/files/given", status=200).body, b"as it was")
         names = [each["path"] for each in session.call("GET", "/files?path=&depth=1", status=200).json()["entries"]]
         self.assertEqual(names, ["given"])
@@ -84,7 +84,7 @@ class Scope(RulesTest):
         self.unchanged(session)
 
     def test_s13_each_scope_is_that_alone(self):
-        """What a word does not name is refused, and what it names is not."""
+        """A word permits its own requests, and no others."""
         every = {"file_read": READS, "file_write": WRITES, "file_delete": DELETES, "network": CONNECTS}
         for word in (*every, "command_execution"):
             session = self.scoped(word)
@@ -130,7 +130,7 @@ class Scope(RulesTest):
                              (404, none.json()["detail"]), (method, path))
 
 
-# Asks the session's local socket for one call after the other → what it is answered, shortened.
+# Calls the session's local socket repeatedly → the answers, shortened.
 INSIDE = r"""
 import json, socket, sys
 s = socket.socket(socket.AF_UNIX); s.connect("\0cloister-tools"); answers = s.makefile("r")
@@ -144,7 +144,7 @@ for line in sys.stdin:
 
 @unittest.skipIf(AS_USER or not os.path.exists(RUNSC), "gVisor keeps the memory of sessions, for root's nodes")
 class Inside(RulesTest):
-    """A program that calls from inside, of a session in gVisor."""
+    """A program that calls from inside a session in gVisor."""
 
     CONFIG = "session:\n  max_call_depth: 1\n"
 
@@ -273,7 +273,7 @@ class Calls(RulesTest):
         self.assertEqual(len(said), 1, "what is another tenant's looks like what is not there")
         for parent in (mine.id, "", "exec_", NO_EXECUTION + "0", "exec_' OR 1=1", 5, None, [strangers[0]]):
             answer = self.run_below(mine, parent)
-            if answer.status == 200:  # as if it were left out
+            if answer.status == 200:  # like an absent member
                 self.assertEqual((answer.json()["parent_id"], answer.json()["depth"]), (None, 0), parent)
             else:
                 self.assertIn(answer.status, (400, 422), (parent, answer.body[:300]))
@@ -301,14 +301,14 @@ class Calls(RulesTest):
 
 
 class Values(RulesTest):
-    """Words that are in what an agent asks for, keeps and gets: who reads them, and where they lie."""
+    """Words in an agent's requests, values and answers: their readers, and their places on disk."""
 
     def planted(self):
         self.words = {}
         return lambda what: self.words.setdefault(what, secrets.token_hex(16))
 
     def everything(self, session, executions, escalations, key):
-        """All that a credential is shown, by every route that takes an id or lists."""
+        """All that a credential can see, by every route with an id or a list."""
         paths = ["/v1/executions?limit=500", "/v1/sessions?limit=500", session.path, f"{session.path}/kernels", "/v1/snapshots",
                  "/v1/escalations?limit=100", "/v1/audit?limit=1000", "/v1/audit/export", "/v1/artifacts", "/v1/agents",
                  f"/v1/agents/{self.agent}/sandbox", f"/v1/agents/{self.agent}/sandbox/violations",
@@ -365,7 +365,7 @@ class Values(RulesTest):
         self.nothing_is_held(made)
 
     def nothing_is_held(self, made):
-        """In one pass over the disk, whatever the spelling."""
+        """In a single pass over the disk, in any spelling."""
         state = self.server.state
         self.assertTrue(holders(state, self.agent.encode()), "the search finds what is there")
         wanted = {what: list(spellings(text)) for what, text in
@@ -375,7 +375,7 @@ class Values(RulesTest):
                 try:
                     with open(os.path.join(base, name), "rb") as file:
                         data = file.read()
-                except OSError:  # a socket, or a journal that has just gone
+                except OSError:  # a socket, or a removed journal
                     continue
                 found = [what for what, each in wanted.items() if any(one in data for one in each)]
                 self.assertEqual(found, [], os.path.join(base, name))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""S01 to S12: hostile programs in sessions. What harms a session harms it alone, and is told; what ends
-a program ends all of it, and nothing else."""
+"""S01 to S12: hostile programs in sessions. Harm stays within the session, and is reported; the end of a program
+ends all of its processes, and nothing else."""
 import base64
 import concurrent.futures
 import ctypes
@@ -15,7 +15,7 @@ from session_case import Session
 from websocket import TEXT, WebSocket
 
 MIB = 1 << 20
-# Answers each line of input; forks nothing, so that a full pids cgroup does not hold it up.
+# Answers each line of input; forks nothing, so that a full pids cgroup does not block the answer.
 ECHO = "import sys\nfor line in sys.stdin: print('got', line.strip(), flush=True)"
 ESCAPE = r'''
 import os, time
@@ -33,7 +33,7 @@ for _ in range(4): gone(2)
 print("so far", flush=True)
 time.sleep(60)
 '''
-# Of another session: its files, processes, IPC, sockets and ports.
+# Looks at another session: its files, processes, IPC, sockets and ports.
 LEAVE = r'''
 import ctypes, os, socket, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -57,7 +57,7 @@ for name, address in (("abstract", "\0left"), ("port", ("127.0.0.1", 47001))):
 others = [p for p in os.listdir("/proc") if p.isdigit() and int(p) not in (1, os.getpid())]
 print(len(others), *seen)
 '''
-# What is opened of the image and the root, as long as nothing comes on stdin; and what it has locked itself.
+# Counts the opened files of the image and the root, until stdin has input; and the program's own locks.
 WATCH = r'''
 import ctypes, fcntl, json, os, struct, sys
 IN_OPEN = 0x20
@@ -119,7 +119,7 @@ attempt("kill", lambda: os.kill(1, 9) or os.stat("/proc/2000000"))
 print("end")
 '''
 
-# Until something ends it.
+# Until the program is ended.
 MANY_LOCKS = """
 import fcntl, os, time
 taken = []
@@ -153,7 +153,7 @@ class Sessions(HostileTest):
                             files=[{"path": name, "content": content, "encoding": "base64"}], **request)
 
     def echo(self, session):
-        """A program that must come to no harm: each call of what this returns has it answer once more."""
+        """A program that must come to no harm: each call of the returned function checks an answer."""
         execution, count = session.start(ECHO, keep_input=True, timeout_seconds=300), 0
 
         def answers():
@@ -176,7 +176,7 @@ class Sessions(HostileTest):
                 elsewhere()
         self.assertEnded(bomb.result(), "timed_out", "TIMEOUT")
         beside()
-        self.assertEqual(len(session.programs()), 1)  # who answers
+        self.assertEqual(len(session.programs()), 1)  # the answering program
         self.assertEqual(self.program(session, "p01_fork_bomb", timeout_seconds=1)["status"], "timed_out")
         self.assertEqual(len(session.programs()), 1)
 
@@ -205,7 +205,7 @@ class Sessions(HostileTest):
                 self.assertEqual(session.programs(), [])
 
     def test_s03_sessions_do_not_meet(self):
-        """Programs of one session share all of it; another session shows nothing."""
+        """Programs of a session share all of it; another session shows nothing."""
         first, second = self.open(), self.open()
         execution = first.start(LEAVE, keep_input=True, timeout_seconds=300)
         first.wait_output(execution, "left")
@@ -229,7 +229,7 @@ class Sessions(HostileTest):
             self.assertEqual(set(done["stdout"]), set("x\n"))
 
     def test_s01_sandboxes_are_spread_over_the_processors(self):
-        """Also those that have no uids of their own: one that spins holds up few others."""
+        """Also sandboxes without uids of their own: a spinning program delays few others."""
         sessions = [self.open() for _ in range(4)]
         look = "grep Cpus_allowed_list /proc/self/status"
         places = {session.exec(command=look)["stdout"] for session in sessions}
@@ -237,7 +237,7 @@ class Sessions(HostileTest):
             self.assertEqual(len(places) > 1, (os.cpu_count() or 1) > 1, places)
 
     def test_s04_a_flood_that_is_left_behind_stalls_nobody(self):
-        """Its runner reads for it, to no end."""
+        """Its runner reads on, without end."""
         session = self.open()
         beside = self.echo(session)
         done = session.exec(command="for i in 1 2 3; do yes & done; sleep 0.2")
@@ -262,7 +262,7 @@ class Sessions(HostileTest):
         for sender in senders:
             sender.start()
         taken = -1
-        while taken != len(answers):  # until all of them wait
+        while taken != len(answers):  # until all requests wait
             taken = len(answers)
             for _ in range(10):
                 beside()
@@ -277,13 +277,13 @@ class Sessions(HostileTest):
         beside()
 
     def test_s05_input_byte_by_byte(self):
-        """Many small pieces wait for a program that does not read: they are bounded by their bytes, not their number."""
+        """Many small pieces wait for a program that does not read: their bytes are bounded, not their number."""
         session = self.open()
         beside = self.echo(session)
         execution = session.start(command=["sleep", "600"], keep_input=True, timeout_seconds=600)
         path = f"/v1/executions/{execution}/events"
         with WebSocket(self.server.host, self.server.port, path, {"Authorization": f"Bearer {self.server.key}"}) as client:
-            for _ in range(5):  # what its pipe and its runner take
+            for _ in range(5):  # the size of its pipe and its runner's buffer
                 self.assertEqual(session.send(execution, b"x" * (64 << 10)).status, 200)
             for _ in range(5000):
                 client.send(TEXT, b'{"type":"input","data":"x"}')
@@ -308,7 +308,7 @@ class Sessions(HostileTest):
         harness.wait_for("the runner's descriptors to be as before", lambda: self.descriptors() == descriptors)
 
     def descriptors(self):
-        """Those of the runner of the one sandbox that has programs."""
+        """The descriptors of the runner of the only sandbox with programs."""
         runners = [pid for pid in self.server.pids() if harness.program_of(pid) == "cloister-runner"
                    and len(harness.descendants(pid)) > 1]
         self.assertEqual(len(runners), 1)
@@ -318,14 +318,14 @@ class Sessions(HostileTest):
         session = self.open()
         held = self.program(session, "p05_stdio", "held", timeout_seconds=harness.limit(10))
         self.assertEqual((held["status"], held["exit_code"], held["stdout"]), ("completed", 0, "parent says goodbye\n"))
-        self.assertEqual(len(session.programs()), 1)  # who holds it goes on, and on its own
+        self.assertEqual(len(session.programs()), 1)  # the holder goes on alone
         session = self.open()
         closed = self.program(session, "p05_stdio", "closed", timeout_seconds=1)
         self.assertEnded(closed, "timed_out", "TIMEOUT")
         self.assertEqual(session.exec("print('goes on')")["stdout"], "goes on\n")
 
     def test_s08_kill_everything(self):
-        """It may kill what shares its sandbox; not the runner, and nothing elsewhere."""
+        """The program may kill processes in its sandbox; not the runner, and nothing elsewhere."""
         session, other = self.open(), self.open()
         elsewhere = self.echo(other)
         beside = session.start(command=["sleep", "29"])
@@ -345,7 +345,7 @@ class Sessions(HostileTest):
         beside = self.echo(session)
         done = session.exec(CHANNEL)
         lines = done["stdout"].splitlines()
-        self.assertEqual((lines[0], lines[-1]), ("own [0, 1, 2] 4", "end"), done)  # and that of the listing
+        self.assertEqual((lines[0], lines[-1]), ("own [0, 1, 2] 4", "end"), done)  # the fourth is the listing's own
         self.assertEqual([line for line in lines[1:-1] if not line.endswith("refused")], [])
         self.assertRefused(self.program(session, "p21_runner"))
         beside()
@@ -369,7 +369,7 @@ class Sessions(HostileTest):
         elsewhere()
 
     def test_s10_file_locks(self):
-        """Too many of its programs' locks end a session, and what runs in it, with that as their reason."""
+        """Too many locks of its programs end a session, and its programs, with the locks as their reason."""
         if RUNTIME != "process":
             self.skipTest("its locks are in a kernel of its own")
         session, other = self.open(), self.open()
@@ -381,7 +381,7 @@ class Sessions(HostileTest):
         elsewhere()
 
     def test_s11_the_image_tells_of_no_other(self):
-        """Neither which of its files another's programs open, nor by locks on them."""
+        """Neither by the image files that another session's programs open, nor by locks on them."""
         first, second = self.open(), self.open()
         execution = first.start(WATCH, keep_input=True, timeout_seconds=300)
         first.wait_output(execution, "watching")
@@ -393,7 +393,7 @@ class Sessions(HostileTest):
 
     @unittest.skipIf(AS_USER or RUNTIME != "process", "without uids of its own, or in a kernel of its own")
     def test_s12_instances_of_inotify_are_its_own(self):
-        """The kernel has 128 for each user, if nobody said otherwise: what some take, others and root do not lack."""
+        """The kernel has 128 for each user by default: some users' instances take none from others and root."""
         for _ in range(10):
             session = self.open()
             session.wait_output(session.start(ALL_INSTANCES, keep_input=True, timeout_seconds=300), "16\n")

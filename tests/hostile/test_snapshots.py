@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""P23 to P29 where a snapshot or a restoration meets them: links, swaps, things that are no files, names,
-bombs; and a program that works against being stopped."""
+"""P23 to P29 during a snapshot or a restoration: links, swaps, special files, names, bombs; and a program that
+fights the stop."""
 import os
 import pathlib
 import unittest
@@ -146,7 +146,7 @@ open("kept", "w").write("x")
                   timeout_seconds=120)
         made = self.take().json()
         self.assertEqual(made["entries"], 50_000)
-        if not harness.SANITIZED:  # which holds what was freed for a while
+        if not harness.SANITIZED:  # ASan holds freed memory for a while
             self.assertLess(harness.memory_of(daemon) - before, 64 << 20)
 
     def test_p29_names_that_break_lines_and_archives(self):
@@ -168,7 +168,7 @@ for n in range(100): os.mkdir(deep); deep += "/" + "d" * 30
 
 
 RUNSC = "/usr/bin/runsc"
-# Of a program that works against being kept: it forks without end, stops and ends whom it can, its runner first.
+# A program that fights a snapshot: forks without end, and stops and ends all processes it can, its runner first.
 FIGHTS = """
 import os, signal, time
 end = time.monotonic() + 60
@@ -180,7 +180,7 @@ while time.monotonic() < end:
         if os.fork() == 0: os.kill(os.getpid(), signal.SIGSTOP)
     except OSError: time.sleep(0.01)
 """
-# Takes what memory there is, page by page, and keeps it.
+# Takes all available memory, page by page, and keeps the pages.
 GRABS = """
 import time
 kept = []
@@ -193,7 +193,7 @@ for _ in range(600):
 
 @unittest.skipIf(AS_USER or not os.path.exists(RUNSC), "gVisor keeps the memory of sessions, for root's nodes")
 class Memory(HostileTest):
-    """Snapshots with all that runs."""
+    """Snapshots with memory."""
 
     MEMORY_MB, OVERHEAD_MB = 256, 128  # gvisor.overhead_mb
 
@@ -219,7 +219,7 @@ class Memory(HostileTest):
         return answer
 
     def limits(self):
-        """Of memory, of each sandbox with a kernel of its own, in MiB."""
+        """The memory limits of each sandbox with a kernel of its own, in MiB."""
         found = []
         for pid in self.server.pids():
             if program_of(pid) != "runsc-sandbox":
@@ -241,13 +241,13 @@ class Memory(HostileTest):
                 continue
             answer = self.server.request("POST", "/v1/sessions", {"from_snapshot": each["id"]})
             self.assertNotEqual(answer.status, 500, answer.body[:500])
-            if answer.status == 201:  # and it has the bounds that the other had
+            if answer.status == 201:  # and with the bounds of the original
                 self.assertEqual(answer.json()["limits"]["pids"], 32)
                 self.server.request("DELETE", f"/v1/sessions/{answer.json()['id']}")
         self.assertEqual(victim.exec(command=["echo", "alive"])["stdout"], "alive\n")
 
     def test_memory_that_was_lent_is_taken_back(self):
-        """What grabs it in the meantime is ended, at the latest when it does not give it back."""
+        """A program that grabs lent memory is ended, at the latest when it does not give the memory back."""
         session = self.session()
         session.start(command=["python3", "-c", GRABS], timeout_seconds=60)
         for _ in range(3):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Agents that are held to a sandbox, and what their programs try."""
+"""Agents with a sandbox, and the attempts of their programs."""
 
 import itertools
 
@@ -8,7 +8,7 @@ from api_case import ApiTest
 
 NAMES = (f"agent-{number}" for number in itertools.count())
 
-# A program that says of each thing it tries `ok`, or how it was refused.
+# A program that prints `ok` or the refusal for each attempt.
 TRIES = """
 import ctypes, os, subprocess, sys
 def tries(name, what):
@@ -62,7 +62,7 @@ class AgentCase(ApiTest):
         return harness.wait_for("the end of the run", ended, 120, every=0.2)
 
     def denied(self, execution):
-        """Why it does not run. What somebody may allow waits for that: then the request is withdrawn."""
+        """The reason of a denial. A request that a person may allow waits: the case withdraws the request."""
         error = execution["error"]
         if execution["status"] == "blocked":
             self.assertEqual((error["type"], error["details"]["escalation_available"]), ("APPROVAL_REQUIRED", True))
@@ -72,7 +72,7 @@ class AgentCase(ApiTest):
         return error["details"]
 
     def forgive(self, level):
-        """Each refusal counts; the level stays what it is for the next."""
+        """Each refusal counts; this restores the level for the next."""
         for each in ("training", level):
             self.call("POST", self.path + ":update", {"level": each}, status=200)
 
@@ -80,11 +80,11 @@ class AgentCase(ApiTest):
         return self.call("GET", f"{self.path}/violations?{harness.query(**query)}", status=200).json()["violations"]
 
     def approve(self, key, operation, path):
-        """Approves it; returns the escalation's id and the approver's key, who can take it back."""
+        """Approves the escalation; returns its id and the approver's key, which can revoke the approval."""
         return self.approve_that(key, operation=operation, path=path)
 
     def approve_python(self, key):
-        """Code of runs, which a level may count as the project's: it lies in a file."""
+        """A run's code is in a file, which a level may count as the project's."""
         return self.approve_that(key, operation="command", command="python3 main.py")
 
     def approve_that(self, key, **what):
@@ -94,7 +94,7 @@ class AgentCase(ApiTest):
         return asked, approver
 
     def levels_are_held(self, *levels, **request):
-        """Where programs of these levels, or of all, can write, in the runtime that is asked for."""
+        """The writable places of programs at these levels, or at all, in the requested runtime."""
         asks = (("workspace", "write('/workspace/x')"), ("change", "write('/workspace/main.py')"),
                 ("remove", "lambda: os.remove('/workspace/main.py')"), ("tmp", "write('/tmp/x')"),
                 ("shm", "write('/dev/shm/x')"))

@@ -12,7 +12,7 @@ CONFIG = "http:\n  heartbeat_seconds: 1\n"
 
 
 def start_server():
-    """For setUpModule: one server for all tests of the module."""
+    """For setUpModule: a server for all tests of the module."""
     ApiTest.server = harness.Server(config=CONFIG)
     unittest.enterModuleContext(ApiTest.server)
 
@@ -21,7 +21,7 @@ class ApiTest(unittest.TestCase):
     server = None
 
     def call(self, method, path, body=None, headers=None, key=None, status=None):
-        """One request; the answer must be one that the document allows."""
+        """Sends a request; the document must allow the answer."""
         answer = self.server.request(method, path, body, headers, key)
         DOCUMENT.check(method, urllib.parse.urlsplit(path).path, answer)
         self.assertEqual(answer.headers["x-content-type-options"], "nosniff")
@@ -59,7 +59,7 @@ class ApiTest(unittest.TestCase):
         return problem
 
     def assertTellsItsWorkspace(self, **request):
-        """The record says what a workspace in memory holds, and what the error of a full one advises helps."""
+        """The record has the size of a workspace in memory, and the advice in the error of a full workspace helps."""
         fill = "head -c 60M /dev/zero > full"
         met = self.run_code(fill, "bash", memory_mb=64, artifacts=[], **request)
         self.assertEqual((met["status"], met["exit_code"]), ("completed", 1), met)
@@ -73,14 +73,14 @@ class ApiTest(unittest.TestCase):
         return message
 
     def assertNamesItsOpenFiles(self, **request):
-        """Where the program failed at them, and not where it did well or failed for something else."""
+        """For a program failed by the limit of open files, and not for a program that succeeded or failed otherwise."""
         opens = "files = []\nfor _ in range({}): files.append(open('/dev/null'))\n"
         met = self.run_code(opens.format(200), open_files=64, **request)
         self.assertEqual((met["status"], met["exit_code"]), ("completed", 1), met)
         self.assertIsNotNone(met["error"], met)
         details = {"limit": "open_files", "value": 64, "used": 64, "unit": "files"}
         seen = met["resource_usage"]["open_files"]
-        if seen != 64:  # a program that nobody looked at in time: its word is a guess
+        if seen != 64:  # a program not sampled in time: its output is a guess
             details |= {"used": seen, "probable": True}
             self.assertIn("probably", met["error"]["message"])
         self.assertEqual((met["error"]["type"], met["error"]["details"]), ("RESOURCE_LIMIT_EXCEEDED", details))

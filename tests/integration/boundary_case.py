@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every route that takes an id, as tests ask it for what is not theirs."""
+"""Every route with an id, called by tests for another owner's objects."""
 
 import re
 
 from api_case import DOCUMENT
 
-# A body that is right, where {} is not.
+# A valid body, for routes that refuse {}.
 BODIES = {
     "POST /v1/executions/{id}/input": {"data": "x"},
     "POST /v1/executions/{id}:signal": {"signal": "SIGTERM"},
@@ -24,7 +24,7 @@ BODIES = {
     "POST /v1/agents/{agent}/sandbox:update": {"level": "restricted"},
     "POST /v1/agents/{agent}/sandbox:validate": {"operation": {"type": "command", "command": "ls"}},
 }
-# An agent's name is its tenant's: these make or tell of one's own agent of that name.
+# An agent's name belongs to its tenant: these routes make or show one's own agent of the name.
 BY_NAME = {
     "POST /v1/agents/{agent}/sandbox", "PUT /v1/quotas/agents/{agent}", "PUT /v1/agents/{agent}/escalation-policy",
     "GET /v1/agents/{agent}/escalation-policy",
@@ -42,7 +42,7 @@ def operations():
 
 
 def request_of(operation, id_):
-    """The method, path and body of one that is right, about something of that id."""
+    """The method, path and body of a valid request about an object with the id."""
     method, template = operation.split(" ")
     path = re.sub(r"\{(id|agent|upload)\}", id_, template)
     for name, value in OTHER_PARTS.items():
@@ -51,12 +51,12 @@ def request_of(operation, id_):
 
 
 def unknown(id_):
-    """An id of the same kind that nothing has."""
+    """An unused id of the same kind."""
     return "ESC-2031-999" if id_.startswith("ESC-") else id_[:-4] + "zzzz"
 
 
 def list_queries(path, values):
-    """Of a list: without a filter, and with each of `values` that is documented."""
+    """Queries of a list: without a filter, and with each of the documented `values`."""
     names = [each.get("name") for each in map(
         DOCUMENT.resolve, DOCUMENT.root["paths"][path]["get"].get("parameters", []) +
         DOCUMENT.root["paths"][path].get("parameters", []))]

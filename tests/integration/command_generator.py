@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shell commands from a seed: what a filter must see through, and what it must leave alone."""
+"""Shell commands from a seed: disguises that a filter must see through, and harmless commands."""
 
 import collections
 import pathlib
@@ -10,7 +10,7 @@ PLAIN = ["ls", "ls -l", "true", "cat f", "echo a b", "head -n 1 f", "printf '%s'
          "echo 'sudo x'", "echo \"dd x\"", "echo sudo\\ x", "echo '$(sudo x)'", "tr a b", "sed s/a/b/ f", "awk '{print $1}' f"]
 FORBIDDEN = ["sudo x", "dd x", "dd if=f of=g", "rm -rf /x", "rm -fr /var/x", "sudo -u a b", "doas x", "su x"]
 
-# @ stands for a command as it is, ' for one quoted as a word.
+# @ stands for a command, ' for the command quoted as a word.
 AROUND = ["@; ls", "ls; @", "@ && ls", "ls || @", "false || @", "ls | @", "@ | cat", "@ & ls", "@ & wait", "ls\n@", "! @",
           "time @", "(@)", "{ @; }", "( (@) )", "if true; then @; fi", "if @; then ls; else ls; fi", "if false; then ls; else @; fi",
           "for i in 1 2; do @; done", "for i in $(@); do ls; done", "while @; do break; done", "until @; do break; done",
@@ -29,7 +29,7 @@ AROUND = ["@; ls", "ls; @", "@ && ls", "ls || @", "false || @", "ls | @", "@ | c
           "PATH=/usr/bin:/bin; @", "echo a \\\n; @", "ls \\\n&& @", "coproc @", "select i in 1; do @; done </dev/null", "time -p @", "((1)); @", "((1)) && @",
           "echo ${q:=$(@)}", "echo $'a\\'; @ '", "echo 'a'\\''; @ '", "echo \"a\\\"; @ \"", "{ls,@}", "i=0; while [ $i -lt 2 ]; do @; i=$((i+1)); done", "alias a='\na"]
 
-# How a program's name may be written; % stands for it.
+# Spellings of a program's name; % stands for the name.
 DISGUISES = ["%", "%", "%", "\\%", "'%'", "\"%\"", "$'%'", "$\"%\"", "/usr/bin/%", "/bin/%", "//usr/./bin/../bin/%", "${q:-%}", "$(echo %)", "`echo %`",
              "/usr/bin/[%]*", "{%,}", "$q%", "%$q", "''%", "%\"\"", "A=1 %", ">/tmp/o %", "2>&1 %", "\\\n%"]
 
@@ -72,7 +72,7 @@ def commands(seed, count):
 # --- programs with options of their manuals
 
 OPTIONS = pathlib.Path(__file__).resolve().parent.parent / "data/command_options.tsv"
-# Programs that the jail cannot run in a way that says something: they want a terminal, or a system of their own.
+# Programs without useful output in the jail: they want a terminal, or a system of their own.
 LEFT_OUT = {"man", "less", "more", "watch", "cloc", "busybox", "bash:suspend", "bash:logout", "bash:kill"}
 VALUES = ["out", "out", "f", "1", "x", "/tmp/o", "sudo", "'sudo x'", "'a[$(sudo x)]'", "-", "./out", "'%s'", "a=1"]
 OPERANDS = ["f", "f", "f", "g", "out", "out", "out", "-", "1", "x", "*", "'a[$(sudo x)]'", "/tmp/o", "HEAD", "sudo", "--"]
@@ -94,7 +94,7 @@ def manuals():
 
 
 def written(option, takes, value):
-    """An option as a command has it."""
+    """An option in a command's form."""
     if takes == "-" or (takes == "optional" and value is None):
         return option
     if takes == "optional":
@@ -103,12 +103,12 @@ def written(option, takes, value):
 
 
 def name(program):
-    """`git-log` and `bash:wait` as a command has them."""
+    """`git-log` and `bash:wait` in a command's form."""
     return program.replace("git-", "git ").removeprefix("bash:")
 
 
 def with_options(choice, programs):
-    """One command: a program with some of its options, each with some value, and some operands."""
+    """A command: a program with some of its options, each with some value, and some operands."""
     program = choice.choice(list(programs))
     options, variables = programs[program]
     words = []
@@ -136,7 +136,7 @@ def option_commands(seed, count):
 
 
 def each_option():
-    """[(program, option, takes, command)]: every option of the manuals once, with a file that is not there yet as its value."""
+    """[(program, option, takes, command)]: every option of the manuals once, with a new file's name as its value."""
     rows = []
     for program, (options, variables) in manuals().items():
         inner = " ls" if program in WRAPPERS else ""

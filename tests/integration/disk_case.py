@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests of workspaces on disk share: whether the machine has them, and their raw bytes."""
+"""Shared by tests of workspaces on disk: whether the machine has them, and their raw bytes."""
 
 import glob
 import mmap
@@ -10,7 +10,7 @@ MIB = 1 << 20
 
 
 def lack(server):
-    """Why this machine has none, or None."""
+    """The reason why the machine has none, or None."""
     for finding in server.request("GET", "/v1/node").json()["findings"]:
         if finding["name"] == "disk workspaces":
             return None if finding["state"] == "ok" else finding["detail"]
@@ -35,7 +35,7 @@ def devices_in(directory):
 
 
 def holds(path, texts):
-    """Which of `texts` the raw bytes of a device or file hold."""
+    """The `texts` found in the raw bytes of a device or file."""
     with open(path, "rb") as raw:
         size = raw.seek(0, os.SEEK_END)
         with mmap.mmap(raw.fileno(), size, prot=mmap.PROT_READ) as mapped:

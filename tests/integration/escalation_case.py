@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service whose policy wants approvals, and who asks and decides there."""
+"""A service whose policy wants approvals, with its requesters and approvers."""
 
 import pathlib
 import tempfile

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests of the driver of Firecracker: the driver as a program, with the double of tests/microvm in the place of
-Firecracker, and this process in the node's; and what a machine is made of, as small as it can be."""
+"""For tests of Firecracker's driver: the driver as a program, with the double of tests/microvm as Firecracker, and
+this process as the node; and a machine's parts, as small as possible."""
 
 import fcntl
 import os
@@ -28,7 +28,7 @@ HELLO, STARTED, START_FAILED, STDOUT, STDERR, EXITED, SCRATCH, COUNTS = 65, 66, 
 ORDERS = ("kernel", "initrd", "disk")
 BOOT = "console=ttyS0 quiet reboot=k cloister_vsock=1024"
 
-# What the double does instead of answering, and what the node hears.
+# The double's false answers, and the node's resulting errors.
 ANSWERS = {"huge": "the answer is malformed", "garbage": "the answer is malformed", "twice": "the answer is malformed",
            "endless-body": "the answer is malformed", "cut": "the connection was closed instead of an answer",
            "die": "the connection was closed instead of an answer",
@@ -36,7 +36,7 @@ ANSWERS = {"huge": "the answer is malformed", "garbage": "the answer is malforme
 
 
 def kernel(place=1 << 20):
-    """An ELF file that a machine could load, of one page at `place`."""
+    """An ELF file loadable by a machine, with a page at `place`."""
     page = b"\xf4" * 4096
     head = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 2, 62, 1, place, 64, 0, 0, 64, 56, 1, 0, 0, 0)
     return head + struct.pack("<IIQQQQQQ", 1, 5, 120, place, place, len(page), len(page), 4096) + page
@@ -58,8 +58,8 @@ class Driver:
 
     def __init__(self, directory, firecracker=DOUBLE, mischief="", at="/boot-source", cpus="1", mebibytes="64", boot=BOOT,
                  machine="", begins=(), **files):
-        """`begins`: "to-be-kept" or "as-kept", and the files of memory and state. `self.orders` is the other end of the
-        socket on which the first is ordered."""
+        """`begins`: "to-be-kept" or "as-kept", and the files of memory and state. `self.orders` is the other end of
+        the socket for the order to keep."""
         self.directory = pathlib.Path(directory)
         self.console = tempfile.TemporaryFile()
         self.node, theirs = socket.socketpair()
@@ -165,7 +165,7 @@ class Driver:
                 raise AssertionError((kind, payload))
 
     def keep(self):
-        """Orders it, after its hello; why it was not done, "" if it was."""
+        """Orders a machine to be kept, after its hello; gives the reason of a failure, "" otherwise."""
         self.orders.sendall(HEAD.pack(0, 1, 0, KEEP, 0))
         answer = b""
         while piece := self.orders.recv(4096):
@@ -176,7 +176,7 @@ class Driver:
         return answer[HEAD.size:].decode() if kind == NOT_KEPT else ""
 
     def wake(self):
-        """The entropy that it was given, once it says that it is awake."""
+        """The entropy given to the machine, once the machine reports that it is awake."""
         entropy = os.urandom(64)
         self.send(WAKE, 0, entropy + struct.pack("<qI", int(time.time()), 0))
         answer = self.frame()
@@ -187,7 +187,7 @@ class Driver:
         return entropy
 
     def fault(self):
-        """Why no machine was made, as the node hears it."""
+        """The node's reason why no machine was made."""
         kind, _, payload = self.frame()
         if kind != START_FAILED:
             raise AssertionError((kind, payload, self.said()))
@@ -229,8 +229,8 @@ int main(int count, char** arguments) {
 
 
 def compile_launcher(script, target, version="1.8.0", mischief="", at=""):
-    """Firecracker is a program, not a script, and is asked for its version outside of its root: one that says it,
-    and else becomes the double."""
+    """Firecracker is a program, not a script, and is asked for its version outside of its root: the launcher prints
+    the version, and otherwise becomes the double."""
     source, new = target.with_suffix(".c"), target.with_suffix(".new")
     words = {"SCRIPT": script, "VERSION": version, '"MISCHIEF"': f'"{mischief}"', '"PATH"': f'"{at}"'}
     text = LAUNCHER
@@ -239,7 +239,7 @@ def compile_launcher(script, target, version="1.8.0", mischief="", at=""):
     source.write_text(text)
     subprocess.run(["clang-19", "-static", "-O1", "-Wall", "-Werror", "-o", new, source], check=True)
     source.unlink()
-    new.rename(target)  # the one before may be running
+    new.rename(target)  # the former file may be running
 
 
 def make_image(directory):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every Python test shares: a server of its own, an HTTP client, the command line, leakcheck.
+"""Shared by all Python tests: a server of its own, an HTTP client, the command line, leakcheck.
 
     with harness.Server() as server:
         done = server.run("print(1)")                     # POST /v1/executions?wait=30
@@ -40,10 +40,10 @@ LONG = os.environ.get("CLOISTER_LONG") == "1"
 ROOT = os.geteuid() == 0
 SLOW = os.environ.get("CLOISTER_SLOW") == "1"  # a guest in software emulation
 SANITIZED = os.environ.get("CLOISTER_SANITIZER", "")  # "asan" or "tsan": everything is slower
-ANSWER_SECONDS = 300 if SANITIZED else 90  # that a request may take
-PATIENCE = 10 if SLOW else 3 if SANITIZED else 2  # by how much a busy machine may be slower than one at rest
-# The ordinary user of the rootless tests, when they are started by root. Each suite has another one (tests/suite_run.py):
-# the kernel counts processes by user, across all suites that run at once.
+ANSWER_SECONDS = 300 if SANITIZED else 90  # for the answer to a request
+PATIENCE = 10 if SLOW else 3 if SANITIZED else 2  # the factor by which a busy machine may be slower than an idle machine
+# The ordinary user of the rootless tests, when root starts them. Each suite has another user (tests/suite_run.py): the
+# kernel counts processes by user, across all suites that run at once.
 USER_ID = int(os.environ.get("CLOISTER_TEST_USER", "54321"))
 
 
@@ -61,7 +61,7 @@ def wait_for(what, condition, seconds=10.0, every=0.02):
 
 
 def limit(seconds):
-    """The time limit of a program that has to say something before it is ended."""
+    """The time limit of a program that must print something before its end."""
     return seconds * PATIENCE
 
 
@@ -82,8 +82,8 @@ class Response:
 
 
 def http_request(host, port, method, path, body=None, headers=None, timeout=90, tls=None):
-    """One request on a connection of its own. `body`: bytes, an iterator of them that is sent in
-    chunks, or anything JSON can hold. `tls`: an SSLContext, for https."""
+    """A request on a connection of its own. `body`: bytes, an iterator of bytes sent in chunks, or any JSON value.
+    `tls`: an SSLContext, for https."""
     headers = dict(headers or {})
     body = inert.body(body)
     if body is not None and not isinstance(body, (bytes, bytearray, collections.abc.Iterator)):
@@ -106,7 +106,7 @@ def http_request(host, port, method, path, body=None, headers=None, timeout=90, 
 
 
 def user_bin():
-    """A directory of the programs that USER_ID can read: BIN, or a copy when its path is closed."""
+    """A directory with the programs, readable by USER_ID: BIN, or a copy if the path of BIN is closed."""
     probe = subprocess.run(
         [BIN / "cloister", "version"], user=USER_ID, group=USER_ID, extra_groups=[], env={},
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) if _may_enter(BIN) else None
@@ -125,11 +125,11 @@ def _may_enter(path):
     return all(p.stat().st_mode & 0o001 for p in [path, *path.parents])
 
 
-# Whatever else this machine does, the pool takes no notice.
+# The pool ignores other load on the machine.
 CALM = "  spare_memory_percent: 0\n  cpu_pressure_percent: 100\n"
-# Little is made ahead, and goes soon, so that what a test left can be told from it.
+# Few sandboxes are made ahead, and they go soon, so that a test's leftovers stand out.
 POOL = "pool:\n  ready: 2\n  idle_ms: 100\n" + CALM
-IMAGES = "images:\n  require_verified: true\n"  # so that a result is the same whenever it is made
+IMAGES = "images:\n  require_verified: true\n"  # so that a result does not depend on its time
 
 
 def _with_defaults(config):
@@ -179,7 +179,7 @@ class Server:
                 sys.stderr.write(f"--- server log (last lines) ---\n{self.log_tail()}\n")
             text = self.log.read_text(errors="replace") if SANITIZED and self.log else ""
             self._remove()
-            # Not leaks of the control plane: its own system call filter forbids to look for them.
+            # Not leaks of the control plane: its own system call filter forbids the leak check.
             found = re.search(r"^.*(ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error: )", text, re.MULTILINE)
             if found:
                 raise AssertionError(f"a sanitizer reports of the server:\n{text[found.start():][:8000]}")
@@ -229,7 +229,7 @@ class Server:
         return False
 
     def stop(self, seconds=20):
-        """Ends it as an operator would; fails if anything of it stays."""
+        """Ends the server like an operator; fails if any part of it stays."""
         if self.process is None:
             return
         tree = self.pids()
@@ -250,7 +250,7 @@ class Server:
             raise AssertionError(f"processes left after stop: {left}") from None
 
     def kill(self, tree=None):
-        """kill -9 of everything this server started."""
+        """kill -9 of all processes started by the server."""
         if self.process is None and tree is None:
             return
         for pid in tree or self.pids():
@@ -286,7 +286,7 @@ class Server:
         return descendants(self.process.pid) if self.process else []
 
     def pid_of(self, program):
-        """The pid of one of our processes, e.g. "cloisterd"."""
+        """The pid of a process of ours, e.g. "cloisterd"."""
         for pid in self.pids():
             if program_of(pid) == program:
                 return pid
@@ -365,7 +365,7 @@ class Server:
             connection.close()
 
     def cli(self, *args, input=None, env=None, timeout=90, text=True):
-        """The command line against this server → CompletedProcess."""
+        """Runs the command line against this server → CompletedProcess."""
         merged = {**self._environment(), "CLOISTER_URL": self.url, "CLOISTER_API_KEY": self.key,
                   **(env or {})}
         return subprocess.run([str(a) for a in (self.bin / "cloister", *args)], input=input, env=merged,
@@ -429,7 +429,7 @@ def query(**parameters):
 
 
 def await_copies(server):
-    """Returns once Python runs get copies of a zygote, which has imported more than python3 does."""
+    """Returns once Python runs get copies of a zygote, which has more modules than python3 imports."""
     for _ in range(100):
         if server.run("import sys; print('statistics' in sys.modules)")["stdout"] == "True\n":
             return
@@ -438,7 +438,7 @@ def await_copies(server):
 
 
 def have_language(server, name):
-    """True if the server's node can run this language; tests skip with the reason otherwise."""
+    """True if the server's node can run the language; otherwise tests skip with the reason."""
     done = server.submit(":" if name == "bash" else "", language=name)
     return done.status == 200 and (done.json().get("error") or {}).get("type") is None
 

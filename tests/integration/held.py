@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests that are under way: raw connections on which an answer goes on, or a body is being sent."""
+"""Requests under way: raw connections with a lasting answer, or an unfinished body."""
 
 import socket
 import time
@@ -12,13 +12,13 @@ TCP = {"Connection": "Upgrade", "Upgrade": "cloister-tcp"}
 
 
 class Held:
-    """One request. `body`: what is sent of it; with `length` more is announced. `until`: what has to come before it counts
-    as under way; without, nothing may have come by then."""
+    """A request. `body`: the bytes to send; with `length` more are announced. `until`: the bytes that must come
+    before the request counts as under way; without, nothing may have come by then."""
 
     def __init__(self, server, method, path, key=None, headers=None, body=b"", length=None, until=b"HTTP/1.1 "):
         self.name, self.data = f"{method} {path}", b""
         self.socket = socket.socket()
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)  # a slow reader is one soon
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)  # a reader soon counts as slow
         self.socket.settimeout(harness.limit(20))
         self.socket.connect((server.host, server.port))
         lines = [f"{method} {path} HTTP/1.1", f"Host: {server.host}:{server.port}"]
@@ -61,11 +61,11 @@ class Held:
             self.socket.settimeout(harness.limit(20))
 
     def ends_by(self, deadline):
-        """Reads to the end of the connection, which comes before `deadline` (monotonic)."""
+        """Reads to the end of the connection, which must come before `deadline` (monotonic)."""
         try:
             while True:
                 left = deadline - time.monotonic()
-                if left < -5:  # what came before the end is read by then
+                if left < -5:  # earlier bytes are read by then
                     raise AssertionError(f"{self.name} goes on")
                 self.socket.settimeout(max(0.2, left))
                 more = self.socket.recv(65536)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What receives notifications in tests: a webhook over HTTPS or HTTP, and a mail relay with STARTTLS."""
+"""Receivers of notifications in tests: a webhook over HTTPS or HTTP, and a mail relay with STARTTLS."""
 
 import base64
 import http.server
@@ -12,7 +12,7 @@ import threading
 
 
 class Certificate:
-    """A certificate of 127.0.0.1, which is its own authority."""
+    """A certificate of 127.0.0.1, signed by itself."""
 
     def __init__(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="cloister-hooks."))
@@ -63,8 +63,8 @@ class Relay(socketserver.ThreadingTCPServer):
 
 
 def mail_relay(certificate=None, user=None, ways="PLAIN"):
-    """RFC 5321 as far as a client needs it. `received`: (secured, from, [to], text) of each mail. With a
-    `user`, it takes mail from who has `password`, by one of the `ways`."""
+    """RFC 5321 as far as a client needs. `received`: (secured, from, [to], text) of each mail. With a `user`, takes
+    mail only from clients with `password`, by any of the `ways`."""
 
     class Handler(socketserver.StreamRequestHandler):
         def say(self, line):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One setting without its effect: what tests/mutate_settings.py asks of a test that should notice.
+"""A setting without its effect: tests/mutate_settings.py tries whether the setting's test notices.
 
-CLOISTER_INERT names it, as KIND:NAME. The program is the same; it is never told of the setting, which is what a program does
-that reads it and has no use for it. Kinds:
+CLOISTER_INERT names the setting, as KIND:NAME. The program is unchanged, and never receives the setting: the same
+effect as a program that reads the setting without using it. Kinds:
 
     setting:limits.disk_mb     a key of the configuration, with all below it
     member:max_cpu_percent     a member, at any depth, of bodies of requests, and of the documents of policy, tools and levels
@@ -15,21 +15,21 @@ import pathlib
 KIND, _, NAME = os.environ.get("CLOISTER_INERT", "").partition(":")
 if KIND:
     import yaml
-# Settings that cannot be left out, or not without harm to the machine: they have another value.
+# Settings that cannot be left out, or not without harm to the machine: they get another value.
 OTHERS = {"state": "/tmp/cloister-inert", "escalation.smtp.from": "inert@example.org", "escalation.smtp.to": ["inert@example.org"],
           "escalation.smtp.user": "inert", "policies.opa.url": "http://127.0.0.1:9"}
-# Settings that name a file and cannot be left out: they name another file, with TEXT in it.
+# Settings that name a file and cannot be left out: they get another file, with TEXT as its content.
 FILES = {"audit.publish.webhook.secret_file", "escalation.webhook.secret_file", "escalation.smtp.password_file"}
 TEXT = "inert-" * 6
 # Settings that other settings need: the whole section is left out.
 GROUPS = {"policies.engine": "policies", "tls.certificate": "tls", "tls.key": "tls"}
-# Settings that name a document, and what is read where they name none.
+# Settings that name a document, and the default document.
 DOCUMENTS = {"policy": "default.yaml", "policy.document": None, "tools": "tools.yaml", "agents.levels": "levels.yaml"}
 POLICIES = pathlib.Path(__file__).resolve().parents[2] / "policies"
 
 
 def _without_path(document, path, other=None):
-    """Without it, or with another value."""
+    """The configuration without the path, or with another value."""
     inner, _, rest = path.partition(".")
     if not isinstance(document, dict) or inner not in document:
         return False
@@ -43,7 +43,7 @@ def _without_path(document, path, other=None):
 
 
 def _without_member(value, name):
-    """Whether it was there."""
+    """Removes the member; gives whether there was any."""
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     found = isinstance(value, dict) and value.pop(name, None) is not None
     return any([_without_member(each, name) for each in list(items)]) or found
@@ -68,7 +68,7 @@ def _put(document, path, value):
 
 
 def _without_in_documents(document, folder):
-    """Has the settings name copies in which it is left out."""
+    """Replaces named documents by copies without the member."""
     for setting, shipped in DOCUMENTS.items():
         path = _value(document, setting)
         if path is None and shipped and not (setting == "policy" and "policy" in document):
@@ -92,7 +92,7 @@ def _file(folder):
 
 
 def configuration(text, folder):
-    """The text of a configuration as a server is to have it."""
+    """The text of a configuration for a server."""
     if not KIND:
         return text
     document = yaml.safe_load(text) or {}
@@ -104,7 +104,7 @@ def configuration(text, folder):
 
 
 def body(content):
-    """The body of a request, bytes or what JSON can hold, as a server is to have it."""
+    """The body of a request for a server, bytes or any JSON value."""
     if KIND != "member" or not content:
         return content
     if isinstance(content, (dict, list)):

@@ -6,8 +6,8 @@ import subprocess
 
 
 def install(programs, copy, **replaced):
-    """Copies the directory `programs`, and what they read, into the new directory `copy`, for anybody to read → where
-    its programs are. `replaced`: files that take the place of some, in whose names `_` stands for `-`."""
+    """Copies the directory `programs`, and the files they read, into the new directory `copy`, readable by everybody
+    → the place of the programs. `replaced`: files that replace some; in their names `_` stands for `-`."""
     (copy / "share").mkdir(parents=True)
     (copy / "bin").mkdir()
     for name in ("cloister", "cloisterd", "cloister-node", "cloister-spawner", "cloister-runner", "cloister-guest",

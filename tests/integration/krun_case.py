@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests of cloister-krun: the double of libkrun (tests/microvm/libkrun_double.c), and the program on its
-own, with a read-only root, as the node has it started."""
+"""For tests of cloister-krun: the double of libkrun (tests/microvm/libkrun_double.c), and the program on its own,
+with a read-only root, in the way the node starts the program."""
 
 import os
 import pathlib
@@ -33,7 +33,7 @@ def make_library(name, source, directory, *flags):
 
 
 def make_double(directory, *flags):
-    """The library, with an empty one for the kernel that it would boot."""
+    """The library, with an empty library for the kernel to boot."""
     make_library("libkrunfw.so.5", "/dev/null", directory)
     return make_library("libkrun.so.1", SOURCE, directory, *flags)
 
@@ -47,7 +47,7 @@ def make_root(directory):
 
 
 class Machine:
-    """cloister-krun, with the node's end of its socket. `order`: what the double is to do; None: nothing."""
+    """cloister-krun, with the node's end of its socket. `order`: for the double; None: nothing."""
 
     def __init__(self, library, root, order="play", read_only=True, settings=("cloister_memory=1000",)):
         self.path = root.parent / "port.sock"
@@ -75,7 +75,7 @@ class Machine:
         self.process.stderr.close()
 
     def end(self):
-        """Its exit code, and all that it has said."""
+        """Its exit code, and all of its output."""
         said = self.process.stderr.read().decode()
         return self.process.wait(timeout=10), said
 
@@ -101,7 +101,7 @@ class Machine:
         self.send(START, b"\0" + struct.pack("<I", 1) + b"/")
 
     def run(self, *command):
-        """(exit code, stdout) of a program in it."""
+        """(exit code, stdout) of a program in the machine."""
         self.start(*command)
         output = b""
         while True:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For tests of virtual machines with KVM: whether there is one to be tried, and an image with a kernel of
-our own (tests/microvm/kernel.c), which also boots where KVM runs no Linux."""
+"""For tests of virtual machines with KVM: whether KVM can be tried, and an image with a kernel of our own
+(tests/microvm/kernel.c), which also boots on a KVM that runs no Linux."""
 
 import fcntl
 import hashlib
@@ -21,7 +21,7 @@ KVM_CREATE_VM = 0xae01
 
 
 def lacks():
-    """Why QEMU can make no machine with KVM here; "" where nothing speaks against it."""
+    """The reason why QEMU can make no machine with KVM here; "" if nothing is known against it."""
     return lacks_device() if os.path.exists(QEMU) else f"no {QEMU}"
 
 
@@ -40,7 +40,7 @@ def compile_kernel(source, target):
 
 
 def make_image(directory):
-    """An image whose kernel is ours. Its root is not one, as that kernel looks at none."""
+    """An image with our kernel. Its root is a dummy, which the kernel never reads."""
     compile_kernel(SOURCE, directory / "vmlinuz")
     (directory / "modules.cpio").write_bytes(b"")
     (directory / "root.squashfs").write_bytes(b"no root: " + os.urandom(8))
@@ -48,7 +48,7 @@ def make_image(directory):
 
 
 def lacks_compiler():
-    """Why no kernel of ours can be made; its linker is the compiler's own, wherever that is."""
+    """The reason why our kernel cannot be built; the linker is the compiler's own."""
     if not shutil.which(COMPILER):
         return f"no {COMPILER}"
     linker = subprocess.run([COMPILER, "-print-prog-name=ld.lld"], check=True, capture_output=True, text=True).stdout.strip()
@@ -56,13 +56,13 @@ def lacks_compiler():
 
 
 def answer_file(image):
-    """Where a node that is root keeps what it found out about KVM with this image (prove_kvm.h)."""
+    """The file in which root's node keeps its findings about KVM with this image (prove_kvm.h)."""
     name = hashlib.sha256(f"{QEMU}\n{image}".encode()).hexdigest()[:16]
     return pathlib.Path("/var/cache/cloister") / f"kvm-{name}"
 
 
 def finding(server):
-    """What `cloister doctor` says about the runtime."""
+    """The finding of `cloister doctor` about the runtime."""
     lines = server.cli("doctor").stdout.splitlines()
     return next(line for line in lines if line.split()[1:2] == ["microvm"])
 
@@ -73,5 +73,5 @@ def config(image, **settings):
 
 
 def machines(server):
-    """Numbers of the processes that are virtual machines of this server's sandboxes."""
+    """The pids of the virtual machines of this server's sandboxes."""
     return {pid for pid in server.pids() if program_of(pid) == os.path.basename(QEMU)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""leakcheck: nothing of a sandbox may be left on this machine, nor anything open in the service that was not before."""
+"""leakcheck: no part of a sandbox may be left on this machine, nor a new descriptor open in the service."""
 
 import collections
 import contextlib
@@ -40,13 +40,13 @@ def _sandbox_processes():
 
 
 def _namespaces(kinds=("net", "mnt", "ipc", "pid", "user", "uts")):
-    """{namespace: the processes in it, as (pid, start)}."""
+    """{namespace: its processes, as (pid, start)}."""
     found = {}
     for kind in kinds:
         for path in glob.glob(f"/proc/[0-9]*/ns/{kind}"):
             with contextlib.suppress(OSError):
                 pid = int(path.split("/")[2])
-                # A dead process that its parent has not yet taken note of holds nothing.
+                # A dead process not yet reaped by its parent holds nothing.
                 if alive([pid]):
                     found.setdefault(os.readlink(path), set()).add((pid, started(pid)))
     return found
@@ -58,7 +58,7 @@ def _mounts():
 
 
 def _loops(server):
-    """Loop devices over files in the server's state directory, which have no name there."""
+    """Loop devices over unnamed files in the server's state directory."""
     found = set()
     for path in glob.glob("/sys/block/loop*/loop/backing_file"):
         with contextlib.suppress(OSError):
@@ -96,8 +96,8 @@ def _temporary_files(server):
 
 
 def _descriptors(pid):
-    """{what: how often} of all that a process has open, without numbers. The empty file systems that a node keeps, one
-    for each of the last eight kinds of disk, are left out: a new kind is no leak."""
+    """{kind: number} of a process's open descriptors, without numbers in the kind. The node's kept empty file
+    systems, one for each of the last eight kinds of disk, are left out: a new kind is no leak."""
     found = collections.Counter()
     for path in glob.glob(f"/proc/{pid}/fd/*"):
         with contextlib.suppress(OSError):
@@ -109,7 +109,7 @@ def _descriptors(pid):
 def _open_and_threads(server):
     """{"cloisterd[7] fds": Counter, "cloisterd[7] threads": 3, "cloisterd processes": 1, ...} of our own processes."""
     counts, parts = {}, []
-    with contextlib.suppress(OSError, AttributeError):  # there is none, or it has ended
+    with contextlib.suppress(OSError, AttributeError):  # no such file, or the process has ended
         parts = children(server.process.pid)
     for pid in server.pids() if server else []:
         name = program_of(pid)
@@ -125,7 +125,7 @@ def _open_and_threads(server):
 
 
 class Snapshot:
-    """What leakcheck compares, at one moment."""
+    """The state of the machine at a moment, for leakcheck."""
 
     SETS = ("cgroups", "processes", "mounts", "loops", "ipc", "abstract_sockets", "files")
 
@@ -140,15 +140,15 @@ class Snapshot:
         self.files = _temporary_files(server)
         self.counts = _open_and_threads(server)
 
-    # What is lawful beyond what was there: descriptors that are opened for a moment, and a child that reads the image.
+    # Lawful additions: descriptors opened for a moment, and a child that reads the image.
     SLACK = {"fds": 3, "processes": 1, "threads": 0}
 
     def leaked_since(self, before):
-        """What is there now and was not before, as lines; [] is clean."""
+        """New objects since `before`, as lines; [] is clean."""
         lines = []
         for name in self.SETS:
             lines += [f"{name}: {item}" for item in sorted(getattr(self, name) - getattr(before, name))]
-        # Who makes sandboxes is for moments in the network of the next one, perhaps when `before` was taken.
+        # The spawner is for moments in the network of the next sandbox, perhaps when `before` was taken.
         known = set().union(*before.namespaces.values())
         lines += [f"namespaces: {name}" for name, holders in sorted(self.namespaces.items())
                   if name not in before.namespaces and not (name.startswith("net:") and holders <= known)]
@@ -166,10 +166,10 @@ class Snapshot:
 
 @contextlib.contextmanager
 def leakcheck(server=None, seconds=30, ignore=()):
-    """Fails if, `seconds` after the block, anything of a sandbox is still on this machine.
+    """Fails if, `seconds` after the block, any part of a sandbox is still on this machine.
 
-    Warm the server up with one run first, so that its own caches and connections are not counted.
-    `ignore`: beginnings of lines to leave out.
+    Warm the server up with a run first, so that its own caches and connections are not counted. `ignore`: beginnings
+    of lines to leave out.
     """
     before = Snapshot(server)
     yield before

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test may find missing on the machine, and where that is no fault: elsewhere it fails. The reasons are among
-those of tests/skips.txt."""
+"""Possible lacks of the machine, and the machines on which they are no fault: elsewhere the test fails. The reasons
+are listed in tests/skips.txt."""
 
 import pathlib
 import shutil
@@ -12,7 +12,7 @@ NO_GROUPS = "an ordinary user's sandboxes have no control groups: nothing holds 
 
 
 def lacks_groups(server, record):
-    """True if this execution or session says that its node has no control groups. Fails if root's node says so."""
+    """True if this execution or session reports a node without control groups. Fails if root's node reports so."""
     weakened = record["provenance"]["weakened"]
     lacks = any("no cgroup" in line for line in weakened)
     assert server.rootless or not lacks, f"root's node has no control groups: {weakened}"
@@ -31,7 +31,7 @@ def need_freezer(test):
 
 
 def memory_limits(server):
-    """Of the control groups that processes of this server are in, in MiB, as the kernel has them."""
+    """The memory limits of the control groups with processes of this server, in MiB, from the kernel."""
     lines = {line for pid in server.pids() for line in pathlib.Path(f"/proc/{pid}/cgroup").read_text().splitlines()}
     files = [pathlib.Path("/sys/fs/cgroup") / file.format(line.split(":")[2].strip("/")) for line in lines
              for file in ("memory/{}/memory.limit_in_bytes", "{}/memory.max")]
@@ -40,7 +40,7 @@ def memory_limits(server):
 
 
 def need_program(test, *names):
-    """Every machine that `./dev test` has prepared has these programs; the small image of the guest may not."""
+    """Every machine prepared by `./dev test` has these programs; the guest's small image may not."""
     for name in names:
         if shutil.which(name) is None:
             if harness.SLOW:
@@ -49,7 +49,7 @@ def need_program(test, *names):
 
 
 def processes(mark):
-    """→ the ids of the host's processes that have `mark` in their command line."""
+    """→ the ids of the host's processes with `mark` in their command line."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -4,8 +4,8 @@
     with mcp_client.connect(server, "modern", "http") as client:
         result = client.tool("run", language="python", code="print(1)")
 
-It hides nothing: each message that the server sends is kept in `client.received`, and held to the
-protocol's schema where one is given.
+The client hides nothing: `client.received` keeps each message of the server, and each message is checked against the
+protocol's schema, if given.
 """
 
 import contextlib
@@ -49,10 +49,10 @@ class Pending:
     def __init__(self, client, ident, method):
         self.client, self.id, self.method = client, ident, method
         self.status, self.headers = None, {}
-        self.notifications = []  # of this request, in order
-        self.requests = []  # that the server made of us meanwhile (legacy)
+        self.notifications = []  # for this request, in order
+        self.requests = []  # the server's requests to us meanwhile (legacy)
         self._messages = queue.Queue()
-        self.connection = None  # HTTP: the one it is made on
+        self.connection = None  # HTTP: the request's own
 
     def put(self, message):
         self._messages.put(message)
@@ -73,7 +73,7 @@ class Pending:
                 return message
 
     def response(self, seconds=SECONDS):
-        """The response, whatever it is; raises Closed when the stream ends without one."""
+        """Any response; raises Closed when the stream ends without a response."""
         while True:
             message = self.next(seconds)
             if message is None:
@@ -95,8 +95,8 @@ class Pending:
 
 
 class Client:
-    """What both transports share. `capabilities`: what the client can do; `elicit`: answers a legacy
-    elicitation/create (its params → the result)."""
+    """Shared by both transports. `capabilities`: the client's; `elicit`: answers a legacy elicitation/create (its
+    params → the result)."""
 
     def __init__(self, server, era, capabilities=None, schemas=None, elicit=None, version=None, key=None):
         self.server, self.era, self.capabilities = server, era, capabilities or {}
@@ -155,7 +155,7 @@ class Client:
         return self.start_tool(name, arguments).result()
 
     def ok(self, name, /, **arguments):
-        """tools/call that must succeed → its structuredContent."""
+        """A tools/call that must succeed → its structuredContent."""
         result = self.tool(name, **arguments)
         assert not result.get("isError"), (name, result)
         return result["structuredContent"]
@@ -184,7 +184,7 @@ class Client:
 class Http(Client):
     """Streamable HTTP: a connection for each request."""
 
-    session = None  # Mcp-Session-Id, once we have one
+    session = None  # Mcp-Session-Id, once assigned
 
     def open(self):
         pass
@@ -252,7 +252,7 @@ class Http(Client):
             pending.socket.shutdown(2)  # the disconnect is the cancellation
 
     def raw(self, body, headers=None):
-        """POSTs bytes or a message as it is → Response. A header that is None is left out."""
+        """POSTs bytes or a message unchanged → Response. A header with the value None is left out."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         merged = self._headers(body if isinstance(body, dict) else {}) | (headers or {})
         return harness.http_request(self.server.host, self.server.port, "POST", "/mcp", data,
@@ -260,14 +260,14 @@ class Http(Client):
 
 
 def _nonempty(stream):
-    """Lines of an event stream, without the priming events that have an id and no data."""
+    """Lines of an event stream, without the priming events, which have an id and no data."""
     for line in stream:
         if line.strip() not in (b"data:", b"data"):
             yield line
 
 
 class Stdio(Client):
-    """`cloister mcp` as a child, bridged to the test's server. `env`: instead of what names that."""
+    """`cloister mcp` as a child, bridged to the test's server. `env`: replaces the variables for the server."""
 
     def __init__(self, *args_, env=None, args=(), **options):
         super().__init__(*args_, **options)
@@ -280,14 +280,14 @@ class Stdio(Client):
         self.process = subprocess.Popen(
             [str(self.server.bin / "cloister"), "mcp", *self._args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self.errors, env=env, **self.server._identity())
-        self.junk = []  # lines of stdout that are no protocol
-        self.stray = queue.Queue()  # messages that answer nothing we asked
+        self.junk = []  # lines of stdout outside of the protocol
+        self.stray = queue.Queue()  # answers without a request
         self._pending, self._lock, self._writing = {}, threading.Lock(), threading.Lock()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def close(self):
-        """Ends it as a host does, by the end of its stdin, and holds it to its word."""
+        """Ends the child like a host, by the end of its stdin, and checks its promises."""
         with contextlib.suppress(OSError):
             self.process.stdin.close()
         try:
@@ -353,7 +353,7 @@ class Stdio(Client):
             pending.put(None)
 
     def _owner(self, message):
-        """The request that a message belongs to. A legacy server's own requests go to the oldest."""
+        """The request of a message. A legacy server's own requests go to the oldest."""
         if "method" not in message:
             return self._pending.get(message.get("id"))
         params = message.get("params", {})
@@ -375,7 +375,7 @@ class Stdio(Client):
 
 
 def connect(server, era, transport, **options):
-    """A client; open it with `with`. `options`: of Client."""
+    """A client; open with `with`. `options`: for Client."""
     return (Http if transport == "http" else Stdio)(server, era, **options)
 
 

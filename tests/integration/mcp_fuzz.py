@@ -15,7 +15,7 @@ BYTES = (b"\x00", b"\xff\xfe", b"\"", b"\\", b"{", b"}", b"[", b"]", b",", b":",
 
 
 def valid(era):
-    """Valid messages, none of which starts a program."""
+    """Valid messages that start no program."""
     def request(method, **params):
         if era == "modern":
             params["_meta"] = {**mcp_client.era_meta(), "progressToken": 5}
@@ -52,7 +52,7 @@ class Mutator:
         self._valid = valid(era)
 
     def message(self):
-        """(bytes, the valid message they came from)."""
+        """(bytes, the valid message behind them)."""
         origin = self.random.choice(self._valid)
         tree = copy.deepcopy(origin)
         if self.random.random() < 0.6:

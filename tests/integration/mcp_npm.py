@@ -35,12 +35,12 @@ class Npm:
         return self.modules / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 
     def schemas(self):
-        """{protocol version: its JSON Schema}, as the official suite carries them."""
+        """{protocol version: its JSON Schema}, from the official suite."""
         done = self.run(self.script("schemas.mjs"), self.conformance)
         assert done.returncode == 0, done.stderr[-2000:]
         return json.loads(done.stdout)
 
 
 def need():
-    """The packages; raises npm_packages.Absent if they were not fetched."""
+    """The packages; raises npm_packages.Absent if not fetched."""
     return Npm(npm_packages.Packages("mcp").need())

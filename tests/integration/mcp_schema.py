@@ -11,7 +11,7 @@ NUMBERS = ("minimum", "maximum", "default")
 
 
 class Schema:
-    """One version of the protocol. `document`: its schema.json."""
+    """A version of the protocol. `document`: its schema.json."""
 
     def __init__(self, version, document):
         self.version = version
@@ -52,8 +52,7 @@ class Schema:
         return next(name for name in names if name in self._defs)
 
     def problems(self, message, method=None):
-        """What is wrong with a message of the server, [] if nothing. `method`: of the request that a
-        response answers."""
+        """The errors of a server's message, [] if none. `method`: of the request that a response answers."""
         if not isinstance(message, dict):
             return [f"not one JSON object: {str(message)[:200]}"]
         if isinstance(message.get("method"), str):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packages from npm that tests use, below build/: tests/fetch_npm.py installs them, suites only look.
+"""The npm packages for tests, below build/: tests/fetch_npm.py installs them, suites only look.
 
-A suite runs in a network of its own, so it can fetch nothing. Each set of packages is a folder of tests/
-whose package-lock.json pins every package by its digest. It is installed once per lock, into
-build/NAME/DIGEST, without running any package's own scripts.
+A suite runs in a network of its own, and so cannot fetch. Each set of packages is a folder of tests/ whose
+package-lock.json pins every package by its digest. The set is installed once per lock, into build/NAME/DIGEST,
+without running any package's own scripts.
 """
 
 import fcntl
@@ -21,7 +21,7 @@ BUILD = pathlib.Path(os.environ.get("CLOISTER_BUILD", TESTS.parent / "build"))
 NAMES = ("mcp", "oidc")
 PINS = ("package.json", "package-lock.json", ".npmrc")
 INSTALL_SECONDS = 420
-ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}  # those with a Node.js among the packages of mcp
+ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}  # with a Node.js among the packages of mcp
 
 
 class Absent(Exception):
@@ -29,7 +29,7 @@ class Absent(Exception):
 
 
 class Packages:
-    """One set: its pins in tests/NAME, the packages in build/NAME/DIGEST."""
+    """A set: its pins in tests/NAME, the packages in build/NAME/DIGEST."""
 
     def __init__(self, name):
         self.name, self.source = name, TESTS / name
@@ -42,7 +42,7 @@ class Packages:
         return [self.source / name for name in PINS if (self.source / name).exists()]
 
     def need(self):
-        """→ self; raises Absent if nobody has fetched the packages that the lock names. The guest's image has none."""
+        """→ self; raises Absent if the lock's packages are not fetched. The guest's image has none."""
         if os.environ.get("CLOISTER_SLOW") == "1":
             raise unittest.SkipTest("not in the guest's image: npm's packages")
         if not self.root.is_dir():
@@ -56,11 +56,11 @@ class Packages:
             with tempfile.NamedTemporaryFile(dir=self.root, delete=False) as fresh:
                 fresh.write(text)
             os.chmod(fresh.name, 0o644)
-            os.rename(fresh.name, copy)  # another suite may be reading it
+            os.rename(fresh.name, copy)  # another suite may be reading the copy
         return copy
 
     def fetch(self):
-        """Installs what the lock names, unless it is there. Raises Absent if npm cannot."""
+        """Installs the lock's packages, unless installed. Raises Absent if npm fails."""
         self.root.parent.mkdir(parents=True, exist_ok=True)
         with open(self.root.parent / "lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -72,7 +72,7 @@ class Packages:
             for path in self._pins():
                 shutil.copy2(path, fresh)
             _npm_ci(fresh)
-            for old in self.root.parent.iterdir():  # those of earlier locks
+            for old in self.root.parent.iterdir():  # of earlier locks
                 if old.is_dir() and old != fresh:
                     shutil.rmtree(old)
             fresh.rename(self.root)

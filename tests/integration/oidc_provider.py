@@ -17,7 +17,7 @@ def _run(*command):
 
 
 class Oidc:
-    """One provider: an issuer, keys, and clients that get tokens from it."""
+    """A provider: an issuer, keys, and clients that get tokens from it."""
 
     RESOURCE = "https://cloister.test/"
 
@@ -54,7 +54,7 @@ class Oidc:
             self.process.stdout.close()
 
     def _line(self):
-        while True:  # the library prints warnings among them
+        while True:  # the library prints warnings between the answers
             line = self.process.stdout.readline()
             if not line:
                 sys.stderr.write((self.dir / "log").read_text())
@@ -76,12 +76,12 @@ class Oidc:
         return self.do("sign", {"header": header or {}, "claims": claims, "key": key})["token"]
 
     def sign_text(self, header, claims):
-        """A token of these texts, whatever they are."""
+        """A token of arbitrary texts."""
         parts = (base64.urlsafe_b64encode(each.encode()).rstrip(b"=").decode() for each in (header, claims))
         return self.do("sign", {"text": ".".join(parts), "key": "rsa"})["token"]
 
     def config(self, **more):
-        """`auth.oidc` for this provider, as YAML."""
+        """`auth.oidc` for the provider, as YAML."""
         settings = {"issuer": self.issuer, "audience": [self.RESOURCE], "ca_file": str(self.ca),
                     "refresh_seconds": 1, "leeway_seconds": 0,
                     "roles": ["runner = agent", "keys = tenant-admin", "root = admin"], **more}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""spec/openapi.yaml as a judge: is this answer one that the document allows?"""
+"""spec/openapi.yaml as a judge: whether the document allows an answer."""
 
 import functools
 import json
@@ -33,17 +33,17 @@ class Document:
         return None
 
     def resolve(self, item):
-        """`item`, or what its reference within the document leads to."""
+        """`item`, or the target of its reference within the document."""
         while "$ref" in item:
             steps = item["$ref"].removeprefix("#/").split("/")
             item = functools.reduce(lambda at, step: at[step], steps, self.root)
         return item
 
     def validate(self, value, schema):
-        """Fails unless `value` matches a schema, given as one or as its name."""
+        """Fails unless `value` matches a schema, given as a schema or by its name."""
         if isinstance(schema, str):
             schema = {"$ref": f"#/components/schemas/{schema}"}
-        # References are to the document; with it inside, any schema is a document of its own.
+        # References are to the document; a schema with the document inside is a document of its own.
         whole = {**schema, "components": self.root["components"]}
         validator = jsonschema.Draft202012Validator(whole)
         errors = sorted(validator.iter_errors(value), key=lambda e: list(e.path))
@@ -53,7 +53,7 @@ class Document:
             raise AssertionError(f"not as spec/openapi.yaml says:\n{where}")
 
     def check(self, method, path, answer):
-        """Fails unless the document has this answer to this request; path without the query."""
+        """Fails unless the document has the answer for the request; path without the query."""
         template = self.template(path)
         if template is None:
             assert answer.status == 404, f"{path} is not documented, yet {answer.status}"

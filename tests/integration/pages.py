@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of documentation whose examples are run: what they show is what is said."""
+"""Pages of documentation whose examples are run: the shown output must be the real output."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import harness
 
 
 def steps_of(page):
-    """[command, what it says], of the page's console blocks; a command goes on in lines that begin with "> "."""
+    """[command, its output], of the page's console blocks; lines with "> " continue a command."""
     steps = []
     for line in "".join(re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)).splitlines():
         if line.startswith("$ "):
@@ -22,7 +22,7 @@ def steps_of(page):
 
 
 def assert_true(test, page, server, folder="."):
-    """Runs the page's steps in one shell, whose `cloister` speaks to `server`. "…" stands for anything."""
+    """Runs the page's steps in a shell, whose `cloister` speaks to `server`. "…" stands for anything."""
     steps = steps_of(page)
     test.assertGreater(len(steps), 7)
     script = "".join(f"{command}\necho '--- end of step'\n" for command, _ in steps)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pool of a server has counted since its node's start, from /metrics."""
+"""The counts of a server's pool since its node's start, from /metrics."""
 import collections
 import re
 
@@ -15,7 +15,7 @@ def claims(metrics):
 
 
 def settled(server):
-    """The metrics when they include the claims of all that has ended: the node tells once a second."""
+    """The metrics once they include the claims of all ended executions: the node reports once a second."""
     def look():
         metrics = server.metrics()
         ended = sum(value for name, value in metrics.items() if name.startswith("cloister_executions_total{"))
@@ -24,7 +24,7 @@ def settled(server):
 
 
 def made(metrics):
-    """How many sandboxes were made, ahead or on demand; and how many of them by zygotes."""
+    """The number of sandboxes made, ahead or on demand; and the number made by zygotes."""
     served = claims(metrics)
     ahead = int(metrics["cloister_pool_refill_seconds_count"])
     return ahead + served["made"] + served["copied"], int(metrics["cloister_pool_copies_total"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What /proc tells of processes."""
+"""Facts of processes from /proc."""
 
 import contextlib
 import glob
@@ -16,7 +16,7 @@ def memory_of(pid, what="VmRSS"):
 
 
 def descendants(pid):
-    """`pid` and every process below it, as far as this pid namespace shows them."""
+    """`pid` and every process below, as far as this pid namespace shows them."""
     children = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -32,12 +32,12 @@ def descendants(pid):
 
 
 def children(pid):
-    """The pids of the processes that its main thread has started."""
+    """The pids of the processes started by its main thread."""
     return list(map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
 
 
 def program_of(pid):
-    """The name of a process as its argv[0] says it, "" when it is gone."""
+    """The name of a process from its argv[0], "" after its end."""
     with contextlib.suppress(OSError):
         argv = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         return os.path.basename(argv[0].decode(errors="replace"))
@@ -45,12 +45,12 @@ def program_of(pid):
 
 
 def started(pid):
-    """When it began, in ticks since the machine did: with its number, no other process has that."""
+    """The start of a process, in ticks since the machine's: with the pid, unique."""
     return int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19])
 
 
 def alive(pids):
-    """Those of them that run still: a dead process that nobody has waited for does not."""
+    """The processes that still run: a dead process without a reaper does not."""
     found = []
     for pid in pids:
         with contextlib.suppress(OSError):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session as tests use it.
+"""A session for tests.
 
     with Session(server, language="bash") as session:
-        assert session.exec("echo hi")["stdout"] == "hi\\n"
+        assert session.exec("echo hi")["stdout"] == "hi\
+"
 """
 
 import base64
@@ -21,8 +22,8 @@ for pid in os.listdir("/proc"):
 
 
 class Session:
-    """`request`: members of POST /v1/sessions. `call` makes the requests: the server's, or one that
-    looks at each answer. It is ended after `with`."""
+    """`request`: members of POST /v1/sessions. `call` makes the requests: the server's, or a function that checks
+    each answer. `with` ends the session."""
 
     def __init__(self, server, call=None, key=None, headers=None, **request):
         self.server, self.key, self._call = server, key, call or server.request
@@ -126,10 +127,10 @@ class Session:
         return self.wait(execution)
 
     def programs(self):
-        """The command lines of all that lives in it, but its runner and who looks."""
+        """The command lines of the sandbox's processes, without its runner and the looking process."""
         return self.exec(LOOK, language="python")["stdout"].splitlines()
 
     def sleeping(self, *seconds):
-        """How many programs `sleep N` there are in it, for each of `seconds`."""
+        """The number of programs `sleep N` in the sandbox, for each of `seconds`."""
         lines = [line.split("/")[-1] for line in self.programs()]
         return [lines.count(f"sleep {each}") for each in seconds]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a sandbox sees of its machine, by each way that programs ask: it is to be the sandbox's share."""
+"""A sandbox's view of its machine, by each way that programs ask: the view must be the sandbox's share."""
 
 import json
 import os
@@ -25,7 +25,7 @@ const os = require("os");
 console.log(JSON.stringify({"processors": {"os.cpus": os.cpus().length, "availableParallelism": os.availableParallelism()},
                             "memory": {"os.totalmem": os.totalmem() / 1048576}}));
 """
-# Two limits, which on most machines are two numbers of processors.
+# Two limits with different numbers of processors on most machines.
 LIMITS = ({"cpu_millis": 800, "memory_mb": 256}, {"cpu_millis": 1001, "memory_mb": 192})
 
 
@@ -34,10 +34,10 @@ def processors(cpu_millis):
 
 
 class ShareCase:
-    """For a test case beside it."""
+    """A mixin for test cases."""
 
     def assertShows(self, done, cpu_millis, memory_mb, but=()):
-        """`done`: of PYTHON or NODE. `but`: names of what shows more."""
+        """`done`: of PYTHON or NODE. `but`: names of figures that show more."""
         self.assertEqual((done["status"], done["exit_code"]), ("completed", 0), done)
         shown = json.loads(done["stdout"])
         for kind, value in (("processors", processors(cpu_millis)), ("memory", memory_mb)):

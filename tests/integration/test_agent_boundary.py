@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another agent of the same tenant made does not exist: every route, list, stream and tool. And whose rules hold
-where two meet."""
+"""Another agent's objects of the same tenant do not exist: every route, list, stream and tool. And the rules in
+force where two agents meet."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ def setUpModule():
 
 
 class Crew(ApiTest):
-    """Agents of one tenant, with keys of several roles."""
+    """Agents of a tenant, with keys of several roles."""
 
     @classmethod
     def key(cls, *roles, **who):
@@ -55,7 +55,7 @@ class Boundary(Crew):
 
     @classmethod
     def make(cls):
-        """One of everything of alice → {what stands after /v1/: its id}."""
+        """Makes an object of every kind for alice → {the path after /v1/: its id}."""
         cls.made("POST", "/v1/agents/alice/sandbox", {"level": "standard", "allowed_commands": ["python3 *"]}, cls.boss)
         cls.made("PUT", "/v1/quotas/agents/alice", {"sessions": 7}, cls.boss)
         run = cls.made("POST", "/v1/executions?wait=60", {"language": "python", "code": "open('f', 'w').write('x')"})
@@ -88,7 +88,7 @@ class Boundary(Crew):
 
     @classmethod
     def upload(cls, name):
-        """Half of one, which is kept."""
+        """Half of an upload, which is kept."""
         with socket.create_connection((cls.server.host, cls.server.port)) as client:
             client.sendall(f"POST /v1/artifacts?path=f&upload={name} HTTP/1.1\r\nHost: localhost\r\n"
                            f"X-API-Key: {cls.alice}\r\nContent-Length: 8\r\n\r\nhalf".encode())
@@ -103,7 +103,7 @@ class Boundary(Crew):
         return answer.status, answer.text.replace(id_, "ID")
 
     def of_ids(self):
-        """Every operation on something of an agent that an agent's key may be used for → its id."""
+        """Every operation by an id that an agent's key may use → its id."""
         for operation in operations():
             kind = operation.split("/")[2] if "{" in operation else None
             if kind in self.ids and permission(operation) in self.permissions:
@@ -119,7 +119,7 @@ class Boundary(Crew):
                 with self.subTest(operation, id=each, named=key == self.bob):
                     real = self.ask(operation, each, key)
                     self.assertEqual(real, self.ask(operation, unknown(each), key))
-                    # The default of who never had a policy is told to everybody.
+                    # Everybody receives the default for an agent that never had a policy.
                     self.assertEqual(real[0], 200 if operation.endswith("/escalation-policy") else 404, real)
                     asked.add(operation.split("/")[2])
         self.assertEqual(asked, set(self.ids))
@@ -178,7 +178,7 @@ class Boundary(Crew):
             self.call("GET", f"/v1/executions/{run}", key=key, status=404)
 
     def test_a_name_is_each_agents_own(self):
-        """Of an upload, and of a request that is to be done once."""
+        """For an upload's name, and for an idempotency key."""
         made = self.call("POST", "/v1/artifacts?path=f&upload=alices", b"bobs", key=self.bob, status=201).json()
         self.assertEqual(self.call("GET", "/v1/uploads/alices", key=self.bob).json()["artifact_id"], made["id"])
         kept = self.call("GET", "/v1/uploads/alices", key=self.alice, status=200).json()
@@ -195,7 +195,7 @@ class Boundary(Crew):
     def test_a_viewer_sees_and_does_nothing(self):
         for operation, id_ in self.of_ids():
             kind = operation.split("/")[2]
-            # Streams go on while it runs, a page of ports is only led to, and a request is for those who decide.
+            # Streams last as long as the program, a page of ports only redirects, and a request is for approvers.
             if kind in ("uploads", "agents") or operation.endswith(("/events", ":watch", "/ports/{port}", "/request")):
                 continue
             with self.subTest(operation):
@@ -270,7 +270,7 @@ class Boundary(Crew):
 
 
 class Rules(Crew):
-    """The caller's own rules hold wherever it runs something."""
+    """The caller's own rules hold wherever the caller runs something."""
     tenant = "ruled"
 
     @classmethod

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sandboxes of agents: every command line, every route, runs and sessions that are held to them, tenants that do
-not see each other's, and ways round the filter that end denied."""
+"""Sandboxes of agents: every command line, every route, runs and sessions under their rules, tenants that do not see
+each other's, and denied ways around the filter."""
 
 import io
 import json
@@ -15,7 +15,7 @@ import harness
 from agent_case import NAMES, AgentCase
 from api_case import CONFIG, ApiTest
 
-# The same action by other words: none of them may run at a level that forbids sudo and rm -rf /.
+# The same action in other words: none of them may run at a level that forbids sudo and rm -rf /.
 BYPASSES = (
     "sudo ls", "s''udo ls", "\\sudo ls", "/usr/bin/sudo ls", "env sudo ls", "command sudo ls", "exec sudo ls",
     "true && sudo ls", "true;sudo ls", "(sudo ls)", "{ sudo ls; }", "echo $(sudo ls)", "echo `sudo ls`",
@@ -221,11 +221,11 @@ class Plans(AgentCase):
                            field="operations[0].type")
 
 
-# Says what happened to each attempt, a line each: "ok" or the error's name.
+# Prints the result of each attempt, a line each: "ok" or the error's name.
 
 
 class Walls(AgentCase):
-    """What the kernel refuses, whatever the filter saw: Python does by itself what its agent may not have done."""
+    """Refusals by the kernel, independent of the filter: Python does by itself the actions forbidden to its agent."""
 
     def test_forbidden_paths_and_programs(self):
         asks = (("dd", "run('dd', '--version')"), ("by path", "run('/usr/bin/dd', '--version')"),
@@ -237,7 +237,7 @@ class Walls(AgentCase):
         free = self.tries(self.secret(agent=next(NAMES)), *asks)
         self.assertEqual(set(free.values()), {"ok"}, free)
         self.give("standard", forbidden_paths=["/etc/ssl/*"], forbidden_commands=["tac *"])
-        for _ in range(3):  # made for it, and then from the pool
+        for _ in range(3):  # made for the run, and then from the pool
             held = self.tries(self.secret(), *asks)
             self.assertEqual({name for name, what in held.items() if what == "ok"}, {"cat", "write", "own"}, held)
         self.assertEqual(self.violations(), [], "the filter saw nothing")
@@ -297,7 +297,7 @@ class Walls(AgentCase):
         self.give("standard", forbidden_paths=["/workspace/secrets/*"])
         key = self.secret()
         session = self.call("POST", "/v1/sessions", {"language": "bash"}, key=key, status=201).json()["id"]
-        # An administrator without rules is held to those of the session's agent.
+        # An administrator without rules is under the rules of the session's agent.
         self.call("PUT", f"/v1/sessions/{session}/files/secrets/key", b"secret", status=403)
         code = "import os\nos.mkdir('secrets')\nfor name in ('secrets/key', 'open'): open(name, 'w').write('x')"
         ask = {"language": "python", "kernel": "none", "code": code, "artifacts": ["**"]}
@@ -361,7 +361,7 @@ class Walls(AgentCase):
 
 
 class Names(AgentCase):
-    """A program that is allowed is what its name means in the image, not whatever bears it."""
+    """An allowed program is the program of the name in the image, not any file of the same name."""
 
     def test_another_by_the_same_name(self):
         self.give("isolated")
@@ -391,7 +391,7 @@ class Names(AgentCase):
         links = ("cat", "link('/usr/bin/cat', '/tmp/python3')"), ("tac", "link('/usr/bin/tac', '/tmp/sh')")
         self.assertEqual(set(self.tries(self.secret(agent=next(NAMES)), *links).values()), {"ok"})
         held = self.tries(self.secret(), *links)
-        self.assertEqual(set(held.values()), {"FileNotFoundError"}, held)  # what is not listed is not there
+        self.assertEqual(set(held.values()), {"FileNotFoundError"}, held)  # unlisted files do not exist
 
     def test_doubt_is_no(self):
         self.give("isolated")

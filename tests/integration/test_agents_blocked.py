@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an agent's sandbox refuses and a person may allow: the run waits for that, and goes on with it alone."""
+"""Refusals of an agent's sandbox that a person may lift: the run waits, and continues with the approval alone."""
 
 import re
 import unittest
@@ -29,7 +29,7 @@ class Blocked(AgentCase):
                          status=200).json()
 
     def test_a_command(self):
-        """The program is not in the agent's sandboxes, but in that of the run that was approved."""
+        """The program is not in the agent's sandboxes, but in the sandbox of the approved run."""
         self.give("restricted", escalation={"auto_approve_safe": False})
         key = self.secret()
         held = self.ask(key, command="tac /etc/hostname")
@@ -134,7 +134,7 @@ class Blocked(AgentCase):
 
 
 class InASession(Blocked):
-    """As a run: what its session's sandbox lets nobody do is let for this program, and for no other."""
+    """Like a run: an action denied to all in the session's sandbox is allowed for the approved program alone."""
 
     def setUp(self):
         super().setUp()
@@ -184,7 +184,7 @@ class InASession(Blocked):
         self.denied(self.again(code="print(6 * 7)", language="python"))
 
     def test_a_file_that_it_may_not_write(self):
-        """In a level that lists no command which writes: the kernel holds that too."""
+        """At a level without writing commands: the kernel enforces the rule too."""
         held = self.ask(self.key, command="cp /etc/hostname taken")
         self.vote(held)
         done = self.server.wait_end(held["id"])

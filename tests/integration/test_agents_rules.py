@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is taken from an agent ends, also in what was made before: by programs inside."""
+"""Rights taken from an agent end, also in existing sandboxes: tested by programs inside."""
 
 import json
 import unittest
@@ -49,7 +49,7 @@ class Rules(AgentCase):
                          ("failed", "PERMISSION_DENIED", "revoked"), execution)
 
     def settled(self, session):
-        """Once it lets programs in again; where it does not, it is answered with the remedy."""
+        """Once the sandbox accepts programs again; until then the answer has the remedy."""
         def answered():
             answer = session.post(WRITE, "?wait=60")
             if answer.status == 503:
@@ -106,7 +106,7 @@ class Rules(AgentCase):
         self.server.wait_end(other)
 
     def look(self):
-        """Returns after a look at the rules that began after the call: another agent's session has felt it."""
+        """Returns after a look at the rules that began after the call: another agent's session shows the look."""
         other = self.agent + "-other"
         self.give("standard", agent=other, allowed_commands=["python3 *"])
         marker = self.session(self.secret(agent=other))
@@ -131,7 +131,7 @@ class Rules(AgentCase):
 
 
 class Files(AgentCase):
-    """What an approval opens, by programs inside, by requests to a session's files, and for who asks ahead."""
+    """The effect of an approval, by programs inside, by requests to a session's files, and by questions ahead."""
 
     PLACES = ("/workspace/d/x", "/workspace/d/e/x", "/workspace/other/x", "/tmp/x")
 
@@ -185,7 +185,7 @@ class Files(AgentCase):
 
 
 class Limits(AgentCase):
-    """Each limit that is an agent's own, by what its programs meet; another value is met elsewhere."""
+    """Each limit of an agent, by its effect on programs; other agents meet another value."""
 
     def test_disk(self):
         write = "open('/workspace/x', 'wb').write(b'x' * (20 << 20))"
@@ -240,10 +240,10 @@ class Limits(AgentCase):
 
 
 class Filter(AgentCase):
-    """The agent's own command filter, by what becomes of a command that its level allows."""
+    """The agent's own command filter, by the fate of a command allowed by its level."""
 
     def outcomes(self, key, session, command):
-        """Of a run, of a program in a session, and of a plan: they agree."""
+        """The outcomes of a run, of a program in a session, and of a plan: they agree."""
         def held(execution):
             if execution["status"] == "blocked":
                 self.denied(execution)

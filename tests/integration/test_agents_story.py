@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A day of a team with three agents, told on the command line alone: a task that is stopped and may go on once
-somebody said so, a limit that is met, and every line of `sandbox` and `escalation` on the way."""
+"""A day of a team with three agents, on the command line alone: a stopped task that may continue after an approval,
+an exceeded limit, and every command of `sandbox` and `escalation` on the way."""
 
 import os
 import pathlib
@@ -47,7 +47,7 @@ class Day(unittest.TestCase):
             cls.keys[name] = made.json()["secret"]
 
     def as_(self, who, *line, status=0):
-        """One command line of `who` → what it said, on either stream."""
+        """Runs a command line as `who` → its output, on either stream."""
         done = self.server.cli(*line, env={"CLOISTER_API_KEY": self.keys[who]} if self.keys[who] else None)
         self.assertEqual(done.returncode, status, (line, done.stdout, done.stderr))
         return done.stdout + done.stderr
@@ -116,7 +116,7 @@ class Day(unittest.TestCase):
         return self.server.request("GET", f"/v1/agents/{agent}/sandbox/usage?tenant=acme").json()
 
     def start(self, agent, **request):
-        """A run that goes on until the test's end."""
+        """A run that lasts until the test's end."""
         answer = self.server.request("POST", "/v1/executions", {"timeout_seconds": 600, **request},
                                      key=self.keys[agent])
         self.assertEqual(answer.status, 201, answer.body)
@@ -157,9 +157,9 @@ class Day(unittest.TestCase):
             return sum(self.server.get(execution)["resource_usage"]["cpu_ms"] for execution in runs)
 
         def window():
-            """What they use of one processor in four seconds, in percent: never more than their limit."""
+            """Their use of a processor in four seconds, in percent: never more than their limit."""
             began, before = time.monotonic(), used()
-            time.sleep(4)  # the time over which it is measured
+            time.sleep(4)  # the time of the measurement
             percent = (used() - before) / 10 / (time.monotonic() - began)
             self.assertLessEqual(percent, 30)
             self.assertLessEqual(self.usage("busy")["cpu_percent"]["used"], 32)

@@ -78,7 +78,7 @@ class Executions(ApiTest):
         self.assertEqual((late["status"], late["error"]["type"]), ("timed_out", "TIMEOUT"))
 
     def test_a_file_at_its_limit_that_the_program_met_itself(self):
-        """Python ignores SIGXFSZ: it fails at the write, and leaves a file that is as large as one may be."""
+        """Python ignores SIGXFSZ: the write fails, and leaves a file of the largest allowed size."""
         write = "open('/workspace/big', 'wb', 0).write(b'x' * (3 << 20))"
         twice = f"import sys\nfor _ in range(2):\n    if {write} < 3 << 20: sys.exit(4)"
         met = self.run_code(twice.replace("'wb'", "'ab'"), "python", file_size_mb=2)
@@ -102,7 +102,7 @@ class Executions(ApiTest):
         self.assertEqual((guess["limit"], guess["value"], guess["probable"]), ("open_files", 32, True))
         self.assertNotEqual(guess["used"], 32, "nobody saw it there")
         opens = "files = [open('/dev/null') for _ in range(100)]"
-        for hold in (0.05, 0.4, 3.2):  # of what is gone, what was seen
+        for hold in (0.05, 0.4, 3.2):  # for ended processes, the sampled figures
             body = {"command": ["python3", "-c", f"{opens}\nimport time; time.sleep({hold})"]}
             seen = self.call("POST", "/v1/executions?wait=60", body, status=200).json()["resource_usage"]["open_files"]
             if seen == 103: break
@@ -217,7 +217,7 @@ class Executions(ApiTest):
         self.assertProblem(self.call("GET", path + "?offset=1&tail_lines=1"), 400)
 
     def logged(self, request):
-        """The lines of the service's log that have this request's id, by their event."""
+        """The lines of the service's log with this request's id, by their event."""
         lines = [json.loads(line) for line in self.server.log_tail(300).splitlines() if line.startswith("{")]
         return {line["event"]: line for line in lines if line.get("request") == request}
 
@@ -402,7 +402,7 @@ class Operations(ApiTest):
                                'route="/v1/executions",status="200"}'), 1)
 
     def test_metrics_of_what_there_is(self):
-        """Memory, disk, denials and escalations: each follows what is done."""
+        """Memory, disk, denials and escalations: each follows the actions."""
         def now(name):
             return self.server.metrics().get(name, 0)
 
@@ -429,7 +429,7 @@ class Operations(ApiTest):
         return os.statvfs(self.server.state)
 
     def test_metrics_are_listed(self):
-        """docs/METRICS.md has each metric, and no other, but those that need what this server has not."""
+        """docs/METRICS.md has each metric, and no other, except metrics of features that this server lacks."""
         self.call("POST", "/v1/executions", {"command": "true", "network_policy": {"tier": "full"}})
         self.run_code(":", "bash")
         with Session(self.server, language="bash"):
@@ -486,18 +486,17 @@ class Operations(ApiTest):
     def test_head(self):
         connection = http.client.HTTPConnection(self.server.host, self.server.port)
         with contextlib.closing(connection):
-            for path in ("/healthz", "/metrics"):  # one after the other on one connection
+            for path in ("/healthz", "/metrics"):  # in turn on the same connection
                 connection.request("HEAD", path, headers={"Authorization": f"Bearer {self.server.key}"})
                 answer = connection.getresponse()
                 self.assertEqual((answer.status, answer.read()), (200, b""))
 
     def test_unprivileged(self):
-        """The control plane has no capability, no way to gain one, a filter, and no readable memory."""
+        """The control plane has no capability, no way to gain any, a filter, and no readable memory."""
         pid = self.server.pid_of("cloisterd")
         status = dict(line.split(":\t", 1) for line in
                       pathlib.Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
-        # An ordinary user cannot empty the bounding set, and without set-id programs nothing of
-        # it can be gained.
+        # An ordinary user cannot empty the bounding set, and without set-id programs nothing in the set can be gained.
         for name in ("CapInh", "CapPrm", "CapEff", "CapAmb", *(["CapBnd"] if harness.ROOT else [])):
             self.assertEqual(int(status[name], 16), 0, name)
         self.assertEqual((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"))

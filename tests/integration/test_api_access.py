@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The HTTP API, every answer held to spec/openapi.yaml: who may do what, keys, the audit log."""
+"""The HTTP API, every answer checked against spec/openapi.yaml: permissions, keys, the audit log."""
 
 import json
 import unittest

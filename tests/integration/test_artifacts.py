@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Artifacts over HTTP and the command line: uploads, links, quota, expiry, and what lies on disk."""
+"""Artifacts over HTTP and the command line: uploads, links, quota, expiry, and files on disk."""
 
 import base64
 import contextlib
@@ -31,7 +31,7 @@ def setUpModule():
 
 
 def content(size, seed=b"seed"):
-    """Bytes that a search finds, and that compress into nothing else."""
+    """Bytes that a search finds, and that do not compress."""
     return (hashlib.sha256(seed).hexdigest().encode() * (size // 64 + 1))[:size]
 
 
@@ -51,14 +51,14 @@ class Artifacts(ApiTest):
 
     @contextlib.contextmanager
     def offered(self, length, key=None):
-        """The answer to an upload of so many bytes before any is sent, while it waits for them."""
+        """The answer to an upload of so many bytes before any is sent, while the server waits for them."""
         with socket.create_connection((self.server.host, self.server.port)) as client:
             client.sendall(f"POST /v1/artifacts?path=x HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
                            f"X-API-Key: {key or self.key}\r\nContent-Length: {length}\r\n\r\n".encode())
             yield client.recv(65536)
 
     def offer(self, length, key=None):
-        """Its status: 100 if it may begin."""
+        """The upload's status: 100 if the upload may begin."""
         with self.offered(length, key) as answer:
             return int(answer.split()[1])
 
@@ -100,14 +100,14 @@ class Artifacts(ApiTest):
         self.assertEqual(self.put(b"", "empty")["size"], 0)
 
     def break_off(self, body, length, upload=None, **query):
-        """Sends `body` of an upload that is to have `length` bytes, and is gone."""
+        """Sends `body` of an upload of `length` bytes, and closes the connection."""
         query = {"path": "file.txt", **({"upload": upload} if upload else {}), **query}
         with socket.create_connection((self.server.host, self.server.port)) as client:
             client.sendall(f"POST /v1/artifacts?{urllib.parse.urlencode(query)} HTTP/1.1\r\nHost: localhost\r\n"
                            f"X-API-Key: {self.key}\r\nContent-Length: {length}\r\n\r\n".encode() + body)
 
     def kept(self, upload, size):
-        """The upload, once nobody sends it any more."""
+        """The upload, once no request sends it any more."""
         def rests():
             answer = self.call("GET", f"/v1/uploads/{upload}", key=self.key)
             return answer.status == 200 and answer.json()["expires_at"] is not None and answer.json()
@@ -129,7 +129,7 @@ class Artifacts(ApiTest):
         made = self.put(body[1_500_000:], upload="mine", offset=1_500_000, sha256=digest)
         self.assertEqual((made["size"], made["sha256"]), (len(body), digest))
         self.assertEqual(self.fetch(f"/v1/artifacts/{made['id']}/content").body, body)
-        # Its end is told again to a client that did not hear of it.
+        # A client that missed the end receives the end again.
         self.assertEqual(self.fetch("/v1/uploads/mine").json()["artifact_id"], made["id"])
         self.assertEqual(self.put(b"", upload="mine", offset=len(body)), made)
         self.put(b"more", upload="mine", offset=len(body), status=409)
@@ -186,7 +186,7 @@ class Artifacts(ApiTest):
         for path in ("../x", "/etc/passwd", "a/../b", "a//b", "", ".", "a/", "a\nb", "\u202eexe", "a\x00b", "x" * 1025):
             with self.subTest(path=path):
                 self.put(b"x", path, status=400)
-        self.put(b"x", "..\\x")  # on this system, a name like any other
+        self.put(b"x", "..\\x")  # on this system, an ordinary name
         self.assertProblem(self.server.request("POST", "/v1/artifacts", b"x", None, self.key), 400, field="query.path")
         self.put(b"x", colour="red", status=400)
 
@@ -236,7 +236,7 @@ class Artifacts(ApiTest):
         self.fetch(f"{content_of}?{maker}", status=400)
         for seconds in ("0", "604801", "x"):
             self.fetch(f"/v1/artifacts/{made['id']}/url?expires_seconds={seconds}", status=400)
-        # It reads one artifact, and does nothing else.
+        # The link reads a single artifact, and does nothing else.
         self.call("GET", f"/v1/artifacts/{made['id']}?expires={expires}&signature={signature}", key=False, status=401)
         self.call("DELETE", f"/v1/artifacts/{made['id']}", key=self.key, status=204)
         self.call("GET", link, key=False, status=401)
@@ -296,7 +296,7 @@ class Artifacts(ApiTest):
         self.assertLess(harness.memory_of(daemon, "VmHWM") - before, 32 * MIB)
 
     def test_what_is_damaged_is_named(self):
-        """Before anything of it is sent, with what to do; a range that is whole is still had."""
+        """Before any byte is sent, with the remedy; an undamaged range is still readable."""
         blobs = pathlib.Path(self.server.state) / "blobs"
         before = set(blobs.glob("*/??/*"))
         content = os.urandom(MIB)
@@ -336,7 +336,7 @@ class Artifacts(ApiTest):
             needles += [hashlib.sha256(long).hexdigest().encode()[:40]]
             found = {}
             for path in blobs.rglob("*"):
-                with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # what was written just then has moved
+                with contextlib.suppress(FileNotFoundError, IsADirectoryError):  # a file written just then has moved
                     found[path] = path.read_bytes()
             self.assertGreater(len(found), 3)
             self.assertIn("tmp", {path.parent.name for path in found}, "the upload under way")
@@ -399,8 +399,8 @@ class CommandLine(ApiTest):
 
 
 class Proxy(threading.Thread):
-    """Passes on one connection after another to the server, and breaks each off after `most` bytes of the client's;
-    with `most` None, none."""
+    """Passes connections on to the server in turn, and breaks each off after `most` bytes of the client's; with
+    `most` None, none."""
 
     def __init__(self, server, limits):
         super().__init__(daemon=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the disk holds: the raw bytes of the state directory, searched for known contents."""
+"""The disk's content: the raw bytes of the state directory, searched for known contents."""
 
 import base64
 import hashlib
@@ -11,27 +11,27 @@ import unittest
 import harness
 from session_case import Session
 
-# Makes the text within the sandbox from what the request has, so that only the program ever had it.
+# Makes the text within the sandbox from the request's seed, so that only the program ever has the text.
 MAKE = "import hashlib, sys\ntext = (hashlib.sha256(b'{seed}').hexdigest() + '-') * 50\n"
 
 
 def text_of(seed):
-    """One part of what MAKE makes of it."""
+    """A part of the text made by MAKE."""
     return hashlib.sha256(seed.encode()).hexdigest().encode()
 
 
 def spellings(text):
-    """Ways to write it down: as it is, in hex, and in base64 at each alignment."""
+    """Encodings of the text: plain, in hex, and in base64 at each alignment."""
     yield text
     yield text.hex().encode()
     yield text.hex().upper().encode()
     for skip in range(3):
         encoded = base64.b64encode(b"\0" * skip + text + b"\0" * 3)
-        yield encoded[4:-8]  # without what its neighbours change
+        yield encoded[4:-8]  # without the bytes that depend on the neighbours
 
 
 def holders(state, text):
-    """The files of the state directory that hold it in any spelling."""
+    """The files of the state directory with the text in any spelling."""
     wanted = list(spellings(text))
     found = set()
     for base, _, names in os.walk(state):
@@ -43,7 +43,7 @@ def holders(state, text):
                 with open(path, "rb") as file:
                     data = file.read()
             except FileNotFoundError:
-                continue  # a journal that has just gone
+                continue  # a removed journal
             if any(each in data for each in wanted):
                 found.add(os.path.relpath(path, state))
     return found
@@ -55,7 +55,7 @@ class AtRest(unittest.TestCase):
             run = os.urandom(8).hex()
             seeds = {what: f"{what}-{run}" for what in ("artifact", "workspace", "snapshot", "output", "shown", "cell")}
             given = {what: os.urandom(24).hex() for what in ("upload", "file", "code", "env", "input", "metadata")}
-            known = os.urandom(24).hex()  # of what is searched by, and stands in the ledger as it is
+            known = os.urandom(24).hex()  # a search key, which the ledger has in plain text
 
             kept = server.run(MAKE.format(seed=seeds["artifact"]) + "open('kept.txt', 'w').write(text)", artifacts=["**"])
             self.assertEqual([each["path"] for each in kept["artifacts"]], ["kept.txt"])

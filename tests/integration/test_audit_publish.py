@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The audit log's signed head, published elsewhere: what somebody rewrote as a whole shows."""
+"""The audit log's signed head, published elsewhere: a log rewritten as a whole is detected."""
 
 import base64
 import collections
@@ -22,7 +22,7 @@ SECRET = "0123456789abcdef0123456789abcdef"
 
 
 def canonical(row):
-    """The bytes that are hashed, of a row of the table `audit`."""
+    """The hashed bytes of a row of the table `audit`."""
     names = ("number", "at", "action", "subject", "tenant", "app", "agent", "user", "key_id")
     entry = {name.replace("key_id", "key").replace("number", "seq"): row[name] for name in names}
     entry["details"], entry["prev"] = json.loads(row["details"]), row["prev"]
@@ -30,7 +30,7 @@ def canonical(row):
 
 
 class Attacker:
-    """Who can write the ledger, and has the private key as well."""
+    """An attacker with write access to the ledger, and with the private key."""
 
     def __init__(self, state):
         self.state = state
@@ -79,7 +79,7 @@ class Attacker:
 
 
 class Rewritten(unittest.TestCase):
-    """ADVERSARIAL: each attack on a copy of one state, found by who has what was published."""
+    """ADVERSARIAL: each attack on a copy of the same state, detected with the published head."""
 
     @classmethod
     def setUpClass(cls):
@@ -110,7 +110,7 @@ class Rewritten(unittest.TestCase):
 
     @contextlib.contextmanager
     def attacked(self, attack):
-        """A server on a copy of the state, after `attack`; what it publishes itself is not kept."""
+        """A server on a copy of the state, after `attack`; its own publications are not kept."""
         shutil.copy2(self.published, self.folder / "kept.jsonl")
         os.chmod(self.folder / "kept.jsonl", 0o644)
         copy = pathlib.Path(tempfile.mkdtemp(prefix="attacked.", dir=self.folder))

@@ -155,7 +155,7 @@ class Run(WithServer):
                 self.assertEqual(self.server.wait_end(running["id"])["status"], "cancelled")
 
     def test_a_signal_before_the_answer_cancels_too(self):
-        done = self.server.run("print(1)")  # so that the newest is not yet ours
+        done = self.server.run("print(1)")  # so that the newest is another execution
         process = self.start("run", "--json", "-c", FOREVER)
         running = wait_for("its execution", lambda: (lambda e: e["id"] != done["id"] and e)(self.newest()))
         process.send_signal(signal.SIGINT)
@@ -211,7 +211,7 @@ class Run(WithServer):
 
 class OnATerminal(WithServer):
     def on_terminal(self, *args, env=None):
-        """What reaches a terminal that is stdin, stdout and stderr."""
+        """The output on a terminal that is stdin, stdout and stderr."""
         main, other = pty.openpty()
         process = self.start(*args, stdin=other, stdout=other, stderr=other, env={"TERM": "xterm", **(env or {})})
         os.close(other)
@@ -344,7 +344,7 @@ class Records(WithServer):
 
 
 class WithoutServer(unittest.TestCase):
-    """A private server for one command, and nothing of it afterwards."""
+    """A private server for a single command, with nothing left afterwards."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="cli-test."))
@@ -455,7 +455,7 @@ class WithoutServer(unittest.TestCase):
 
 
 class HostileServer(unittest.TestCase):
-    """Whatever a server says, the command ends soon, and the admin key stays here."""
+    """Whatever a server answers, the command ends soon, and the admin key stays here."""
 
     def ask(self, answer, *args):
         received = []
@@ -549,7 +549,7 @@ class HostileServer(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
             self.assertIn(b"GET /v1/executions", received)
             self.assertNotIn(server.key.encode(), received)
-            # While its own server gets it, without a word.
+            # While the state's own server gets the key, silently.
             listed = harness.cli("execution", "list", "--state", server.state)
             self.assertEqual(listed.returncode, 0, listed.stderr)
 

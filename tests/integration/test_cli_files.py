@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cloister cp` and `cloister session files`: round trips, refusals, and copies that break off."""
+"""`cloister cp` and `cloister session files`: round trips, refusals, and interrupted copies."""
 
 import contextlib
 import io
@@ -24,7 +24,7 @@ MIB = 1 << 20
 
 class FilesCase(SessionCase):
     def refused(self, *args, word, status=1, **options):
-        """It ends with `status` and says `word`."""
+        """The command ends with `status` and prints `word`."""
         done = self.cli(*args, **options)
         self.assertEqual(done.returncode, status, done.stderr)
         self.assertTrue(done.stderr.startswith("cloister: "), done.stderr)
@@ -40,7 +40,7 @@ class FilesCase(SessionCase):
         return path
 
     def left(self):
-        """What there is in the folder, hidden or not."""
+        """All files in the folder, hidden or not."""
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*"))
 
 
@@ -156,7 +156,7 @@ class Files(FilesCase):
 
 class Directories(FilesCase):
     def tree(self):
-        """A directory with what is odd about names and links."""
+        """A directory with odd names and links."""
         root = self.folder / "tree"
         (root / "sub dir" / "empty").mkdir(parents=True)
         for number, name in enumerate(("a", "-rf", "new\nline", "ü ☃", "x" * 200, ".hidden", "sub dir/b", "back\\slash")):
@@ -169,7 +169,7 @@ class Directories(FilesCase):
 
     @staticmethod
     def shape(root):
-        """{name: what it is} of all beneath it."""
+        """{name: kind} of everything beneath the folder."""
         def one(path):
             if path.is_symlink():
                 return os.readlink(path)
@@ -200,11 +200,11 @@ class Directories(FilesCase):
         session = self.session()
         self.good("cp", "-r", f"{self.tree()}/.", f"{session}:")
         self.assertEqual(self.inside(session, "cat 'sub dir/b'"), "666666")
-        self.good("cp", "-r", f"{session}:a", self.folder)  # -r of a file is a copy of it
+        self.good("cp", "-r", f"{session}:a", self.folder)  # -r of a file is a plain copy
         self.assertEqual((self.folder / "a").read_bytes(), b"")
 
     def test_what_a_session_makes_of_its_files(self):
-        """FIFOs do not come along, set-user-ID does not stay, and links lead nowhere while it is unpacked."""
+        """FIFOs do not come along, set-user-ID does not stay, and links lead nowhere during unpacking."""
         session = self.session()
         self.inside(session, "mkdir d; cd d; mkfifo p; touch s; chmod 4755 s; ln -s /tmp up; mkdir e; touch e/f")
         self.good("cp", "-r", f"{session}:d", self.folder)
@@ -227,7 +227,7 @@ class Directories(FilesCase):
 
 class BrokenOff(FilesCase):
     def begun(self, *args):
-        """A copy that has received something, and is stopped there."""
+        """A copy that has received some bytes, and is stopped there."""
         process = self.start("cp", *args)
 
         def some():
@@ -298,7 +298,7 @@ class Progress(FilesCase):
                 process = self.start("cp", *flags, "-", f"{session}:f", stdin=subprocess.PIPE, stderr=side)
                 os.close(side)
                 said, end = b"", time.monotonic() + (20 if wanted else 1.5)
-                while b"/s" not in said and time.monotonic() < end:  # a piece at a time: it is drawn when some came
+                while b"/s" not in said and time.monotonic() < end:  # a piece at a time: progress is drawn after each
                     process.stdin.write(b"x" * 1024)
                     process.stdin.flush()
                     if select.select([main], [], [], 0.05)[0]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cloister mcp install`: what it prints, what it writes, what it leaves alone, and the page about it."""
+"""`cloister mcp install`: its output, its changes, the files it leaves alone, and its page."""
 
 import json
 import os
@@ -127,7 +127,7 @@ class Install(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
-    """docs/howto/connect-an-agent.md shows what the command prints."""
+    """docs/howto/connect-an-agent.md shows the command's output."""
 
     def test_blocks(self):
         text = PAGE.read_text()

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""`cloister pool`: what stands ready, once and live."""
+"""`cloister pool`: the ready sandboxes, once and live."""
 
 import json
 import os

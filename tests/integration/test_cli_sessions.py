@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`cloister session` and `cloister exec`: a conversation as a script has it, input, signals, exit statuses."""
+"""`cloister session` and `cloister exec`: a conversation by a script, input, signals, exit statuses."""
 
 import json
 import os
@@ -226,7 +226,7 @@ class Exec(SessionCase):
         self.assertEqual(watcher.wait(60), 0, watcher.stderr.read())
         self.assertTrue(watcher.stdout.readlines()[-1].startswith(b"status ended: "))
         self.server.wait_ready()
-        for seen in range(4):  # numbers of the log from before, which are not those of this one
+        for seen in range(4):  # numbers of an earlier log, different from the present
             events = self.server.request("GET", f"/v1/sessions/{session}/events", headers={"Last-Event-ID": str(seen)}).text
             self.assertIn('"status":"ended"', events, f"after event {seen}")
 

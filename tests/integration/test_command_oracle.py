@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command filter allows, against what the real shells execute: no command that it allows runs a program
-that it did not name, and at the level isolated none writes. The commands run in a jail (command_jail.py)."""
+"""The command filter's verdicts, against the real shells: no allowed command runs a program that the command did not
+name, and at the level isolated none writes. The commands run in a jail (command_jail.py)."""
 
 import collections
 import json
@@ -28,15 +28,15 @@ QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 CALLS = ("creat,unlink,unlinkat,rename,renameat,renameat2,mkdir,mkdirat,mknod,mknodat,link,linkat,symlink,symlinkat,truncate,chmod,"
          "fchmodat,lchown,chown,fchownat,sethostname,settimeofday,clock_settime,connect")
 FORBIDDEN = {"sudo", "dd", "doas", "su"}
-# Programs that are scripts around others.
+# Scripts that start other programs.
 HELPERS = {"zgrep": {"gzip", "grep", "egrep", "sed", "cat", "expr", "bzip2", "xz", "zstd"}, "zcat": {"gzip"}, "egrep": {"grep"},
            "fgrep": {"grep"}, "which": {"sh"}, "sdiff": {"diff"}, "diff3": {"diff"}, "diff": {"pr"}}
-# Where nothing stays: what a program makes for itself and removes, and git's index, which `git status` brings up to date.
+# Places without lasting changes: a program's own temporary files, and git's index, which `git status` updates.
 NOT_A_CHANGE = re.compile(r"/dev/(null|tty|ptmx|pts/.*)|/proc/.*|(/tmp/|/var/tmp/)(cc|sort|sh-thd|tmp\.|zgrep|zdiff|diff)[^/]*|(.*/)?\.git/index.*")
 
 
 def executed(log):
-    """For each command by number: (program, the rest of the line) of all that was executed in its time."""
+    """For each command by number: (program, the rest of the line) of all executed programs."""
     runs = collections.defaultdict(list)
     pending = {}
     number = None
@@ -46,7 +46,7 @@ def executed(log):
             if first.startswith("cmd-"):
                 number = int(first[4:])
                 continue
-            if path == "/proc/self/exe":  # busybox, as the applet that it is called
+            if path == "/proc/self/exe":  # busybox, under the applet's name
                 path = first
             if rest.endswith("<unfinished ...>"):
                 pending[pid] = (number, path, rest)
@@ -58,13 +58,13 @@ def executed(log):
                 where, path, rest = pending.pop(pid)
                 if status == "0":
                     runs[where].append((path.rpartition("/")[2], rest))
-    for where, path, rest in pending.values():  # killed in the middle: as if it had
+    for where, path, rest in pending.values():  # killed during the call: counts as done
         runs[where].append((path.rpartition("/")[2], rest))
     return runs
 
 
 def changes(log):
-    """For each command by number: what it changed or tried to change in the file system or the machine, and connections."""
+    """For each command by number: changes, tried changes in the file system or the machine, and connections."""
     found = collections.defaultdict(set)
     number = None
     for line in log.splitlines():
@@ -106,7 +106,7 @@ def trace(commands, programs=(), seconds=3, calls=""):
 
 
 def real_programs():
-    """Those of the manuals that this machine has."""
+    """The programs of the manuals that this machine has."""
     names = {name.partition("-")[0] if name.startswith("git-") else name for name in command_generator.manuals() if ":" not in name}
     return sorted(name for name in names if shutil.which(name))
 
@@ -146,7 +146,7 @@ class Oracle(unittest.TestCase):
             if forbidden or others:
                 wrong.append(f"{command!r}: allowed as {sorted(named)}, ran {runs[number]}")
         self.assertEqual(wrong, [], "\n".join(wrong[:20]))
-        # The commands are worth something: many ran what is forbidden, many were allowed.
+        # The commands test something: many ran a forbidden program, many were allowed.
         self.assertGreater(reached, COUNT // 8, outcomes)
         self.assertGreater(outcomes["allow"], COUNT // 8, outcomes)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One conversation with a session, told twice: over HTTP and with the command line. A table goes up, a
-cell draws it, its picture comes back and is kept, a server is reached, vim edits, the work is forked."""
+"""A conversation with a session, told twice: over HTTP and with the command line. A table goes up, a cell draws it,
+its picture comes back and is kept, a server is reached, vim edits, the work is forked."""
 
 import base64
 import contextlib
@@ -56,7 +56,7 @@ pyplot.bar([row["day"] for row in rows], [int(row["visits"]) for row in rows])
 pyplot.savefig("plot.png")
 '''
 
-# A WebSocket server that says what it is told (RFC 6455, short frames).
+# A WebSocket server that echoes (RFC 6455, short frames).
 ECHO = r'''
 import base64, hashlib, socket, sys
 def need(s, n):
@@ -133,12 +133,12 @@ class Http:
 
     @contextlib.contextmanager
     def port(self, session, port):
-        """(host, port, prefix, headers) by which a server inside is reached."""
+        """(host, port, prefix, headers) for a server inside."""
         yield (self.server.host, self.server.port, f"/v1/sessions/{session}/ports/{port}",
                {"Authorization": f"Bearer {self.server.key}"})
 
     def edit(self, session, keys):
-        """vim on a terminal, over a WebSocket: (what to wait for, what to type), and then its end."""
+        """vim on a terminal, over a WebSocket: (text to wait for, text to type), and then its end."""
         body = {"command": [editor(), "-u", "NONE", "notes.txt"], "background": True, "tty": {"cols": 80, "rows": 24}}
         execution = self.call("POST", f"/v1/sessions/{session}/exec", body, status=202).json()["id"]
         with WebSocket(self.server.host, self.server.port, f"/v1/executions/{execution}/events",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workspaces on disk, for which memory is too small: runs and sessions in them, their bounds, what is
-refused, and what the disk holds meanwhile and after."""
+"""Workspaces on disk, too large for memory: runs and sessions with them, their bounds, refusals, and the disk's
+content meanwhile and after."""
 
 import json
 import os

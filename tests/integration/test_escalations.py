@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Escalations with the real service: blocked runs, who decides, what an approval is bound to, kill -9,
-notifications that are really received, and every command line."""
+"""Escalations with the real service: blocked runs, approvers, the content of an approval, kill -9, received
+notifications, and every command line."""
 
 import base64
 import concurrent.futures
@@ -63,7 +63,7 @@ class Blocked(Escalations):
             self.call("DELETE", f"/v1/executions/{each['id']}", key=self.agent("counted"), status=200)
 
     def test_nobody_waits_for_an_approval(self):
-        """Who waits is answered when the run is blocked: at the end of the wait this one is denied."""
+        """A waiting client is answered when the run is blocked: at the end of the wait this run is denied."""
         held = self.call("POST", "/v1/executions?wait=30", {"language": "bash", "code": "echo hello"},
                          key=self.agent("hurried"), status=202).json()
         self.assertEqual(held["status"], "blocked")
@@ -155,7 +155,7 @@ class WhoDecides(Escalations):
         self.assertEqual(self.server.wait_end(held["id"])["status"], "completed")
 
     def credential(self, tenant, *roles, **who):
-        """One that this test may revoke."""
+        """A credential that this test may revoke."""
         return self.call("POST", "/v1/keys", {"tenant": tenant, "name": "test", "roles": roles, **who}, status=201).json()
 
     def test_a_vote_ends_with_its_credential(self):
@@ -264,7 +264,7 @@ class Binding(Escalations):
             refused = self.call("POST", "/v1/executions", body, key=key, status=201).json()
             self.assertEqual((refused["status"], refused["error"]["details"]["reason"]),
                              ("denied", "approval_mismatch"))
-        held = self.ask(**self.RUN)  # one of its own has an escalation of its own
+        held = self.ask(**self.RUN)  # the other requester has an escalation of its own
         self.assertNotEqual(self.id_of(held), escalation)
         self.vote(self.id_of(held), self.boss())
         self.server.wait_end(held["id"])
@@ -272,7 +272,7 @@ class Binding(Escalations):
         self.assertEqual(replay["error"]["details"]["reason"], "approval_used")
 
     def test_is_for_those_whom_the_rule_names(self):
-        """One that is asked for by hand too: the role of the rule that the run meets."""
+        """Also for a request by hand: the role of the rule that the run meets."""
         run = {"language": "bash", "code": "echo mine"}
         owner = self.key("owned", "tenant-admin", user="owner")
         asked = self.call("POST", "/v1/escalations", {"operation": "run", "reason": "release", "request": run},
@@ -316,7 +316,7 @@ class Binding(Escalations):
         return self.call("GET", f"/v1/escalations/{escalation}/request{tenant}", key=key, status=status).json()
 
     def test_the_whole_request_is_shown(self):
-        """To those who decide, though `display` is cut; what cannot be seen is named, with its place."""
+        """For approvers, although `display` is cut; an invisible character is named, with its place."""
         end = "rm -rf /tmp/\u0430 \u202e"
         run = {"language": "bash", "code": "#" * 50_000 + "\n" + end, "files": [{"path": "a.sh", "content": "echo a"}],
                "env": {"TOKEN": "hidden"}, "metadata": {"task": "1"}}
@@ -378,7 +378,7 @@ class Restarts(Escalations):
             self.vote(self.id_of(each), self.boss())
         for i, each in enumerate(held):
             done = self.server.wait_end(each["id"])
-            if done["status"] == "failed":  # it was running when the service was killed
+            if done["status"] == "failed":  # the run was running when the service was killed
                 self.assertEqual(done["error"]["type"], "SERVER_RESTART")
                 self.assertLess(i, 4)
                 continue
@@ -443,7 +443,7 @@ class Notified(Escalations):
         harness.wait_for("the mails of all five", told, 30)
 
     def test_an_agents_own_settings(self):
-        """Who of those configured is told, and how long one has to answer."""
+        """The channels to notify among the configured, and the time to answer."""
         quiet, hasty = (self.call("POST", "/v1/keys", {"tenant": "default", "name": "test", "roles": ["agent"], "agent": agent},
                                   status=201).json()["secret"] for agent in ("quiet", "hasty"))
         for agent, settings in (("quiet", {"notification_channels": ["smtp"]}), ("hasty", {"timeout_seconds": 1})):

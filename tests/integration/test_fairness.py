@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tenants that want more than there is, and one that comes. The settings are those of docs/CONFIGURATION.md, fairness; each has its
-row in docs/EFFECTS.md."""
+"""Tenants that want more than there is, and a newcomer. The settings are those of docs/CONFIGURATION.md, fairness;
+each has its row in docs/EFFECTS.md."""
 
 import os
 import unittest
@@ -29,7 +29,7 @@ class Case(unittest.TestCase):
         return self.server.request("GET", f"/v1/executions/{run}", key=key).json()["status"]
 
     def sleeper(self, key, **request):
-        """A run that is under way until the test ends."""
+        """A run under way until the test ends."""
         asked = self.server.submit("sleep 600", "bash", wait=0, key=key,
                                    **{"memory_mb": 32, "timeout_seconds": 600, **request})
         self.assertEqual(asked.status, 201, asked.body)
@@ -70,7 +70,7 @@ class Kept(Case):
 
     def test_a_place_in_the_queue(self):
         sleepers = self.flood()
-        for _ in range(10):  # as many wait as one tenant may have waiting
+        for _ in range(10):  # as many as a tenant may have waiting
             sleepers.append(self.server.submit("true", "bash", wait=0, key=self.one, memory_mb=32))
         self.assertEqual([answer.status for answer in sleepers[12:]], [201] * 10)
         refused = self.server.submit("true", "bash", wait=0, key=self.one)
@@ -79,7 +79,7 @@ class Kept(Case):
         self.ends(self.two)
 
     def test_sessions_beside_runs(self):
-        """What is kept is kept from both together."""
+        """A reserve is kept from both together."""
         with harness.Server("node:\n  max_sandboxes: 8\n") as self.server:
             self.setUp()
             for _ in range(6):
@@ -107,7 +107,7 @@ class Kept(Case):
 
 
 class WhatDoesNotFit(Case):
-    """`two` wants more memory than is left. Whoever asks behind it is `one`, which uses much, or `three`."""
+    """`two` wants more memory than is left. The next requester is `one`, which uses much, or `three`."""
 
     limits = f"limits:\n  memory_mb: {MEMORY_MB}\n"
     config = limits + "fairness:\n  skip_seconds: 3600\n"

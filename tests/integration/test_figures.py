@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A notebook as agents write them, with Debian's numpy, pandas, matplotlib and Pillow: what each cell shows, over HTTP,
-over MCP and with the command line; and of /etc only what packages ship."""
+"""A notebook typical for agents, with Debian's numpy, pandas, matplotlib and Pillow: each cell's results, over HTTP,
+over MCP and with the command line; and of /etc only files of packages."""
 
 import base64
 import ctypes
@@ -16,7 +16,7 @@ import mcp_client
 from session_case import Session
 
 PNG = b"\x89PNG\r\n\x1a\n"
-# Each cell, and what its result has: a part's type, and a text in it; of a picture its least width and height.
+# Each cell, and its expected result: a part's type, and a text in the part; of a picture the least width and height.
 CELLS = (
     ("import numpy as np\nimport pandas as pd\nimport matplotlib.pyplot as plt\nnp.arange(3)", "text/plain", "array([0, 1, 2])"),
     ("frame = pd.DataFrame({'day': range(1, 8), 'visits': [3, 7, 5, 9, 4, 8, 6]})\nframe", "text/html", "<td>9</td>"),

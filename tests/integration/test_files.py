@@ -106,7 +106,7 @@ class Files(ApiTest):
         files = f"{self.session.path}/files"
         self.assertProblem(self.call("GET", f"{files}?path=gone"), 404, field="query.path")
         self.assertProblem(self.call("GET", f"{files}?depth=129"), 400, field="query.depth")
-        # A name with a control character can be asked for as it is shown.
+        # A name with a control character is accepted in its displayed form.
         self.call("DELETE", f"{files}/new%0Aline", status=204)
 
     def test_moves_makes_and_removes(self):
@@ -158,7 +158,8 @@ class Files(ApiTest):
 
     @contextlib.contextmanager
     def broken_off(self, method, path, body, length):
-        """Sends `body` of a request that is to have `length` bytes of it, and is gone at the end of the block."""
+        """Sends `body` of a request with a length of `length` bytes, and closes the connection at the end of the
+        block."""
         with socket.create_connection((self.server.host, self.server.port)) as client:
             client.sendall(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.server.key}\r\n"
                            f"Content-Length: {length}\r\n\r\n".encode() + body)
@@ -211,7 +212,7 @@ class Files(ApiTest):
             self.assertProblem(ended.call("GET", "/files"), 409)
 
     def digest(self, path, buffer=None, go_on=None):
-        """(size, SHA-256) of an answer's body. `go_on`: an event that is waited for after the first piece."""
+        """(size, SHA-256) of an answer's body. `go_on`: an event to wait for after the first piece."""
         sha, size = hashlib.sha256(), 0
         connection = http.client.HTTPConnection(self.server.host, self.server.port, timeout=300)
         try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The driver of Firecracker, end to end with the double of tests/microvm: it makes a machine by the API, carries the
-runner's frames, ends with either side, and copes with whatever answers. And the kernel for it, unpacked."""
+"""Firecracker's driver, end to end with the double of tests/microvm: the driver makes a machine by the API, carries
+the runner's frames, ends with either side, and copes with all answers. And the kernel for Firecracker, unpacked."""
 
 import gzip
 import lzma
@@ -132,7 +132,7 @@ NO_GUEST = ("" if (IMAGE / "vmlinux").exists() and os.path.exists(kvm_case.QEMU)
 
 @unittest.skipIf(NO_GUEST, NO_GUEST)
 class Guest(Case):
-    """Linux, unpacked as it is for Firecracker, with our pid 1, in a machine that QEMU emulates for the double."""
+    """Linux, unpacked as for Firecracker, with our pid 1, in a machine that QEMU emulates for the double."""
 
     def boot(self, memory):
         boot = (f"{firecracker_case.BOOT} panic=-1 random.trust_cpu=on cloister_memory={memory} cloister_pids=32"
@@ -166,8 +166,8 @@ LACKS = ROOT or kvm_case.lacks() or kvm_case.lacks_compiler()
 
 @unittest.skipIf(LACKS, LACKS)
 class Node(ApiTest):
-    """The whole way with the double in the place of Firecracker, which is below the sandboxes' root as the real one
-    would be: the boot that proves it, its sandbox, and a program in it. What the double has of KVM is the device."""
+    """The whole way with the double as Firecracker, below the sandboxes' root like the real Firecracker: the boot
+    that proves KVM, its sandbox, and a program. The double's KVM is only the device."""
 
     @classmethod
     def setUpClass(cls):
@@ -190,7 +190,7 @@ class Node(ApiTest):
         done = self.server.run(command=["/bin/sh", "-c", "id -u; ls /dev; echo x > /workspace/x; echo x > /tmp/x"],
                                runtime="microvm")
         self.assertEqual((done["status"], done["stdout"]), ("completed", "1000\nkvm\nnull\npts\nshm\nurandom\n"), done)
-        # The double's programs are where a VMM is that somebody has broken out of: they write nothing.
+        # The double's programs stand for an escaped guest in the VMM: they write nothing.
         self.assertRegex(done["stderr"], r"(?s)workspace/x: Permission denied.*tmp/x: Permission denied")
         self.assertEqual((done["provenance"]["runtime"], done["provenance"]["weakened"]), ("microvm", []))
 
@@ -202,7 +202,7 @@ class Node(ApiTest):
         def drivers():
             return [pid for pid in self.server.pids() if harness.program_of(pid) == "cloister-firecracker"]
 
-        # Another's may be ending; and what becomes Firecracker bears the driver's name until it is.
+        # Another driver may be ending; and until exec, Firecracker has the driver's name.
         harness.wait_for("the one driver and its machine", lambda: [len(harness.descendants(pid)) for pid in drivers()] == [3])
         (driver,) = drivers()
         status = pathlib.Path(f"/proc/{driver}/status").read_text()
@@ -241,7 +241,7 @@ class Node(ApiTest):
 
 
 class Double(unittest.TestCase):
-    """It says what Firecracker says."""
+    """The driver repeats Firecracker's message."""
 
     def call(self, *arguments):
         return subprocess.run([firecracker_case.DOUBLE, *arguments], capture_output=True, text=True, timeout=20)
@@ -253,7 +253,7 @@ class Double(unittest.TestCase):
 
 
 class Kernel(unittest.TestCase):
-    """tools/unpack_kernel.py, with kernels that are not."""
+    """tools/unpack_kernel.py, with malformed kernels."""
 
     ELF = b"\x7fELF" + bytes(range(256)) * 4000
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines of Firecracker that begin as one that was kept, with the double of tests/microvm: its driver has it kept and
-be what was kept, and the node has ready machines begin so."""
+"""Machines of Firecracker that begin from a kept machine, with the double of tests/microvm: its driver has a machine
+kept and restored, and the node begins ready machines so."""
 
 import contextlib
 import fcntl
@@ -41,7 +41,7 @@ class Case(unittest.TestCase):
 
     @contextlib.contextmanager
     def driver(self, begins, **how):
-        # Always the same, as its path is in what was kept, and always without what another has left there.
+        # Always the same, as the kept machine has its path, and always without another machine's files.
         directory = pathlib.Path(self.directory) / "run"
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
@@ -73,7 +73,7 @@ class Machine(Case):
     def test_machines_begin_as_one_that_was_kept_each_with_its_own_entropy(self):
         pool = self.keep()
         before = self.digests()
-        # Firecracker has written all of it; what is empty takes no memory.
+        # Firecracker has written the whole file; empty parts take no memory.
         self.assertEqual(os.fstat(self.files[0]).st_size, MEBIBYTES << 20)
         self.assertLess(os.fstat(self.files[0]).st_blocks * 512, 16 << 20)
         woken = set()
@@ -134,7 +134,7 @@ class Faults(Case):
         for mischief, words in ANSWERS.items():
             with self.subTest(mischief=mischief), \
                     self.driver("as-kept", mischief=mischief, at="/snapshot/load") as driver:
-                # Before it, what the double itself would refuse: there is nothing in the files.
+                # Earlier than the double's own refusal: the files are empty.
                 tree = driver.tree()
                 fault = driver.fault()
                 self.assertIn("PUT /snapshot/load: ", fault)
@@ -187,14 +187,14 @@ NO_GUEST = ("" if (IMAGE / "vmlinux").exists() and os.path.exists(kvm_case.QEMU)
 
 @unittest.skipIf(NO_GUEST, NO_GUEST)
 class Guest(Case):
-    """Linux with our pid 1, in a machine that QEMU emulates for the double. QEMU 7.2 saves no machine with a vsock that another
-    process has ("non-migratable device"), so this one only waits to be woken: this test has the driver's place then, and
-    hangs up as the transport would."""
+    """Linux with our pid 1, in a machine that QEMU emulates for the double. QEMU 7.2 saves no machine with a vsock
+    in another process ("non-migratable device"), so the machine only waits for the wake-up: the test plays the
+    driver, and hangs up like the transport."""
 
     MEBIBYTES = 256
 
     def wake(self, driver, listener):
-        """As the driver does: a slow machine may have given up the connection that is accepted next."""
+        """Like the driver: a slow machine may have given up the next accepted connection."""
         for _ in range(100):
             driver.node, _ = listener.accept()
             driver.node.settimeout(120)
@@ -226,7 +226,7 @@ class Guest(Case):
                 user, now = out.decode().split()
                 self.assertEqual((user, code), ("1000", 5))
                 self.assertLess(abs(int(now) - time.time()), 20)
-                # Once it is awake, its end of the connection is its end.
+                # After the wake-up, the end of the machine's connection is the machine's end.
                 driver.node.close()
                 harness.wait_for("the machine's end", driver.ended, 20)
 
@@ -236,8 +236,8 @@ WEAKER = "begun from a template"
 
 @unittest.skipIf(LACKS, LACKS)
 class Node(ApiTest):
-    """The whole way: a ready machine is the first to begin as the template that is made for it, and what cannot be kept,
-    or is refused, boots."""
+    """The whole way: a ready machine is the first to begin from its template, and a machine that cannot be kept, or
+    is refused, boots."""
 
     @classmethod
     def setUpClass(cls):
@@ -249,7 +249,7 @@ class Node(ApiTest):
         cls.root = firecracker_case.make_root(cls.directory / "root")
 
     def serve(self, mischief="", at=""):
-        """What misbehaves does so in what keeps and in what begins so alone: a proof boots."""
+        """The mischief is only in keeping and in restoring: a proof boots."""
         firecracker_case.compile_launcher(f"/usr/lib/double/{firecracker_case.DOUBLE.name}",
                                           self.root / "usr" / "bin" / "firecracker", mischief=mischief, at=at)
         config = kvm_case.config(self.image, vmm="firecracker", firecracker="/usr/bin/firecracker", ready=1)
@@ -270,14 +270,14 @@ class Node(ApiTest):
             self.run_one(server)
             self.logged(server, "template made")
             harness.wait_for("a machine from it", lambda: self.run_one(server), 60)
-            self.assertTrue(self.run_one(server))  # with another ready one, or none
+            self.assertTrue(self.run_one(server))  # with another ready machine, or none
             self.assertNotIn("no template made", server.log.read_text())
             self.assertNotIn("nothing begun", server.log.read_text())
             plan = server.request("POST", "/v1/executions?dry_run=true", {"command": ["true"], "runtime": "microvm"}).text
             self.assertIn("KVM_SET_IRQCHIP", plan)
 
     def test_what_cannot_be_kept_boots_and_is_not_tried_again(self):
-        # Each server proves KVM and boots five machines; Faults has all of this at the driver.
+        # Each server proves KVM and boots five machines; Faults tests the same cases at the driver.
         faults = [("refuse", "/vm"), ("die", "/snapshot/create")]
         if harness.LONG:
             faults = itertools.product(("refuse", "die", "garbage"), ("/vm", "/snapshot/create"))
@@ -292,7 +292,7 @@ class Node(ApiTest):
                 self.assertEqual(server.log.read_text().count("no template made"), 1)
 
     def test_what_is_kept_wrong_begins_nothing(self):
-        # It says that it was kept, and left nothing; or nothing begins as it.
+        # The double claims success and leaves nothing; or refuses to begin from the template.
         for mischief, at in (("lie", "/snapshot/create"), ("refuse", "/snapshot/load"), ("die", "/snapshot/load")):
             with self.subTest(mischief=mischief, at=at), self.serve(mischief, at) as server:
                 for _ in range(2):

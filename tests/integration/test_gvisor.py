@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runtime gvisor through the API and the command line: what runs there has another kernel, a
-session works as ever, and where it is not offered a request is refused."""
+"""The runtime gvisor through the API and the command line: its programs have another kernel, a session works as
+usual, and without the runtime a request is refused."""
 
 import glob
 import json
@@ -172,7 +172,7 @@ class Gvisor(ApiTest):
 
 @needs_runsc
 class Share(share_case.ShareCase, ApiTest):
-    """The machine that a sandbox sees is its share of the node's."""
+    """A sandbox's view of the machine is its share of the node's."""
 
     def test_of_runs(self):
         for limits in share_case.LIMITS:
@@ -204,13 +204,13 @@ class Share(share_case.ShareCase, ApiTest):
         self.assertEqual((shown["processors"], shown["memory_bytes"]), (1, 256 << 20), planned)
 
 
-# A program that writes, and of which the filter knows nothing.
+# A writing program that the filter does not know.
 UNREAD = ["fallocate *"]
 
 
 @needs_runsc
 class Levels(AgentCase):
-    """The kernel in the sandbox refuses what a level forbids; the filter sees a Python program and no more."""
+    """The kernel in the sandbox refuses actions forbidden by a level; the filter only sees a Python program."""
 
     def test_forbidden_paths_and_programs(self):
         asks = (("dd", "run('/usr/bin/dd', '--version')"), ("tac", "run('tac', '/etc/hostname')"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may do what: every role against every route, and keys that give no more than their maker has."""
+"""Permissions: every role against every route, and keys that give no more than their maker has."""
 
 import itertools
 import re
@@ -26,7 +26,7 @@ def documented():
 
 
 def operations():
-    """Every (method, template, permission) that needs one."""
+    """Every (method, template, permission) with a permission."""
     for method, template in sorted(DOCUMENT.operations()):
         operation = DOCUMENT.root["paths"][template][method.lower()]
         if operation["x-permission"] != "none":
@@ -44,10 +44,10 @@ class IdentityCase(ApiTest):
 
 class Roles(IdentityCase):
     def test_every_role_at_every_route(self):
-        """403 with the permission's name without it; with it, anything but 401 and 403."""
+        """403 with the permission's name without the permission; with it, anything but 401 and 403."""
         table = documented()
         keys = {role: self.secret(role) for role in ROLES}
-        # What the operation would do is not the matter here, and must not happen to other tests.
+        # The operation's effect does not matter here, and must not disturb other tests.
         for (method, template, permission), role in itertools.product(operations(), ROLES):
             if (method, template) == ("DELETE", "/v1/tenants/{id}/artifacts") and role == "admin":
                 continue

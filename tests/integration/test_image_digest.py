@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The digest of the node's own image: no run waits for it, and the audit log binds it to what ran before."""
+"""The digest of the node's own image: no run waits for the digest, and the audit log binds it to earlier runs."""
 
 import json
 import os
@@ -26,7 +26,7 @@ images:
 
 
 class ImageDigest(unittest.TestCase):
-    """A small image, and a cache that belongs to the test."""
+    """A small image, and a cache owned by the test."""
 
     def setUp(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="cloister-test-digest.")))
@@ -48,7 +48,7 @@ class ImageDigest(unittest.TestCase):
         return done
 
     def digest(self, server):
-        """Of the node, once it is verified."""
+        """The node's digest, once verified."""
         return harness.wait_for("the image to be verified",
                                 lambda: server.request("GET", "/v1/node").json()["image_digest"], 60)
 
@@ -109,7 +109,7 @@ class ImageDigest(unittest.TestCase):
             self.assertIn("verified: " + digest, server.cli("doctor").stdout)
 
     def test_when_it_is_read(self):
-        """One node starts earlier and reads later than another. By default each waits two seconds."""
+        """A node starts earlier and reads later than another. By default each waits two seconds."""
         with self.server(after=3600) as late:
             harness.wait_for("the node", lambda: late.request("GET", "/v1/node").status == 200)
             self.state, self.cache = self.state.with_name("other"), self.cache.with_name("other cache")
@@ -140,7 +140,7 @@ class ImageDigest(unittest.TestCase):
             self.assertEqual(entry["details"]["changed"], ["/usr/bin/tool"])
             self.assertIn("/usr/bin/tool", self.finding(server)["detail"])
             self.assertIn("/usr/bin/tool", server.log_tail(200))
-            # Not the others; a file that changed just now is read again.
+            # The others are not; a file changed just now is read again.
             self.assertIn(self.metric(server, "cloister_image_files_read"), (1, 2))
             self.assertGreater(self.metric(server, "cloister_image_files"), 2)
         with open(self.root / "usr/bin/tool", "r+b") as file:
@@ -150,7 +150,8 @@ class ImageDigest(unittest.TestCase):
             harness.wait_for("the digest of before", lambda: self.digest(server) == before)
 
     def test_configuration_of_the_host_is_not_in_it(self):
-        """/usr/local/etc is of the machine and may hold secrets: no sandbox sees it, and no digest counts it."""
+        """/usr/local/etc belongs to the machine and may hold secrets: no sandbox sees the directory, and no digest
+        counts it."""
         look = ("cd /usr/local/etc && shopt -s dotglob nullglob && echo * && cat() { while read -r l; do echo $l; done < $1; };"
                 " cat token; cat deeper/token; cat ../etc/token; cat /usr/../usr/local/etc/token; echo looked")
         planted = self.root / "usr/local/etc"
@@ -185,7 +186,7 @@ class ImageDigest(unittest.TestCase):
         with self.server(after=3) as server:
             before = self.run_in(server)
             (self.root / "usr/bin/tool").write_text("another tool\n")
-            after = self.run_in(server)  # in a sandbox that may be older than the change
+            after = self.run_in(server)  # in a sandbox perhaps older than the change
             digest = self.digest(server)
             entry = harness.wait_for("the entry", lambda: self.entries(server, "image.not_verified"))[0]
             self.assertEqual(entry["details"]["executions"], [before["id"], after["id"]])

@@ -32,7 +32,7 @@ def digest_of(data):
 
 
 def tar(*members):
-    """A tar of (name, what): bytes for a file, None for a directory, text for a link's target."""
+    """A tar of (name, content): bytes for a file, None for a directory, text for a link's target."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for name, what, *mode in members:
@@ -51,7 +51,7 @@ def tar(*members):
 
 
 def oci_layout(directory, *layers, env=()):
-    """A directory in OCI layout of these layers, which are tars."""
+    """A directory in OCI layout of these layers, given as tars."""
     blobs = directory / "blobs" / "sha256"
     blobs.mkdir(parents=True)
 
@@ -71,7 +71,7 @@ def oci_layout(directory, *layers, env=()):
 
 
 def tree_digest(root):
-    """What linux/tree_digest.h says it is, computed once more."""
+    """The digest defined in linux/tree_digest.h, computed independently."""
     manifest = hashlib.sha256()
 
     def walk(directory, prefix):
@@ -311,7 +311,7 @@ class Hostile(WithStore):
         fifo_tree = self.directory / "tree"
         fifo_tree.mkdir()
         with open(fifo_tree / "big", "wb") as big:
-            big.truncate(8 << 30)  # a hole, which takes seconds to copy
+            big.truncate(8 << 30)  # a hole, slow to copy
         running = subprocess.Popen([harness.BIN / "cloister-image", "import", "--images", self.store, "big", fifo_tree],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         try:

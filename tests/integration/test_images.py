@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs and sessions in imported images: which one, what is in it, and that it can be no other."""
+"""Runs and sessions in imported images: the choice, the content, and the fixed image of a session."""
 
 import json
 import os
@@ -14,7 +14,7 @@ import unittest
 import harness
 import test_image_import
 
-WALLS = "gvisor:\n  runsc: ''\n"  # for those who do not need it
+WALLS = "gvisor:\n  runsc: ''\n"  # for tests without the other runtimes
 # By default an image could be removed no earlier than 30 seconds after its last sandbox.
 CONFIG = "node:\n  images: {store}\nimages:\n  idle_seconds: 2\npolicy: {policy}\n"
 POLICY = """version: 2
@@ -26,13 +26,13 @@ rules:
 
 
 def libraries(program):
-    """The files that a program needs to be executed."""
+    """The files needed to execute a program."""
     said = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     return re.findall(r"(/\S+)", said)
 
 
 def put(root, path, at=None):
-    """A file of the host's into a root, where it is there or `at`."""
+    """Copies a file of the host into a root, at its own path or at `at`."""
     target = root / (at or path).lstrip("/")
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists():
@@ -40,7 +40,7 @@ def put(root, path, at=None):
 
 
 def small_root(directory, marker):
-    """bash, cat and ls with their libraries, and Python without its packages, where Docker's images have it."""
+    """bash, cat and ls with their libraries, and Python without its packages, at the paths of Docker's images."""
     for program in ("/bin/bash", "/bin/cat", "/bin/ls", "/usr/bin/env"):
         put(directory, program)
         for library in libraries(program):
@@ -139,7 +139,7 @@ class Images(unittest.TestCase):
         self.assertEqual((other["stdout"], other["exit_code"]), ("mine\n", 127))
 
     def test_what_shares_its_files_has_its_own_variables(self):
-        """Images with the same files have one tree; variables are the name's."""
+        """Images with the same files have the same tree; variables belong to the name."""
         at = {each["name"]: each["digest"] for each in self.server.request("GET", "/v1/images").json()["images"]}
         self.assertEqual(at["oci"], at["tools"])
         for first, then in (("oci", "tools"), ("tools", "oci")):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cells show and how they end: results as whole as they can be, figures, what IPython adds to Python; and
-JavaScript as Node runs it. The loss of what a kernel kept is told. Interrupts at the
-edges of cells, of kernels without a service."""
+"""Results and ends of cells: results as complete as possible, figures, IPython's additions to Python; and JavaScript
+by Node. The loss of a kernel's state is reported. Interrupts at the edges of cells, of kernels without a service."""
 
 import base64
 import os
@@ -34,7 +33,7 @@ def nested(depth):
 
 
 class Results(KernelTest):
-    """What is shown of values: as whole as it can be, and with a word where it is not."""
+    """The display of values: as complete as possible, and with a note otherwise."""
 
     def parts(self, **parts):
         given = ", ".join(f"{name!r}: {value}" for name, value in parts.items())
@@ -94,7 +93,7 @@ class Results(KernelTest):
         shown = self.cell(table)["results"][0]["application/json"]
         self.assertEqual(shown, {"name": "s", "index": [0.1, 2], "data": [1e-12, None]})
 
-    # A package with matplotlib's names, as far as the kernel goes by them.
+    # A package with the matplotlib names that the kernel looks for.
     FIGURES = """import os
 os.makedirs('matplotlib')
 open('matplotlib/__init__.py', 'w').close()
@@ -279,7 +278,7 @@ class Node(KernelTest):
 
 
 class Ends(KernelTest):
-    """A kernel that has ended between two cells: the next cell tells."""
+    """A kernel that has ended between two cells: the next cell reports the loss."""
 
     language = "python"
 
@@ -350,7 +349,7 @@ class Pipes:
         self.fds = {}
         for name in ("code", "in", "report"):
             os.mkfifo(f"{folder}/{name}")
-            # For both ends: nobody waits to open the other one.
+            # Opened for both ends: neither side waits for the other's open().
             self.fds[name] = os.open(f"{folder}/{name}", os.O_RDWR)
             test.addCleanup(os.close, self.fds[name])
         self.errors = test.enterContext(tempfile.TemporaryFile("w+"))
@@ -360,7 +359,7 @@ class Pipes:
         test.addCleanup(self.process.kill)
 
     def cell(self, code):
-        """→ its exit code; None for a kernel that says nothing."""
+        """→ its exit code; None for a silent kernel."""
         os.write(self.fds["code"], f"{self.TAG}\n{code}\0".encode())
         said = b""
         while not (said.endswith(b"\n") and b"\nD" in said):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cells: a session's code in interpreters that keep their state. Real kernels, every answer held to
-spec/openapi.yaml; and code that lies to its kernel's program, ends its kernel, or will not end."""
+"""Cells: a session's code in interpreters that keep their state. Real kernels, every answer checked against
+spec/openapi.yaml; and code that lies to its kernel's program, ends its kernel, or does not end."""
 
 import base64
 import concurrent.futures
@@ -46,7 +46,7 @@ class KernelTest(ApiTest):
         return self.session.exec(code, **{"kernel": None, **request})
 
     def value(self, code, **request):
-        """The text of the one result of a cell that ends well."""
+        """The text of the only result of a cell that ends well."""
         done = self.cell(code, **request)
         self.assertEqual((done["status"], done["exit_code"], done["stderr"]), ("completed", 0, ""), done)
         self.assertEqual(len(done["results"]), 1, done)
@@ -97,7 +97,7 @@ class Python(KernelTest):
                          "  def __repr__(self): return 'T!'\ndisplay(T(), {'a': 1})\nT()")
         rich = {"text/html": "<b>t</b>", "image/png": base64.b64encode(b"\x89PNG").decode(), "text/plain": "T!"}
         self.assertEqual(done["results"], [rich, {"text/plain": "{'a': 1}"}, rich])
-        # Stand-ins with the modules' own names, where those are not installed.
+        # Stand-ins with the modules' own names, on machines without the modules.
         fake = ("import sys, types\nclass Figure:\n  def savefig(self, to, **_): to.write(b'PNG')\n"
                 "Figure.__module__ = 'matplotlib.figure'\npyplot = types.ModuleType('matplotlib.pyplot')\n"
                 "pyplot.get_fignums = lambda: [1]\npyplot.figure = lambda n: Figure()\npyplot.close = lambda what: None\n"
@@ -240,10 +240,10 @@ class Python(KernelTest):
         self.cell("import subprocess\np = subprocess.Popen(['sleep', '31'])")
         self.assertEqual(self.session.sleeping(31), [1])
         self.cell("import os; os._exit(0)")
-        self.assertEqual(self.session.sleeping(31), [1])  # what a kernel leaves behind goes on
+        self.assertEqual(self.session.sleeping(31), [1])  # processes left behind by a kernel go on
         self.cell("import subprocess\np = subprocess.Popen(['setsid', 'sleep', '32'])")
         self.session.call("POST", "/kernels/python:restart", status=200)
-        self.assertEqual(self.session.sleeping(32), [0])  # what is ended takes all it started along
+        self.assertEqual(self.session.sleeping(32), [0])  # an ended cell takes its processes along
 
     def test_many_cells(self):
         for i in range(500 if harness.LONG else 100):
@@ -254,7 +254,7 @@ class Python(KernelTest):
 
 
 class Hostile(KernelTest):
-    """Code that speaks to the cell's program itself: it deceives its own session, and no more."""
+    """Code that speaks to the cell's program itself: the code deceives its own session, and no other."""
 
     def end(self, code, **request):
         done = self.cell(SPEAK + code, **request)
@@ -322,7 +322,7 @@ time.sleep(60)
     def test_its_own_descriptors_and_directory(self):
         self.end("for n in range(3, 64):\n  try: os.close(n)\n  except OSError: pass")
         self.cell("import shutil; shutil.rmtree('/tmp/.cloister-kernel-python')")
-        # There is nowhere to meet the kernel: it is lost with the next cell, unless it has ended before.
+        # The kernel's meeting place is gone: the kernel is lost with the next cell, unless already ended.
         cell = self.cell("1")["cell"]
         self.assertTrue(cell["state_lost"] or cell["number"] == 1, cell)
         self.end("import os, shutil; shutil.rmtree('/tmp/.cloister-kernel-python'); open('/tmp/.cloister-kernel-python', 'w')"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cloister-krun with a strict double of libkrun: it configures the library as its header says, carries a
-program's frames, ends with whichever side ends first, and says which of the library's functions failed."""
+"""cloister-krun with a strict double of libkrun: the program configures the library by its header, carries a
+program's frames, ends with the first side to end, and names the library's failed function."""
 
 import os
 import pathlib
@@ -23,7 +23,7 @@ FUNCTIONS = ("set_log_level", "create_ctx", "set_vm_config", "add_virtiofs3", "d
 
 
 def runs(pid):
-    """Whether it is there, and is not only waiting to be reaped by whoever has inherited it."""
+    """Whether the process exists, and is not only waiting for its reaper."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
@@ -142,7 +142,7 @@ class Krun(unittest.TestCase):
 
 @unittest.skipIf(LACKS, LACKS)
 class Node(unittest.TestCase):
-    """What a node says of it, with the double in the library's place: it is never taken for one that boots."""
+    """The node's verdict, with the double as the library: the double never counts as a booting library."""
 
     def setUp(self):
         # A machine has a /tmp of its own.

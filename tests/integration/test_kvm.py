@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runtime microvm with KVM: whether it works is found out once and said; a machine under the VMM's whole
-confinement runs code on the processor; and no other sandbox has its device. With a kernel of our own, which
-boots where Linux does not; test_microvm.py has Linux."""
+"""The runtime microvm with KVM: the node finds out once whether KVM works, and reports so; a machine under the VMM's
+whole confinement runs code on the processor; and no other sandbox has its device. With a kernel of our own, which
+boots without Linux support; test_microvm.py has Linux."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ ROOT = "needs root: its cache is looked at" if os.geteuid() else ""
 
 
 def opened_by(pid):
-    """What this process has open; nothing, where it is gone."""
+    """The open files of the process; nothing after its end."""
     try:
         return {os.readlink(each) for each in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
     except OSError:
@@ -96,7 +96,7 @@ class OurKernel(ApiTest):
 
 @unittest.skipIf(LACKS or ROOT, LACKS or ROOT)
 class Unproved(ApiTest):
-    """A kernel that never says anything: it is waited for once, and no longer than was said."""
+    """A kernel that is silent: the node waits for it once, and no longer than configured."""
 
     SECONDS = 2
 
@@ -134,7 +134,7 @@ class Unproved(ApiTest):
 @unittest.skipIf(LACKS or ROOT, LACKS or ROOT)
 @unittest.skipUnless((IMAGE / "root.squashfs").exists(), "no image: CLOISTER_MICROVM names none")
 class Linux(ApiTest):
-    """The same with Linux, which says what this machine's KVM is worth."""
+    """The same with Linux, which shows the worth of this machine's KVM."""
 
     def test_boots_or_doctor_says_why_not_and_does_not_wait_again(self):
         config = CONFIG + kvm_case.config(IMAGE, accelerator="kvm")

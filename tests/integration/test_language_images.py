@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Images for languages, made of this machine's packages: the same each time, and programs run in them."""
+"""Images for languages, made of this machine's packages: reproducible, with programs run inside."""
 
 import hashlib
 import pathlib

@@ -5,8 +5,7 @@ import unittest
 
 import harness
 
-# Prints the line it reads and its first argument; and a program with a mistake, with a word that the
-# message about it must have.
+# Prints its input line and its first argument; and a program with a mistake, with a word expected in the message.
 PROGRAMS = {
     "python": ("import sys\nprint(input(), sys.argv[1])", "raise ValueError('oops')", "oops"),
     "node": ("console.log(require('fs').readFileSync(0, 'utf8').trim(), process.argv[2])",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The MCP server on the wire: both eras, both transports, every rule a client can see. Needs no
-Node.js; the official suite and clients are in the test_mcp_*.py beside this."""
+"""The MCP server on the wire: both eras, both transports, every rule visible to a client. Needs no Node.js; the
+test_mcp_*.py beside this file have the official suite and clients."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ from mcp_client import META, MODERN, McpError, text_of
 TOOLS = ["run", "create_session", "exec", "get_logs", "cancel", "upload", "download", "list_artifacts",
          "set_memory", "get_memory", "list_memory", "delete_memory", "list_sessions", "terminate"]
 LEGACY_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
-# A program of which all of the tree carries the marker as an argument.
+# A program whose whole process tree has the marker as an argument.
 TREE = "import subprocess, sys, time\nfor _ in range(3): subprocess.Popen(['sleep', '{0}'])\n" \
        "print('up', flush=True)\nsubprocess.run(['sleep', '{0}'])\n"
 
@@ -38,10 +38,10 @@ class Mcp(unittest.TestCase):
 
 
 class Everywhere:
-    """What holds in each era over each transport."""
+    """Tests for each era over each transport."""
 
     era, transport = None, None
-    number = 0  # tells apart what runs at once
+    number = 0  # distinguishes concurrent runs
 
     def test_what_the_server_says_of_itself(self):
         client = self.client(self.era, self.transport)
@@ -76,7 +76,7 @@ class Everywhere:
                 self.assertLessEqual({"readOnlyHint", "destructiveHint"}, set(tool["annotations"]))
 
     def test_schemas_are_what_every_model_provider_takes(self):
-        """OpenAI's strict mode, Gemini and Anthropic: closed sets of members, one type each, no maps."""
+        """OpenAI's strict mode, Gemini and Anthropic: closed sets of members, a single type each, no maps."""
         known = {"type", "description", "properties", "required", "items", "enum"}
 
         def check(schema, where):
@@ -213,7 +213,7 @@ class Everywhere:
         pending.cancel()
         mcp_client.assert_dies(marker)
         if isinstance(client, mcp_client.Http):
-            while True:  # nothing but what was on its way
+            while True:  # nothing but messages already under way
                 message = pending.next()
                 if message is None:
                     break
@@ -515,7 +515,7 @@ class Stdio(Mcp):
     """`cloister mcp`."""
 
     def test_no_server_no_problem(self):
-        """It starts a private one, for as long as it lives."""
+        """The command starts a private server for its own lifetime."""
         with tempfile.TemporaryDirectory(prefix="cloister-home.") as home:
             env = {"HOME": home, "XDG_STATE_HOME": f"{home}/state", "CLOISTER_URL": "", "CLOISTER_API_KEY": ""}
             args = ["--state", f"{home}/state"]
@@ -526,7 +526,7 @@ class Stdio(Mcp):
             harness.wait_for("its server to end", lambda: not [pid for pid in tree if harness.program_of(pid)])
 
     def test_a_pipe(self):
-        """What was asked before the end of input is answered, if it does not take long."""
+        """Requests before the end of input are answered, if they do not take long."""
         done = self.server.cli("mcp", input=json.dumps({
             "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": mcp_client.era_meta()}}) + "\n")
         self.assertEqual(done.returncode, 0, done.stderr)

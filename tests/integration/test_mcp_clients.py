@@ -98,7 +98,7 @@ class Sdk:
         return self._ids
 
     def wait(self, ident):
-        """The event that ends it, and the progress told before."""
+        """The final event, and the progress before."""
         told = []
         while True:
             try:
@@ -118,7 +118,7 @@ class Sdk:
         return event["result"], told
 
     def refused(self, name, arguments=None, manual=False, **params):
-        """→ the error of a call that must have one."""
+        """→ the error of a call that must fail."""
         event, _ = self.wait(self.start("call", params={"name": name, "arguments": arguments or {}, **params},
                                         manual=manual))
         assert "error" in event, event
@@ -126,7 +126,7 @@ class Sdk:
 
 
 class SdkTests:
-    """What each SDK does, over both transports and in its eras."""
+    """The abilities of each SDK, over both transports and in its eras."""
 
     sdk, era, number = 0, "", 0
 

@@ -13,7 +13,7 @@ import harness
 import mcp_npm
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
-# What the requirements do not score: (scenario, version).
+# Scenarios outside of the requirements' scores: (scenario, version).
 BEYOND = (
     ("http-header-validation", MODERN),
     ("http-custom-header-server-validation", MODERN),
@@ -23,7 +23,7 @@ BEYOND = (
     ("server-sse-polling", LEGACY),
 )
 OUTPUT = re.compile(r"server-(.+?)-\d{4}-\d\d-\d\dT[\d-]+Z")  # the directory of a scenario's checks
-SCENARIOS = {LEGACY: 30, MODERN: 37}  # that are scored
+SCENARIOS = {LEGACY: 30, MODERN: 37}  # scored scenarios
 
 
 def setUpModule():
@@ -36,7 +36,7 @@ class Conformance(unittest.TestCase):
     npm = server = None
 
     def suite(self, *options):
-        """Runs it → ({scenario: its checks}, CompletedProcess)."""
+        """Runs the suite → ({scenario: its checks}, CompletedProcess)."""
         out = self.enterContext(tempfile.TemporaryDirectory(prefix="cloister-conformance."))
         done = self.npm.run(self.npm.conformance, "server", "--url", f"{self.server.url}/mcp", "-o", out, *options,
                             home=out, timeout=300)
@@ -46,7 +46,7 @@ class Conformance(unittest.TestCase):
         return checks, done
 
     def scored(self, version):
-        """The scenarios that a set of requirements scores; it runs and reports others, too."""
+        """The scenarios scored by a set of requirements; the suite runs and reports others, too."""
         done = self.npm.run(self.npm.conformance, "list", "--requirements", version)
         section = done.stdout.split("Server scenarios", 1)[1].split("\n\n", 1)[0]
         found = re.findall(r"^  - (\S+)$", section, re.MULTILINE)
@@ -85,7 +85,7 @@ class Conformance(unittest.TestCase):
 
 
 class Fixtures(unittest.TestCase):
-    """They are for this suite and for nobody else."""
+    """The fixtures are for this suite and for nobody else."""
 
     def test_never_by_default(self):
         with harness.Server() as server:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent's conversation from the first word to the last, in both eras over both transports: make a
-session, put data in, plot it, look at the figure, fetch it, end. Every message that the server sends
-is held to the protocol's own JSON Schema."""
+"""An agent's conversation from the first word to the last, in both eras over both transports: make a session, put
+data in, plot, look at the figure, fetch the figure, end. Every message of the server is checked against the
+protocol's own JSON Schema."""
 
 import base64
 import json
@@ -40,7 +40,7 @@ def setUpModule():
 
 
 def bars(png):
-    """The heights of the bars in a figure of PLOT's; fails if it is no such PNG."""
+    """The heights of the bars in a figure of PLOT's; fails on another PNG."""
     assert png.startswith(b"\x89PNG\r\n\x1a\n"), png[:16]
     at, data, size = 8, b"", None
     while at < len(png):
@@ -83,7 +83,7 @@ class Conversation(unittest.TestCase):
             client.call(method)
 
     def called(self, client, name, **arguments):
-        """A call that succeeds, whose structured content is what the tool's own schema says."""
+        """A successful call, whose structured content fits the tool's own schema."""
         result = client.tool(name, **arguments)
         self.assertFalse(result.get("isError"), (name, result))
         mcp_schema.jsonschema.validate(result["structuredContent"], self.outputs[name])
@@ -166,7 +166,7 @@ class Conversation(unittest.TestCase):
         self.converse("legacy", "stdio")
 
     def test_one_shot_figures(self):
-        """Figures of a run without a session: artifacts that outlive it."""
+        """Figures of a run without a session: artifacts that outlive the run."""
         code = PLOT.replace("data/rain.csv", "rain.csv").replace('open("rain.csv")', "CSV.splitlines()")
         code = f"CSV = {CSV!r}\n" + code + "import shutil\nfor n in range(5): shutil.copy('plot.png', f'copy{n}.png')\n"
         with mcp_client.connect(self.server, "modern", "http", schemas=self.schemas) as client:

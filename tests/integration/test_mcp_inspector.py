@@ -18,8 +18,8 @@ def setUpModule():
 
 
 class Inspector(unittest.TestCase):
-    """`mcp-inspector --cli`: each call is a process and a connection of its own, which takes more than a
-    second of a processor. Each tool is called in each era over each transport by test_mcp.py as well."""
+    """`mcp-inspector --cli`: each call is a process and a connection of its own, which takes more than a second of a
+    processor. test_mcp.py calls each tool in each era over each transport as well."""
 
     npm = plain = None
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots of sessions with all that runs in them: what goes on, what is refused, and the command line."""
+"""Snapshots of sessions with memory: the restored programs, refusals, and the command line."""
 
 import os
 import pathlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The runtime microvm through the API and the command line, in machines that are emulated: another
-kernel, limits told, sessions, its image named, and nothing left of a machine that is killed."""
+"""The runtime microvm through the API and the command line, in emulated machines: another kernel, reported limits,
+sessions, its image named, and no leftovers of a killed machine."""
 
 import hashlib
 import os
@@ -97,7 +97,7 @@ class Microvm(share_case.ShareCase, ApiTest):
             made = session.call("POST", "/exec", {"command": ["sleep", "60"]}, status=201).json()
             self.server.wait_status(made["id"], "running")
             (machine,) = machines(self.server)
-            # What breaks out of it is where a program without one would be.
+            # A guest that breaks out would have the rights of a program in an ordinary sandbox.
             status = pathlib.Path(f"/proc/{machine}/status").read_text()
             for held in ("Seccomp:\t2\n", "NoNewPrivs:\t1\n", "CapEff:\t0000000000000000\n"):
                 self.assertIn(held, status)
@@ -116,7 +116,7 @@ class Microvm(share_case.ShareCase, ApiTest):
 
 @needs_image
 class Levels(AgentCase):
-    """What a level forbids stands inside as well."""
+    """A level's prohibitions hold inside as well."""
 
     def test_forbidden_paths_and_programs(self):
         asks = (("tac", "run('tac', '/etc/hostname')"), ("copy", "read('/usr/bin/tac')"),
@@ -136,7 +136,7 @@ class Levels(AgentCase):
 
 @needs_image
 class Templates(unittest.TestCase):
-    """Machines that begin as one that has booted."""
+    """Machines that begin from a booted machine."""
 
     def run_in(self, server, command):
         return server.run(language=None, command=["sh", "-c", command], runtime="microvm", timeout_seconds=SECONDS)
@@ -163,7 +163,7 @@ class Templates(unittest.TestCase):
             harness.wait_for("the machine to be gone", lambda: not os.path.exists(f"/proc/{machine}"), 30)
 
     def test_none_is_kept_where_none_may_be(self):
-        """Each machine that stands ready has booted."""
+        """Each ready machine has booted."""
         config = EMULATED + f"  ready: 1\n  templates: 0\npool:\n  ready: 1\n  floor: 1\n{harness.CALM}"
         with harness.Server(config=config) as server:
             self.run_in(server, "true")  # from now on others are to stand ready
@@ -175,7 +175,7 @@ class Templates(unittest.TestCase):
 
 
 class Without(ApiTest):
-    """Who does not allow emulation has no such runtime."""
+    """Without permission for emulation there is no such runtime."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sandboxes within a session's: a whole agent process behind a kernel of its own, and each of its
-tool calls in a sandbox of its own inside that; asked for from outside, and from within."""
+"""Sandboxes within a session's: a whole agent process behind a kernel of its own, and each of its tool calls in a
+sandbox of its own inside; called from outside, and from within."""
 
 import json
 import os
@@ -21,7 +21,7 @@ LACKS = {"gvisor": "" if os.path.exists(RUNSC) else f"no {RUNSC}: install Debian
          "no image: CLOISTER_MICROVM names none" if not (IMAGE / "root.squashfs").exists() else ""}
 EMULATED = f"microvm:\n  image: {IMAGE}\n  accelerator: tcg\n  emulate: true\n"
 
-# What a program calls tools with; it needs nothing but a local socket.
+# A program's tool client, with nothing but a local socket.
 CALLS = '''
 import json, socket
 class Tools:
@@ -34,7 +34,7 @@ class Tools:
         return json.loads(self.answers.readline())
 '''
 
-# An agent: three calls, of which each says where it is.
+# An agent: three calls, each of which reports its place.
 AGENT = CALLS + '''
 import json
 import os
@@ -65,8 +65,8 @@ def setUpModule():
 class Nested(share_case.ShareCase):
     """The cases; `runtime` is the outer sandbox's."""
     runtime = ""
-    idle = 2  # seconds, more than it takes to make one
-    shows_more = ()  # of what a program sees of its machine
+    idle = 2  # seconds, more than the making takes
+    shows_more = ()  # of a program's view of its machine
 
     def setUp(self):
         if LACKS[self.runtime]:
@@ -95,7 +95,7 @@ class Nested(share_case.ShareCase):
                 self.assertEqual(answer["session_id"], session.id)
                 self.assertEqual((answer["parent_id"], answer["depth"]), (agent["id"], 1))
                 places.append(json.loads(answer["stdout"]))
-            # Each in a sandbox of its own, none of which is the agent's, on the same kernel.
+            # Each call has a sandbox of its own, different from the agent's, on the same kernel.
             for what in ("pid_ns", "net_ns"):
                 self.assertNotIn(said[what], {place[what] for place in places})
             for place in places:
@@ -107,7 +107,7 @@ class Nested(share_case.ShareCase):
             self.see_the_nesting(session, said["answers"])
 
     def see_the_nesting(self, session, answers):
-        """Both levels are in the audit: the session, and in it each call with its own permit."""
+        """Both levels are in the audit: the session, and inside each call with its own permit."""
         rows, after = [], 0
         while after is not None:
             page = self.call("GET", f"/v1/audit?after={after}&limit=1000", status=200).json()
@@ -130,7 +130,7 @@ class Nested(share_case.ShareCase):
             inner = session.exec(grow, nested=True, memory_mb=64, timeout_seconds=60)
             self.assertEqual((inner["status"], inner["error"]["details"]["limit"]), ("failed", "memory_mb"),
                              inner)
-            # What the inner one has beyond its limit is still within the outer one's.
+            # An inner sandbox's use beyond its own limit is still within the outer's.
             outer = session.exec(grow, nested=True, timeout_seconds=60)
             self.assertEqual(outer["stdout"], f"{120 << 20}\n", outer)
             late = session.exec("import time; time.sleep(600)", nested=True, timeout_seconds=1)
@@ -149,7 +149,7 @@ class Nested(share_case.ShareCase):
         with self.session(memory_mb=96) as session:
             grow = "import time; x = bytearray(1200 << 20); x[::4096] = b'x' * len(x[::4096]); print('got it')"
             answer = session.post(grow, "?wait=60", nested=True, timeout_seconds=60)
-            if answer.status == 409:  # the outer sandbox has ended of it
+            if answer.status == 409:  # the outer sandbox has ended of the overuse
                 why = session.wait_ended()["end_reason"]
             else:
                 self.assertEqual((answer.status, answer.json()["status"]), (200, "failed"), answer.body)
@@ -221,7 +221,7 @@ print(json.dumps({"answers": answers, "again": again}))
             self.assertEqual(said["again"]["stdout"], "still\n")
 
     def test_terminals_are_no_others(self):
-        """What is typed into one is not for a tool to read, nor is its screen for a tool to write."""
+        """A tool cannot read a terminal's input, nor write to its screen."""
         with self.session() as session:
             running = session.start("""
 import os, pty, select, time
@@ -242,7 +242,7 @@ print(there, said)
             self.assertEqual(done["stdout"], "[] No such file or directory\n", done)
 
     def test_a_revoked_key_calls_no_tools(self):
-        """What was made with it goes on, but nothing is begun in its name any more."""
+        """Programs started with the key go on, but none is begun in its name any more."""
         key = self.new_key("leaver")
         with Session(self.server, key=key["secret"], language="python", runtime=self.runtime, nested=True,
                      memory_mb=256, timeout_seconds=60) as session:
@@ -319,7 +319,7 @@ print(json.dumps(answer["stdout"]))
             effect = self.call("POST", "/v1/tool-calls", body, status=200).json()
             self.assertEqual(effect["output"]["stdout"], "the agent's", effect)
             self.assertEqual(session.exec("print(open('kept').read())")["stdout"], "changed\n\n")
-            # So has a call of the agent's own, where it asks for that.
+            # The agent's own calls have one too, on request.
             inside = CALLS + """
 done = Tools().call(command="cat kept; ls /tmp", sandbox="fresh")
 print(json.dumps([done["stdout"], done["provenance"].get("sandbox"), Tools().call(command="true", sandbox="session")["error"]]))
@@ -367,7 +367,7 @@ class InGvisor(Nested, ApiTest):
 @unittest.skipIf(LACKS["gvisor"], LACKS["gvisor"])
 class OfAnAgent(AgentCase):
     def test_whose_sandbox_says_so(self):
-        """Every session of it is nested, and its limits hold what is within as well."""
+        """Every session by the agent is nested, and its limits bound the calls within as well."""
         made = self.give("unrestricted", nested=True, limits={"memory_mb": 128})
         self.assertTrue(made["nested"])
         with Session(self.server, key=self.secret(), language="python", memory_mb=128) as session:

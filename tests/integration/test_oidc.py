@@ -29,7 +29,7 @@ def decode(part):
 
 
 class Trap:
-    """Somewhere on loopback that counts who comes."""
+    """A listener on loopback that counts connections."""
 
     def __enter__(self):
         self.socket = socket.create_server(("127.0.0.1", 0))
@@ -59,7 +59,7 @@ class OidcCase(unittest.TestCase):
         return answer
 
     def good(self, **more):
-        """Claims that this service takes."""
+        """Claims accepted by this service."""
         now = int(time.time())
         claims = {"iss": self.oidc.issuer, "aud": Oidc.RESOURCE, "sub": "s", "iat": now,
                   "exp": now + 60, "tenant": "acme", "roles": ["runner"], **more}
@@ -144,7 +144,7 @@ class Tokens(OidcCase):
         self.assertEqual(shape, self.whoami("clo_" + "0" * 64).json(), "as for a key that is unknown")
 
     def test_forged(self):
-        """Whatever the header says, nothing is fetched from where it points."""
+        """Whatever the header says, nothing is fetched from its addresses."""
         claims, keys = encode(self.good()), {k["name"]: k for k in self.oidc.do("keys")}
         rsa = keys["rsa"]
         token = self.oidc.token()
@@ -247,8 +247,8 @@ class Life(OidcCase):
             self.assertLessEqual(asked, 2 + (time.monotonic() - begin), "once a second at most")
 
     def test_what_it_began_ends_with_a_token(self):
-        """Its streams, its links and its terminals; its other programs go on, and so does a stream that another token
-        opens anew."""
+        """Its streams, its links and its terminals; its other programs go on, and so does a stream that another
+        token opens anew."""
         with Oidc() as self.oidc, harness.Server(config=self.oidc.config()) as self.server:
             before = self.oidc.sign(self.good())
             session = self.server.request("POST", "/v1/sessions", {}, key=before).json()["id"]
@@ -290,7 +290,7 @@ class Life(OidcCase):
             self.assertEqual(self.server.request("GET", "/v1/whoami").status, 200, "keys are not affected")
 
     def test_another_issuer(self):
-        """The same claims, signed by a provider that is real and is not ours."""
+        """The same claims, signed by a real but foreign provider."""
         with Oidc() as self.oidc, Oidc() as other, \
                 harness.Server(config=self.oidc.config()) as self.server:
             self.assertEqual(self.whoami(self.oidc.sign(self.good())).status, 200)
@@ -302,7 +302,7 @@ class Life(OidcCase):
             with harness.Server(config=self.oidc.config(ca_file=str(other.ca))) as self.server:
                 self.assertEqual(self.whoami(self.oidc.sign(self.good())).status, 503)
                 self.assertIn("certificate verify failed", self.server.log.read_text())
-            name = self.oidc.issuer.replace("127.0.0.1", "localhost")  # not what the certificate says
+            name = self.oidc.issuer.replace("127.0.0.1", "localhost")  # differs from the certificate's name
             with harness.Server(config=self.oidc.config(issuer=name)) as self.server:
                 self.assertEqual(self.whoami(self.oidc.sign(self.good(iss=name))).status, 503)
                 self.assertIn("it is not for localhost", self.server.log.read_text())
@@ -326,7 +326,7 @@ class Life(OidcCase):
 
 
 class Settings(OidcCase):
-    """Each by what it changes."""
+    """Each setting by its effect."""
 
     def serve(self, **config):
         self.oidc = self.enterContext(Oidc())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Open Policy Agent as the engine that decides: the same suite for it and for the embedded engine, the
-same decisions on 200 recorded requests, and no run at all where it fails. `./dev test opa` builds a real one."""
+"""The Open Policy Agent as the deciding engine: the same suite for OPA and for the embedded engine, the same
+decisions on 200 recorded requests, and no run at all after a failure. `./dev test opa` builds a real OPA."""
 
 import collections
 import http.server
@@ -38,7 +38,7 @@ rules:
 
 
 class Opa:
-    """A real one, with our Rego; its decision log is its stderr."""
+    """A real OPA, with our Rego; its decision log is its stderr."""
 
     def __init__(self):
         self.port = harness.free_port()
@@ -75,14 +75,14 @@ class Opa:
         self.process = None
 
     def load(self, server):
-        """What is in force there decides here too."""
+        """Loads the policy in force, so that OPA decides by it too."""
         exported = server.cli("policy", "export")
         assert exported.returncode == 0, exported.stderr
         put = self.request("PUT", "/v1/data/cloister/policy", json.loads(exported.stdout))
         assert put.status == 204, put.body
 
     def decisions(self):
-        """Those of its log, by their id."""
+        """The decisions in its log, by their id."""
         found = {}
         for line in pathlib.Path(self.log.name).read_text().splitlines():
             row = json.loads(line) if line.startswith("{") else {}
@@ -96,7 +96,7 @@ def config_of(url, more=""):
 
 
 class Suite:
-    """What holds whichever engine decides."""
+    """Tests for either engine."""
 
     def apply(self, document):
         self.call("POST", "/v1/policies", {"document": document, "name": "suite"}, status=201)
@@ -233,7 +233,7 @@ class ByOpa(Suite, OpaCase):
 @needs_opa
 class SameDecisions(OpaCase):
     def test_on_the_recorded_requests(self):
-        """Each by both engines: the decision, and all that it says."""
+        """Each request by both engines: the decision, and all its details."""
         ours = self.enterContext(harness.Server())
         answer = ours.request("POST", "/v1/policies", {"document": RICH, "name": "rich"})
         self.assertEqual(answer.status, 201, answer.body)
@@ -251,7 +251,7 @@ class SameDecisions(OpaCase):
                 self.assertEqual(theirs["risk"]["score"], mine["risk"]["score"])
                 for name, counter in seen.items():
                     counter[mine[name]] += 1
-        # The requests are worth asking: each kind of decision, tier and rule is among them.
+        # The requests are diverse: each kind of decision, tier and rule is among them.
         self.assertGreater(min(seen["decision"][name] for name in ("allow", "deny", "approve")), 15, seen)
         self.assertEqual(set(seen["tier"]) - {None}, {"Auto", "Assisted", "HumanApprove", "ManualOnly"})
         self.assertEqual(set(seen["runtime"]) - {None}, {"process", "gvisor", "microvm"})
@@ -259,7 +259,7 @@ class SameDecisions(OpaCase):
 
 
 class Wrong(http.server.BaseHTTPRequestHandler):
-    """What is no OPA, but answers."""
+    """Servers other than OPA that answer."""
 
     answer = (200, b"{}")
     pause = 0
@@ -293,7 +293,7 @@ class WrongCase(ApiTest):
 
 
 class Settings(WrongCase):
-    """Each by what it changes."""
+    """Each setting by its effect."""
 
     @classmethod
     def setUpClass(cls):
@@ -337,7 +337,7 @@ class Verified(ApiTest):
 
 
 class FailClosed(WrongCase):
-    """Without a real one: what fails denies, in the record too."""
+    """Without a real OPA: a failure denies, in the record too."""
 
     def test_denied_and_recorded(self):
         for answer, why in (((200, b"{}"), "undefined"), ((200, b"[1"), "OPA's answer"), ((500, b"{}"), "500"),

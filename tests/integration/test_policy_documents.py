@@ -120,7 +120,8 @@ class Versions(PolicyTest):
 
 
 class OfATenant(PolicyTest):
-    """The document is for all tenants: who may not apply one learns what it decides for its own tenant, and no more."""
+    """The document is for all tenants: a principal without the right to apply a document learns its decisions for
+    its own tenant, and no more."""
     SECRET = """version: 2
 rules:
   - {name: for-rival, why: rival pays for bash, effect: allow, tier: Auto, match: {tenants: [rival], languages: [bash]}}
@@ -344,7 +345,7 @@ class CommandLine(PolicyTest):
 
 
 class Schema(PolicyTest):
-    """The schema and the parser say the same, but for what a schema cannot say."""
+    """The schema and the parser agree, except on rules beyond a schema."""
 
     SCHEMA = jsonschema.Draft202012Validator(
         json.loads((harness.REPO / "policies" / "policy.schema.json").read_text()))
@@ -379,7 +380,7 @@ rules:
 """)
 
     def mutants(self):
-        """The document with each member left out, emptied, of another type, or beside an unknown one."""
+        """The document with each member left out, emptied, of another type, or beside an unknown member."""
         def walk(value, path):
             yield path
             for key in (value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()):
@@ -410,7 +411,7 @@ rules:
             answer = self.server.request("POST", "/v1/policies:check", {"document": yaml.safe_dump(mutant)}).json()
             valid = self.SCHEMA.is_valid(mutant)
             count += 1
-            # Weaker than the tier, or a score that does not rise: not for a schema.
+            # Weaker than the tier, or a score that does not rise: beyond a schema.
             if valid and not answer["valid"] and "weaker" in answer["error"]:
                 continue
             if valid != answer["valid"]:
@@ -433,7 +434,7 @@ class Damage(unittest.TestCase):
             with database:
                 database.execute("UPDATE policies SET document=?", (ASK.encode(),))
             database.close()
-            server._ready = False  # it will not be, and so its address is only in the log
+            server._ready = False  # it never gets ready, and so its address is only in the log
             before = len(server.log.read_text())
             server.start()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/v1/sessions/{id}/ports: servers in a session, through the service; clients and servers that lie."""
+"""/v1/sessions/{id}/ports: servers in a session, through the service; lying clients and servers."""
 
 import contextlib
 import hashlib
@@ -21,7 +21,7 @@ HOWTO = harness.REPO / "docs" / "howto" / "open-a-port.md"
 CONFIG = api_case.CONFIG + "session:\n  max_connections: 4\n  answer_seconds: 3\n"
 MIB = 1 << 20
 
-# One server for most tests: what it was sent comes back, and it can answer in bad ways.
+# A server for most tests: echoes requests, and can answer badly.
 SERVER = r'''
 import base64, hashlib, socket, struct, sys, threading, time
 def head(s):
@@ -141,7 +141,7 @@ class PortTest(unittest.TestCase):
         return self.server.request(method, self.path(inside, port), body, headers, key)
 
     def raw(self, request, read=True):
-        """Bytes as they are → all that comes back."""
+        """Sends bytes unchanged → all bytes of the answer."""
         with socket.create_connection((self.server.host, self.server.port), timeout=20) as s:
             s.sendall(request)
             data = b""
@@ -257,7 +257,7 @@ class Streaming(PortTest):
             with connection.sock.makefile("rb") as stream:
                 while stream.readline().strip():
                     pass
-                for i in range(3):  # each only after the one before was seen
+                for i in range(3):  # each only after the former was seen
                     while stream.readline() != b"data: %d\n" % i:
                         pass
                     connection.send(b"+")
@@ -512,7 +512,7 @@ class Links(PortTest):
 class Activity(PortTest):
     def test_a_connection_keeps_the_session(self):
         with Session(self.server, language="python", idle_ttl_seconds=2) as session:
-            # What a program leaves behind serves on, and keeps nothing alive.
+            # A process left behind by a program serves on, and keeps nothing alive.
             session.exec("import subprocess, sys, time, socket\n"
                          "subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True,"
                          " stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
@@ -545,7 +545,7 @@ def rss(pid):
 
 
 class Watch:
-    """The most memory that a process has while this goes on."""
+    """The peak memory of a process during the block."""
 
     def __init__(self, pid):
         self.pid, self.most = pid, 0

@@ -14,7 +14,7 @@ READY = f"pool:\n  ready: {KEPT}\n  idle_ms: 30000\n{harness.CALM}"
 NONE_READY = "pool:\n  ready: 0\n  zygotes: 0\n"
 RUNS = 4 if harness.LONG else 2  # of each script: some find their interpreter waiting, some still starting
 
-# What an interpreter that waits cannot read as its own: it is started with its code.
+# Code that a waiting interpreter cannot read as its own: the interpreter is started with the code.
 ENCODED = {
     "encoding": "# -*- coding: latin-1 -*-\nprint(len('ä'))",
     "encoding utf-8": "# vim: set fileencoding=utf-8 :\nprint('ä', len('ä'))",
@@ -171,8 +171,8 @@ NODE = {
     "large": "const x = [\n" + "1,\n" * 50_000 + "]\nconsole.log(x.length)",
 }
 
-# Tells whether the interpreter is older than its code: by more than the two clocks may move against each
-# other on a machine that is slow, or whose time is being set.
+# Reports whether the interpreter is older than its code: by more than the two clocks may drift apart on a machine that
+# is slow, or whose time is being set.
 WAS_WAITING = {
     "python": """
 import os, time
@@ -197,10 +197,10 @@ def outcome(result):
     return same | {"artifacts": [(a["path"], a["sha256"]) for a in result["artifacts"]]}
 
 
-# Whether it runs in a copy of a zygote, which has imported more than python3 does.
+# Whether the program runs in a copy of a zygote, which has more modules than python3 imports.
 IS_COPY = "import sys; print('statistics' in sys.modules)"
 
-# What two programs must never have in common.
+# Values that two programs must never have in common.
 SECRETS = """
 import json, os, random, secrets, ssl, tempfile, uuid
 print(json.dumps([os.urandom(8).hex(), random.random(), random.SystemRandom().random(),
@@ -236,12 +236,12 @@ class Prestart(unittest.TestCase):
         for _ in range(runs):
             if server.run(WAS_WAITING[language], language)["stdout"].lower() == "true\n":
                 return True
-            server.run("sleep 0.7", "bash")  # time for the next one to start, and to be older
+            server.run("sleep 0.7", "bash")  # time for the next interpreter to start, and to be older
         return False
 
     def only_copies_ready(self, server):
-        """Returns once whatever stands ready is a copy of a zygote, with the metrics from before that was seen:
-        the oldest is always served first, and as many as can stand ready or be in the making were looked at since."""
+        """Returns once all ready sandboxes are copies of a zygote, with the metrics from before the proof: the
+        oldest is always served first, and as many as can be ready or in the making were looked at since."""
         for _ in range(10):
             harness.await_copies(server)
             before = pool_counts.settled(server)
@@ -264,8 +264,8 @@ class Prestart(unittest.TestCase):
         self.assertEqual((ended["exit_code"], ended["error"]), (1, None), "it only says so")
 
     def test_python(self):
-        # On a server of its own, where every sandbox is for Python. No script can tell whether it runs in a
-        # copy and still be the same; but all can have, if from here on all sandboxes were made by zygotes.
+        # On a server of its own, where every sandbox is for Python. No script can report a copy and still be the same
+        # script; but all runs had copies, if from here on zygotes made all sandboxes.
         with harness.Server(config=READY) as server:
             before = self.only_copies_ready(server)
             self.compare_on(server, "python", PYTHON)
@@ -286,7 +286,7 @@ class Prestart(unittest.TestCase):
             self.assertEqual(len(set(values)), len(seen), values)
 
     def test_small_limits_are_copies_too_and_harm_none(self):
-        """The least of each limit, one client's, in copies of what all share."""
+        """The least of each limit, for a single client, in copies that share the rest."""
         harness.await_copies(self.ready)
         for limits in ({"open_files": 16}, {"open_files": 33}, {"memory_mb": 4}, {"pids": 1}):
             for _ in range(3):
@@ -313,7 +313,7 @@ class Prestart(unittest.TestCase):
         self.assertEqual((opened, waited), ("true", "true"))
 
     def test_sessions_are_made_of_what_stands_ready(self):
-        def look():  # again and again: the node tells what it has served once a second
+        def look():  # repeated: the node reports its claims once a second
             with Session(server, language="bash") as session:
                 self.assertEqual(session.exec("echo on")["stdout"], "on\n")
             return pool_counts.claims(server.metrics())["ready"] > 0
@@ -339,7 +339,7 @@ class Prestart(unittest.TestCase):
 
 
 class Places(unittest.TestCase):
-    """What stands ready, or is just being made, never keeps a run from its place."""
+    """Sandboxes ready, or in the making, never keep a run from its place."""
 
     def test_few_places_and_many_kinds(self):
         config = "pool:\n  ready: 2\n  idle_ms: 2000\nnode:\n  max_sandboxes: 2\n"

@@ -7,8 +7,8 @@ import unittest
 import harness
 from test_prestart import IS_COPY, PYTHON, outcome
 
-# Those that can tell one that waits alone in gVisor from one that starts with its code; the others cannot
-# tell it from a copy.
+# Programs that can distinguish an interpreter waiting alone in gVisor from a start with the code; the others cannot
+# distinguish it from a copy.
 ALONE = ("hello", "no newline, two lines", "globals", "arguments", "environment", "streams", "descriptors", "process",
          "no input", "traceback", "syntax error", "exit 3", "exit text", "exit negative", "os._exit", "atexit",
          "own signal", "interrupt", "threads", "daemon thread", "thread outlives main", "subprocess", "run itself",
@@ -24,7 +24,7 @@ class InGvisor(unittest.TestCase):
         return server.run(code, language, runtime="gvisor")
 
     def until(self, server, code, language="python"):
-        """Returns once a run finds its interpreter waiting; the next one is made meanwhile."""
+        """Returns once a run finds its interpreter waiting; the next is made meanwhile."""
         harness.wait_for("an interpreter that stands ready",
                          lambda: self.run_on(server, code, language)["stdout"].lower() == "true\n", 120, every=1)
 

@@ -86,10 +86,10 @@ class Bounds(QuotaCase):
         self.assertIn("runs_per_minute", told.stderr)
 
     def test_what_is_denied_is_counted(self):
-        """Its record is kept like that of a run, so nobody fills the ledger with refusals."""
+        """A denial's record is kept like a run's, so refusals must not fill the ledger."""
         self.bound("carol", runs_per_minute=2)
         carol = self.secret(agent="carol")
-        for _ in range(3):  # the same one
+        for _ in range(3):  # the same execution
             denied = self.ask(carol, headers={"Idempotency-Key": "once"}, network_policy={"tier": "full"})
             self.assertEqual(denied.json()["status"], "denied", denied.body)
         self.assertEqual(self.ask(carol, network_policy={"tier": "full"}).json()["status"], "denied")
@@ -156,7 +156,7 @@ class ProcessorTime(QuotaCase):
 
 
     def test_of_a_kernel_too(self):
-        """A cell is a short program; the interpreter behind it does the work."""
+        """A cell is a short program; the interpreter behind the cell does the work."""
         with harness.Server(config="quotas:\n  agent:\n    cpu_seconds_per_hour: 1\n") as server:
             key = server.request("POST", "/v1/keys", {"tenant": "acme", "roles": ["agent"], "agent": "alice"}).json()["secret"]
             with Session(server, language="python", key=key) as session:
@@ -171,7 +171,7 @@ class ProcessorTime(QuotaCase):
     LEFT_BEHIND = "setsid sh -c 'while :; do :; done' >/dev/null 2>&1 & echo started"
 
     def test_of_a_process_left_behind(self):
-        """No execution waits for it, and its session is there for an hour."""
+        """No execution waits for the process, and its session lasts for an hour."""
         with harness.Server(config="quotas:\n  agent:\n    cpu_seconds_per_hour: 2\n") as server:
             key = server.request("POST", "/v1/keys", {"tenant": "acme", "roles": ["agent"], "agent": "alice"}).json()["secret"]
             with Session(server, language="bash", key=key) as session:
@@ -191,7 +191,7 @@ class ProcessorTime(QuotaCase):
             self.assertEqual(refused.status, 429, "it is charged after a restart as well")
 
     def test_is_charged_once(self):
-        """A session's end charges what its executions did not use."""
+        """A session's end charges the use beyond its executions'."""
         with harness.Server(config="quotas:\n  agent:\n    cpu_seconds_per_hour: 1000\n") as server:
             key = server.request("POST", "/v1/keys", {"tenant": "acme", "roles": ["agent"], "agent": "alice"}).json()["secret"]
             with Session(server, language="bash", key=key) as session:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Signed receipts of executions, and verifying them with nothing but the public key."""
+"""Signed receipts of executions, verified with nothing but the public key."""
 
 import copy
 import hashlib
@@ -19,7 +19,7 @@ def setUpModule():
 
 
 def leaves(value, path=()):
-    """The path of each value that holds no other."""
+    """The path of each value without inner values."""
     if isinstance(value, dict) and value:
         return [leaf for name in value for leaf in leaves(value[name], (*path, name))]
     if isinstance(value, list) and value:
@@ -47,7 +47,7 @@ def changed(value):
 class ReceiptTest(api_case.ApiTest):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
-        # What an auditor has: the program, and the key.
+        # An auditor's means: the program, and the key.
         shutil.copy2(harness.BIN / "cloister", self.folder / "cloister")
         key = self.call("GET", "/v1/audit/public-key", status=200).json()
         (self.folder / "audit.pub").write_text(key["public_key"] + "\n")
@@ -126,7 +126,7 @@ class Receipts(ReceiptTest):
                 self.assertEqual(verified.returncode, 1, verified.stdout)
 
     def test_none_is_signed_of_a_record_that_was_changed(self):
-        """By somebody who can write the ledger: the key must not vouch for it."""
+        """Changed by an attacker with write access to the ledger: the key must not vouch for the record."""
         done = self.run_code("exit 3", "bash")
         receipt = self.receipt(done)
         database = sqlite3.connect(pathlib.Path(self.server.state) / "ledger" / "ledger.db", isolation_level=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Text of the audit log that must not be kept: it goes, and the log is as whole as before."""
+"""Redaction of secrets from the audit log: the text goes, and the log stays as whole as before."""
 
 import json
 import pathlib
@@ -83,7 +83,7 @@ class Redaction(ApiTest):
         self.assertIn("there is no audit entry at position 99999", none.stderr)
 
     def test_an_export_that_is_not_the_whole_log_is_no_broken_log(self):
-        """One tenant's, one that begins later, and one of nothing."""
+        """A tenant's, an export with a later beginning, and an empty one."""
         key = self.new_key("apart", roles=["tenant-admin"])["secret"]
         self.call("POST", "/v1/keys", {"name": "another"}, key=key, status=201)
         own = self.call("GET", "/v1/audit/export", key=key, status=200).text

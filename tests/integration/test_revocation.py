@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Authority ends: what a key began ends with the key, as docs/IDENTITY.md says, or goes on in its successor."""
+"""Authority ends: a key's streams and calls end with the key, as docs/IDENTITY.md says, or go on in its successor."""
 
 import json
 import time
@@ -12,12 +12,13 @@ from api_case import DOCUMENT
 from held import TCP, WEBSOCKET, Held
 from session_case import Session
 
-SECONDS = 1  # within which docs/IDENTITY.md has everything end
+SECONDS = 1  # docs/IDENTITY.md: everything ends within
 LARGE = 24 << 20  # more than the connection's buffers hold
 HOURS = {"timeout_seconds": 3600}
 
-# Each route of the API is in one of these. A new one fails test_every_route_is_decided until somebody has decided.
-# Answers that go on, or wait: each is begun here, and seen to end. The value is the method of Everything that begins it.
+# Each route of the API is in one of these lists. A new route fails test_every_route_is_decided until added to a list.
+# Lasting or waiting answers: each is begun here, and seen to end. The value is the method of Everything that begins the
+# answer.
 GOES_ON = {
     ("POST", "/v1/executions"): "waited_run",
     ("GET", "/v1/executions/{id}/events"): "run_events",
@@ -37,7 +38,7 @@ GOES_ON = {
     ("POST", "/mcp"): "mcp",
     ("GET", "/mcp"): "mcp",
 }
-# Answers at once, which make something that outlasts them: see the test that is named.
+# Answers at once, with effects that outlast the answer: see the named test.
 BEGINS = {
     ("POST", "/v1/sessions"): "test_programs_and_sessions_finish",
     ("POST", "/v1/sessions/{id}/ports/{port}/tokens"): "test_links_end",
@@ -45,7 +46,7 @@ BEGINS = {
     ("POST", "/v1/keys"): "test_a_key_that_it_made_is_its_own",
     ("POST", "/v1/keys/{id}:rotate"): "test_rotation_ends_nothing",
 }
-# End with their answer. What they wrote is the tenant's: records, files, settings, votes (tests of ESCALATIONS.md).
+# End with their answer. Their results are the tenant's: records, files, settings, votes (tests of ESCALATIONS.md).
 ENDS_WITH_ITS_ANSWER = """
 GET /.well-known/oauth-protected-resource          GET /.well-known/oauth-protected-resource/mcp
 GET /healthz  GET /metrics  GET /openapi.yaml  GET /readyz  DELETE /mcp  GET /v1/whoami  GET /v1/node  GET /v1/pool
@@ -98,8 +99,8 @@ while True:
 
 
 class Everything:
-    """What one key can begin. `held` are the connections, `runs` the programs that need no connection, `calls` those of
-    MCP, which end with the key."""
+    """All that a key can begin. `held` are the connections, `runs` the programs without a connection, `calls` the
+    calls of MCP, which end with the key."""
 
     def __init__(self, server, key):
         self.server, self.key, self.held, self.runs, self.calls = server, key, [], {}, {}
@@ -129,7 +130,7 @@ class Everything:
                          headers={"Content-Type": "application/json"})
 
     def wait_running(self, **query):
-        """The one program that waits for nothing but its end, and is not known yet."""
+        """The only program that waits for nothing but its end, and is not known yet."""
         def found():
             for each in self.call("GET", "/v1/executions?status=running", status=200).json()["executions"]:
                 if each["id"] not in (*self.runs.values(), *self.calls.values()):
@@ -206,12 +207,12 @@ class Everything:
         self.open("GET", "/mcp", headers={"Accept": "text/event-stream", "Mcp-Session-Id": legacy.session,
                                           "MCP-Protocol-Version": legacy.version})
         for era, calling in (("modern", client), ("legacy", legacy)):
-            # With progress it waits to the end.
+            # With progress the call waits to the end.
             self.pending.append(calling.start_tool("run", {"command": "sleep 3600", **HOURS}, token=era))
             self.calls[era] = self.wait_running()
 
     def seen_to_end(self, test, since):
-        """Each connection, by the bound; and what it says of its end."""
+        """Each connection ends within the bound, with the reason."""
         deadline = since + SECONDS * harness.PATIENCE
         for held in self.held:
             with test.subTest(held.name):
@@ -224,7 +225,7 @@ class Everything:
         for pending in self.pending:
             with test.subTest(pending.method):
                 while (told := pending.next(max(0.1, deadline - time.monotonic()))) is not None:
-                    if "method" not in told:  # no notification from before: with `end`, the answer may say what ended it
+                    if "method" not in told:  # not an earlier notification: with `end`, the answer may name the reason
                         test.assertIn("the credential that began it", str(told))
         for era, run in self.calls.items():
             with test.subTest(f"an MCP call, {era}"):
@@ -276,7 +277,7 @@ class Finish(Revocation):
         self.assertEqual(set(decided), DOCUMENT.operations())
         for begins in (*GOES_ON.values(), *BEGINS.values()):
             self.assertTrue(hasattr(Everything, begins) or hasattr(self, begins), begins)
-        # And those that give a stream, by the document, are among the first.
+        # And routes with a stream, by the document, are in GOES_ON.
         for method, template in DOCUMENT.operations():
             operation = DOCUMENT.root["paths"][template][method.lower()]
             kinds = {kind for answer in operation["responses"].values()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scan of artifacts: clean, refused, and everything else, which is refused too."""
+"""The scan of artifacts: clean, refused, and every other outcome, also refused."""
 
 import concurrent.futures
 import json
@@ -12,7 +12,7 @@ import api_case
 import harness
 from api_case import ApiTest
 
-# Looks at the first word: what it is told to do. Says who it is to whoever asks.
+# Acts by the first word of the file. Reports its identity on request.
 SCANNER = """
 import os, sys, time
 head = sys.stdin.buffer.read(16)

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cloister serve`: starts, restarts and stops its parts; systemd's protocols; the state's lock.
 
-Supervision is tested with stand-ins for cloisterd and cloister-node that do as they are told, then
-with the real ones.
+Supervision is tested with obedient stand-ins for cloisterd and cloister-node, then with the real programs.
 """
 
 import contextlib
@@ -24,9 +23,8 @@ import inert
 import test_images
 from harness import wait_for
 
-# Plays both parts. The control plane makes the key and answers HTTP on the socket it was given; each
-# ends at SIGTERM or the end of its lifeline, and writes down what happened to it. Files in the state
-# directory tell it to misbehave.
+# Plays both parts. The control plane makes the key and answers HTTP on its inherited socket; each part ends at SIGTERM
+# or the end of its lifeline, and writes down the events. Files in the state directory order mischief.
 STAND_IN = r'''#!/usr/bin/python3
 import os, select, signal, socket, sys, time
 name = os.path.basename(sys.argv[0])
@@ -92,7 +90,7 @@ while True:
 
 
 class Notifications:
-    """What systemd would receive."""
+    """The receiver of systemd's notifications."""
 
     def __init__(self, folder):
         self.path = f"{folder}/notify"
@@ -160,7 +158,7 @@ class StandIns(unittest.TestCase):
         return process
 
     def events(self, what=None):
-        """[(part, pid, time, what)] as the stand-ins wrote them."""
+        """[(part, pid, time, event)] as written by the stand-ins."""
         with contextlib.suppress(OSError):
             rows = [line.split(" ", 3) for line in (self.state / "parts.log").read_text().splitlines()]
             return [(part, int(pid), float(when), text.strip()) for part, pid, when, text in rows
@@ -214,7 +212,7 @@ class StandIns(unittest.TestCase):
         self.addCleanup(notifications.close)
         self.serve(env={"NOTIFY_SOCKET": notifications.path})
         wait_for("both parts", lambda: len(self.events("start")) == 2)
-        time.sleep(0.5)  # many probes long: that nothing happens is what is tested
+        time.sleep(0.5)  # many probes long: the test is that nothing happens
         self.assertFalse((self.state / "address").exists())
         self.assertNotIn("READY=1", notifications.lines)
         self.assertIn("EXTEND_TIMEOUT_USEC=7200000000", notifications.lines)  # an older ledger may take longer than a start
@@ -310,7 +308,7 @@ class StandIns(unittest.TestCase):
         (self.state / "address").unlink()
         second = self.serve(listen=address)
         wait_for("the lifelines", lambda: len(self.events("lifeline")) == 2)
-        time.sleep(0.3)  # that nothing happens is what is tested
+        time.sleep(0.3)  # the test is that nothing happens
         self.assertEqual(len(self.events("start")), 2)
         (self.state / "slow.cloister-node").unlink()
         self.assertEqual(self.address(), address)
@@ -401,7 +399,7 @@ class RealParts(unittest.TestCase):
         with harness.Server() as server:
             self.assertEqual(server.run("print(1)")["stdout"], "1\n")
             for part in ("cloisterd", "cloister-node"):
-                old = server.pids()  # of the node also the one that makes its sandboxes
+                old = server.pids()  # including the node's spawner
                 os.kill(server.pid_of(part), signal.SIGKILL)
                 wait_for("another process", lambda: any(
                     pid not in old and harness.program_of(pid) == part for pid in server.pids()))
@@ -439,7 +437,7 @@ class RealParts(unittest.TestCase):
                 now := server.request("GET", path).json())["status"] != "running" and now, 30)
             self.assertEqual((ended["status"], ended["stdout"]), ("completed", "there\n"), ended)
             self.assertEqual(server.pid_of("cloister-node"), node)
-            time.sleep(5)  # with nothing to say but that it lives
+            time.sleep(5)  # only with keep-alives
             self.assertEqual(server.pid_of("cloister-node"), node)
             self.assertEqual(server.run("print(2)")["stdout"], "2\n")
 
@@ -451,7 +449,7 @@ class RealParts(unittest.TestCase):
         for path in ("/bin/bash", *test_images.libraries("/bin/bash")):
             test_images.put(root, path, "/usr/bin/bash" if path == "/bin/bash" else None)
         with open(root / "usr/bin/large", "wb") as large:
-            large.truncate(1 << 40)  # with nothing in it; hours of hashing
+            large.truncate(1 << 40)  # empty; hours of hashing
         state.mkdir(mode=0o755)
         config = f"node:\n  image_root: {root}\nimages:\n  require_verified: %s\n  read_after_seconds: 0\n"
         with harness.Server(config % "true", state=state, env={"CACHE_DIRECTORY": str(folder / "cache")}) as server:
@@ -496,7 +494,7 @@ class RealParts(unittest.TestCase):
                 self.assertEqual((server.state / name).stat().st_mode & 0o777, mode, name)
 
     def refused(self, folder, config=""):
-        """What `serve` says that does not start on `folder`/state."""
+        """The message of a `serve` that refuses to start on `folder`/state."""
         pathlib.Path(f"{folder}/config.yaml").write_text(config)
         done = subprocess.run(
             [harness.BIN / "cloister", "serve", "--listen", "127.0.0.1:0", "--state", f"{folder}/state",
@@ -525,7 +523,7 @@ class RealParts(unittest.TestCase):
 
     @unittest.skipUnless(harness.ROOT, "the control plane is who started it")
     def test_a_state_directory_that_its_user_cannot_come_to(self):
-        with tempfile.TemporaryDirectory() as folder:  # which only root may enter
+        with tempfile.TemporaryDirectory() as folder:  # only root may enter the folder
             self.assertIn("chmod o+x", self.refused(folder))
 
 

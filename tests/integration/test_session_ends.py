@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sessions end that nobody ended: memory, the runner, the node, the server; and many at once."""
+"""Ends of sessions without a request: memory, the runner, the node, the server; and many at once."""
 
 import concurrent.futures
 import os
@@ -45,7 +45,7 @@ class Ends(unittest.TestCase):
             self.assertEqual(session.exec("echo works")["stdout"], "works\n")
 
     def runner_of(self, sleeper):
-        """The pid of the runner of the sandbox in which a `sleep` of so many seconds runs."""
+        """The pid of the runner of the sandbox with a `sleep` of so many seconds."""
         def found():
             for pid in self.server.pids():
                 if harness.program_of(pid) == "cloister-runner":
@@ -56,7 +56,7 @@ class Ends(unittest.TestCase):
         return harness.wait_for("the program", found)
 
     def test_a_memory_kill_is_of_the_program(self):
-        """What takes too much is ended and told; the session and the others in it go on."""
+        """A program over the limit is ended, with the reason; the session and its other programs go on."""
         session = self.open(language="python")
         beside = session.start(command=["sleep", "29"])
         done = session.exec(HOG)
@@ -71,7 +71,7 @@ class Ends(unittest.TestCase):
         harness.assert_clean(self.before, self.server)
 
     def test_memory_that_no_kill_gives_back(self):
-        """Files fill the sandbox's memory: programs end by it, and the session goes on or ends by it."""
+        """Files fill the sandbox's memory: programs end for lack of memory, and the session goes on or ends as well."""
         session = self.open(pids=16)
         if machine.lacks_groups(self.server, session.made):
             self.skipTest(machine.NO_GROUPS)

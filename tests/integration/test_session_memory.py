@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The memory of sessions: who reaches it, what becomes of it, and that its values are nowhere to be read."""
+"""The memory of sessions: access, life, and values that appear nowhere else."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions over HTTP, every answer held to spec/openapi.yaml: their life, and the programs in them."""
+"""Sessions over HTTP, every answer checked against spec/openapi.yaml: their life, and their programs."""
 
 import concurrent.futures
 import datetime
@@ -24,7 +24,7 @@ def setUpModule():
 
 
 def lasting(session):
-    """What of a session does not change from one look at it to the next."""
+    """The members of a session that never change."""
     return {name: value for name, value in session.items() if name != "resource_usage"}
 
 
@@ -174,7 +174,7 @@ class Life(SessionTest):
 
     def test_idle_end(self):
         session = self.open(idle_ttl_seconds=1)
-        execution = session.start("sleep 2")  # as long as it runs the session does not idle
+        execution = session.start("sleep 2")  # a running program keeps the session from idling
         running = session.show()
         self.assertEqual(running["executions_running"], 1)
         self.assertGreater(moment(running["expires_at"]) - moment(running["created_at"]), 60)
@@ -305,7 +305,7 @@ class Programs(SessionTest):
                          [("out/changed.txt", 3), ("out/deep/new.txt", 4)])
         paths = {a["path"]: a["id"] for a in done["artifacts"]}
         self.assertEqual(self.call("GET", f"/v1/artifacts/{paths['out/changed.txt']}/content").body, b"is\n")
-        self.assertEqual(session.exec("cat out/deep/new.txt")["stdout"], "new\n")  # it stays
+        self.assertEqual(session.exec("cat out/deep/new.txt")["stdout"], "new\n")  # the file stays
         cell = session.exec("open('made.txt', 'w').write('by a cell');", language="python", kernel=None, artifacts=["*.txt"])
         self.assertEqual([a["path"] for a in cell["artifacts"]], ["made.txt"])
         self.assertEqual(session.exec("true", artifacts=["**"])["artifacts"], [])
@@ -334,7 +334,7 @@ class Programs(SessionTest):
         self.assertEqual(json.loads(warm["stdout"])[:3], [1, 1, 1])
 
     def test_only_programs_end_at_their_processor_time(self):
-        """Their runner lives as long as the session, and reads what they leave running."""
+        """Their runner lives as long as the session, and reads the output of left processes."""
         done = self.open().exec("awk '/cpu time/ { print $4, $5 }' /proc/1/limits; ulimit -Ht")
         self.assertEqual(done["stdout"], "128 unlimited\n128\n")
 
@@ -369,7 +369,7 @@ class Programs(SessionTest):
         self.assertEqual(session.exec("true", memory_mb=64, artifacts=[])["exit_code"], 0)
 
     def test_beside_each_other(self):
-        """Two that need each other end only if both run at once."""
+        """Two programs that need each other end only if both run at once."""
         session = self.open()
         session.exec("mkfifo there back")
         first = session.start("read word < there; echo $word back > back")
@@ -426,7 +426,7 @@ class Programs(SessionTest):
         answers = []
         sender = threading.Thread(target=lambda: answers.append(session.send(execution, data, eof=True)))
         sender.start()
-        # Meanwhile others are served, and nothing is taken that has no place.
+        # Meanwhile others are served, and no request without a place is accepted.
         for _ in range(5):
             session.exec(":")
             self.assertEqual(answers, [])
@@ -483,7 +483,7 @@ class Programs(SessionTest):
         session = self.open(idle_ttl_seconds=2)
         self.assertEqual(session.exec("setsid sleep 301 > /dev/null 2>&1 & echo out")["stdout"], "out\n")
         harness.wait_for("what it left", lambda: session.sleeping(301) == [1])
-        self.assertEqual(session.wait_ended()["end_reason"]["type"], "TIMEOUT")  # it does not count as running
+        self.assertEqual(session.wait_ended()["end_reason"]["type"], "TIMEOUT")  # does not count as running
 
     def test_limits_of_one_program(self):
         session = self.open(max_output_bytes=100)
@@ -507,7 +507,7 @@ class Programs(SessionTest):
         self.assertEqual((met["exit_code"], met["error"] and met["error"]["details"]["limit"]), (1, "open_files"), met)
         says = "import sys; print('Too many open files', file=sys.stderr, flush=True); print('said', flush=True); input()"
         only = session.start(command=["python3", "-c", says], keep_input=True)
-        session.wait_output(only, "said")  # it was looked at before
+        session.wait_output(only, "said")  # the output was looked at before
         session.send(only, eof=True)
         ended = session.wait(only)
         self.assertEqual((ended["exit_code"], ended["error"]), (1, None), "it only says so")

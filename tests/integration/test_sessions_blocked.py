@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions that policy wants approved: blocked with an escalation, made once it is approved, by every way to ask."""
+"""Sessions for which policy wants an approval: blocked with an escalation, made after the approval, by every way to
+ask."""
 
 import concurrent.futures
 import unittest
@@ -100,7 +101,7 @@ class Sessions(Escalations):
             self.end(each, "other")
 
     def test_it_is_made_as_it_was_approved(self):
-        """Not by a key that was revoked meanwhile, and not where the agent's sessions are to be others now."""
+        """Not for a key revoked meanwhile, and not if the agent's sessions must differ now."""
         made = self.call("POST", "/v1/keys", {"tenant": "counted", "name": "lost", "roles": ["agent"], "agent": "coder"},
                          status=201).json()
         held = self.call("POST", "/v1/sessions", {"language": "bash"}, key=made["secret"], status=202).json()
@@ -112,7 +113,7 @@ class Sessions(Escalations):
             self.assertIn(why, self.reached(each, "running", "ended", tenant="counted")["end_reason"]["message"])
 
     def test_a_tier_asks_for_it(self):
-        """A tier that people have to look at, where nothing else of the policy wants that."""
+        """A tier that demands approval, without any other demand of the policy."""
         for tier, people in (("HumanApprove", 1), ("ManualOnly", 2)):
             held = self.make("free", tier=tier)
             escalation = self.id_of(held)

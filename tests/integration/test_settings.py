@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings that no other suite looks at, each by what it changes: the service has another value than its default, and what is
-seen is not what the default gives (docs/EFFECTS.md, tests/mutate_settings.py)."""
+"""Settings without another suite, each by its effect: the service has a value other than its default, and the effect
+differs from the default's (docs/EFFECTS.md, tests/mutate_settings.py)."""
 
 import base64
 import contextlib
@@ -130,7 +130,7 @@ class Settings(unittest.TestCase):
                 return error.status == 404
             return False
 
-        harness.wait_for("the session to be forgotten", forgotten, SECONDS, every=1.5)  # each request is one more use
+        harness.wait_for("the session to be forgotten", forgotten, SECONDS, every=1.5)  # each request is a further use
 
     # - what runs -
 
@@ -175,7 +175,7 @@ time.sleep(20)
 
 @unittest.skipUnless(harness.ROOT, "needs root: an ordinary user's sandboxes have neither ids nor control groups of their own")
 class Node(unittest.TestCase):
-    """What the host shows of the service and its sandboxes."""
+    """The host's view of the service and its sandboxes."""
 
     config = ("node:\n  uid_base: 900000000\n  cgroup_parent: cloister-elsewhere\n  file_locks: 64\nuser: nobody\n"
               "gvisor:\n  overhead_mb: 100\n")
@@ -208,13 +208,13 @@ class Node(unittest.TestCase):
             self.assertIn(300, machine.memory_limits(self.server))
 
 
-# In a copy of an interpreter that had started before, which copies of the same one have in common.
+# In a copy of a prestarted interpreter, copies of the same zygote have the seed in common.
 SEED = "import sys; print(hash('a') if 'statistics' in sys.modules else 0)"
 
 
 class Zygotes(unittest.TestCase):
     def seed(self, server, key=None):
-        """Of a program in a copy."""
+        """The seed of a program in a copy."""
         return harness.wait_for("a copy", lambda: int(server.submit(SEED, key=key).json()["stdout"]), 30)
 
     def test_tenants_share_none(self):
@@ -227,7 +227,8 @@ class Zygotes(unittest.TestCase):
 
 class Metrics(unittest.TestCase):
     def test_open(self):
-        """Only by the setting do they need no key on this machine; a key that may not read them is refused without it."""
+        """Only with the setting is no key needed on this machine; without it, a key without the permission is
+        refused."""
         for setting, bare, agent in (("", 401, 403), ("metrics:\n  open: true\n", 200, 200)):
             with self.subTest(setting), harness.Server(setting) as server:
                 def key(role):
@@ -241,10 +242,10 @@ class Metrics(unittest.TestCase):
 
 
 class Shares(unittest.TestCase):
-    """What one tenant, or all sessions, may have of the whole."""
+    """The share of a tenant, or of all sessions, in the whole."""
 
     def test_http_requests_per_tenant(self):
-        config = "http:\n  requests_per_tenant: 1\n  heartbeat_seconds: 1\n"  # a stream that has gone is noticed at a beat
+        config = "http:\n  requests_per_tenant: 1\n  heartbeat_seconds: 1\n"  # a lost stream is noticed at a heartbeat
         with harness.Server(config) as server, Session(server, language="python") as session:
             events = server.events(session.path + "/events")
             next(events)
@@ -253,7 +254,7 @@ class Shares(unittest.TestCase):
             harness.wait_for("its place", lambda: server.request("GET", "/v1/whoami").status == 200)
 
     def test_durability(self):
-        """With `power`, nothing is acknowledged before the disk has it."""
+        """With `power`, no acknowledgement precedes the disk."""
         with harness.Server("durability: power\n") as server:
             device = server.state.stat().st_dev
             stat = pathlib.Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/stat")
@@ -278,18 +279,18 @@ class Shares(unittest.TestCase):
             node = server.pid_of("cloister-node")
             os.kill(node, signal.SIGSTOP)
             made = server.submit("1", wait=0).json()
-            time.sleep(2)  # for which its permit is not good
+            time.sleep(2)  # longer than the permit's life
             os.kill(node, signal.SIGCONT)
             self.assertIn("permit: it has expired", server.wait_end(made["id"])["error"]["message"])
 
     def test_snapshots_at_once(self):
-        """Of one tenant, and of all."""
+        """Bounds of a tenant, and of all."""
         with harness.Server("snapshots:\n  at_once: 2\n  at_once_per_tenant: 1\n") as server:
             self.assertEqual(self.taken_at_once(server, "one", "one"), [429])
             self.assertEqual(self.taken_at_once(server, "one", "two", "three"), [429])
 
     def taken_at_once(self, server, *tenants):
-        """What is answered to snapshots of sessions of these tenants while none can be finished: their runners are stopped."""
+        """The answers to snapshots of these tenants' sessions while none can finish: their runners are stopped."""
         answers = queue.Queue()
         with contextlib.ExitStack() as open_ones:
             keys = {tenant: server.request("POST", "/v1/keys", {"tenant": tenant, "name": "test", "roles": ["agent"]}).json()["secret"]
@@ -319,7 +320,7 @@ LIMITS = {"timeout_seconds": 100, "cpu_seconds": 90, "cpu_millis": 900, "memory_
 
 
 class Limits(unittest.TestCase):
-    """The most that a request may ask for."""
+    """The highest limits that a request may name."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much and how many: settings that no other suite looks at, each by what is refused or waits
-(docs/EFFECTS.md, tests/mutate_settings.py)."""
+"""Settings of sizes and numbers without another suite, each by a refusal or a wait (docs/EFFECTS.md,
+tests/mutate_settings.py)."""
 
 import contextlib
 import datetime
@@ -34,13 +34,13 @@ class Case(unittest.TestCase):
         return answer.json() if answer.body else None
 
     def sleeper(self, key=None, **request):
-        """A run that is under way until the server stops."""
+        """A run under way until the server stops."""
         made = self.server.submit("sleep 600", "bash", wait=0, key=key, **request).json()
         harness.wait_for("it to run", lambda: self.call("GET", f"/v1/executions/{made['id']}", key=key)["status"] == "running")
 
 
 class Quotas(Case):
-    """Of each tenant and of each agent, where the service's administrator set no other."""
+    """The defaults of each tenant and of each agent, unless an administrator set others."""
 
     bounds = "{concurrent: 1, sessions: 1, runs_per_minute: 3, cpu_seconds_per_hour: 1, memory_mb: 300}"
 
@@ -119,7 +119,7 @@ class Runs(Case):
             self.assertEqual(told, [201, 201, 429, 201])
 
     def test_the_node(self):
-        """Its name, and how many it carries."""
+        """Its name, and its number of sandboxes."""
         with harness.Server("node:\n  name: box\n  max_sandboxes: 1\n") as self.server:
             self.assertEqual(self.server.run("1")["provenance"]["node"], "box")
             self.sleeper()
@@ -194,7 +194,7 @@ class Mcp(Case):
             self.assertGreaterEqual(len(pending.notifications), 3, "the default is five seconds")
 
     def test_how_many_sessions(self):
-        """A 32nd part of them of one key."""
+        """A key may have a 32nd part of the sessions."""
         first, second = (self.enterContext(mcp_client.connect(self.server, "legacy", "http")) for _ in range(2))
         self.assertTrue(second.call("tools/list"))
         with self.assertRaises(mcp_client.McpError) as gone:
@@ -206,7 +206,7 @@ class Http(Case):
     config = "http:\n  max_connections: 8\n  requests_per_tenant: 6\n"
 
     def test_how_many_connections(self):
-        """The one that has idled longest makes room."""
+        """The longest idle connection makes room."""
         opened = []
         for _ in range(12):
             opened.append(self.enterContext(socket.create_connection((self.server.host, self.server.port))))
@@ -220,7 +220,7 @@ class Uploads(Case):
     config = "artifacts:\n  resume: {ttl_seconds: 77, max_mb: 1}\n"
 
     def broken_off(self, name, size, key=None):
-        """What is shown of an upload of `size` bytes, one too few, when its client has gone."""
+        """The state of an upload of `size` bytes, a byte too few, after its client has gone."""
         with self.upload(name, size + 1, b"x" * size, key):
             harness.wait_for("all of it to be there", lambda: self.shown(name, key).json().get("size") == size)
         return harness.wait_for("its end", lambda: self.settled(self.shown(name, key)))
@@ -244,14 +244,14 @@ class Uploads(Case):
         self.assertLess((ends - datetime.datetime.now(datetime.timezone.utc)).total_seconds(), 78)
 
     def test_how_many_are_kept(self):
-        """Of all tenants. The one that has waited longest gives way."""
+        """The bound is over all tenants. The longest waiting upload gives way."""
         with harness.Server("artifacts:\n  resume: {max: 2}\n") as self.server:
             keys = [self.key(tenant) for tenant in ("one", "two", "three")]
             self.assertEqual([self.broken_off("mine", 10, key).status for key in keys], [200] * 3)
             self.assertEqual([self.shown("mine", key).status for key in keys], [404, 200, 200])
 
     def test_how_many_at_once(self):
-        """Of all tenants."""
+        """The bound is over all tenants."""
         with harness.Server("artifacts:\n  uploads: 2\n  uploads_per_tenant: 1\n") as self.server, contextlib.ExitStack() as held:
             begin = lambda tenant: held.enter_context(
                 self.upload(tenant, 10, key=self.key(tenant), head="Expect: 100-continue\r\n")).recv(4096)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keys of the levels that are shipped, each by what it lets or refuses (docs/EFFECTS.md, tests/mutate_settings.py)."""
+"""Keys of the shipped levels, each by its permissions or refusals (docs/EFFECTS.md, tests/mutate_settings.py)."""
 
 import unittest
 
@@ -22,7 +22,7 @@ def resources(**wanted):
     return {**command("git status"), "resources": wanted}
 
 
-# By level: what it lets, and what it does not.
+# By level: a permitted action, and a refused action.
 LEVELS = {
     "training": ([command("git status"), command("cargo check"), file("read", "/etc/hosts"), file("write", "/tmp/x"),
                   resources(memory_mb=512, cpu_percent=25, time_seconds=600)],
@@ -60,7 +60,7 @@ class Levels(unittest.TestCase):
                         self.assertEqual(said["approved"], wanted, said)
 
     def test_what_needs_nobody(self):
-        """At `restricted` a rule approves what is safe; at `training` a person does."""
+        """At `restricted` a rule approves safe operations; at `training` a person does."""
         for level, status in (("restricted", "approved"), ("training", "pending")):
             key = self.call("/v1/keys", {"tenant": "default", "name": "test", "roles": ["agent"], "agent": level}, 201)["secret"]
             body = {"operation": "file_write", "path": "/tmp/a", "reason": "why"}

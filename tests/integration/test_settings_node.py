@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the node, its kernels and its disk that no other suite looks at, each by what it changes
-(docs/EFFECTS.md, tests/mutate_settings.py)."""
+"""Settings of the node, its kernels and its disk without another suite, each by its effect (docs/EFFECTS.md,
+tests/mutate_settings.py)."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ import harness
 import kvm_case
 from session_case import Session
 
-SECONDS = 8  # more than the times that the tests set, and less than the defaults
+SECONDS = 8  # longer than the tests' settings, and shorter than the defaults
 PLACE = "print([line.split()[2] for line in open('/proc/mounts') if line.split()[1] == '/workspace'][0])"
 # Yields to its interrupt, but takes a while.
 SLOW = "import time\ntry: time.sleep(60)\nexcept KeyboardInterrupt: time.sleep(0.5)"
@@ -28,7 +28,7 @@ class Case(unittest.TestCase):
 
 class Node(Case):
     def test_how_long_a_runner_may_take(self):
-        """Of two runners that do not answer, the node kills one, and waits for the other."""
+        """The node kills one of two runners without an answer, and waits for the other."""
         brief, patient = (self.serve(f"node:\n  runner_seconds: {seconds}\n") for seconds in (1, 600))
         runs, stopped = [], []
         try:
@@ -63,7 +63,7 @@ class Kernels(Case):
 
 
 class Watches(Case):
-    """Of directories of a session."""
+    """Watches of a session's directories."""
 
     def session(self, **settings):
         lines = "".join(f"  {name}: {value}\n" for name, value in settings.items())
@@ -100,7 +100,7 @@ class Watches(Case):
         self.assertEqual(long.post("true").status, 429)
 
     def test_how_much_is_kept_of_it(self):
-        """A reader that comes back gets all changes, or the word that some are gone."""
+        """A returning reader gets all changes, or a notice that some are lost."""
         for kept, first in ((65_536, "overflow"), (64 << 20, "created")):
             session = self.session(watch_bytes=kept)
             stream = lambda last=None: session.server.events(f"{session.path}/files:watch", last)
@@ -118,12 +118,12 @@ class Watches(Case):
                 self.assertEqual(next(event for event, _, data in again if event in names), first)
 
     def until(self, stream, *wanted):
-        """The id of the first such event, of this path if one is named."""
+        """The id of the first such event, for this path if given."""
         return next(number for event, number, data in stream if (event, data.get("path"))[:len(wanted)] == wanted)
 
 
 class OnDisk(Case):
-    """A workspace for which memory is too small."""
+    """A workspace too large for memory."""
 
     LARGE = {"memory_mb": 96, "disk_mb": 200}
 

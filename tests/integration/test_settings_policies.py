@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Members of a policy document, each by the decision that it changes (docs/EFFECTS.md, tests/mutate_settings.py)."""
+"""Members of a policy document, each by the changed decision (docs/EFFECTS.md, tests/mutate_settings.py)."""
 
 import json
 import unittest
@@ -11,7 +11,7 @@ import harness
 LS = {"command": "ls"}
 MAX = {"timeout_seconds": 20, "cpu_seconds": 20, "cpu_millis": 700, "memory_mb": 100, "disk_mb": 100, "inodes": 1000,
        "file_size_mb": 50, "open_files": 100, "pids": 50, "max_output_bytes": 1000}
-# A condition: what meets it, and what does not.
+# A condition: a match, and a mismatch.
 MATCH = {
     "tenants": (["acme*"], {"principal": {"tenant": "acme1"}}, {"principal": {"tenant": "other"}}),
     "apps": (["ci"], {"principal": {"app": "ci"}}, {"principal": {"app": "web"}}),

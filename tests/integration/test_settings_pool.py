@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands ready, and what keeps it from being made: settings of the pool, each by what /v1/pool then says
+"""Ready sandboxes, and the reasons against making them: settings of the pool, each by the answer of /v1/pool
 (docs/EFFECTS.md, tests/mutate_settings.py)."""
 
 import contextlib
@@ -11,12 +11,12 @@ import unittest
 import harness
 import pool_counts
 
-SECONDS = 8  # more than the times that the tests set, and less than the defaults
+SECONDS = 8  # longer than the tests' settings, and shorter than the defaults
 
 
 def memory_group():
-    """The control group of this process and of the servers that it starts: the file of its limit of memory, and the bytes
-    that it uses, without those that the kernel can drop. None if there is no such group."""
+    """The control group of this process and of its servers: the file of its memory limit, and the bytes in use,
+    without the bytes that the kernel can drop. None if there is no such group."""
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         folder = pathlib.Path("/sys/fs/cgroup", controllers, path.lstrip("/"))
@@ -28,7 +28,7 @@ def memory_group():
     return None
 
 
-# Of a copy; nothing of an interpreter that was started for the program.
+# From a copy; nothing from an interpreter started for the program.
 SEED = "import sys\nif 'statistics' in sys.modules: print(hash('a'))"
 
 
@@ -37,7 +37,7 @@ class Pool(unittest.TestCase):
         return self.enterContext(harness.Server(f"pool:\n{settings}{harness.CALM}{more}"))
 
     def told(self, server):
-        """What the node says of its pool, all that has ended included."""
+        """The node's figures of its pool, once they include all ended executions."""
         pool_counts.settled(server)
         return server.request("GET", "/v1/pool").json()
 
@@ -107,7 +107,7 @@ class Pool(unittest.TestCase):
         return self.enterContext(harness.Server(f"pool:\n{lines}"))
 
     def held(self, server):
-        """What the machine is short of, as the node says while it has something to make."""
+        """The machine's shortage, as reported by the node while a sandbox is to be made."""
         server.run("true", "bash")
         return self.told(server)["held"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of escalations, notifications, the audit log and retention that no other suite looks at, each by what it changes
+"""Settings of escalations, notifications, the audit log and retention without another suite, each by its effect
 (docs/EFFECTS.md, tests/mutate_settings.py)."""
 
 import datetime
@@ -44,7 +44,7 @@ class Case(unittest.TestCase):
         return self.call("POST", "/v1/keys", {"tenant": "acme", "name": role, "roles": [role], **who}, status=201)["secret"]
 
     def ask(self, status=201, path="/workspace/x"):
-        """An escalation that an agent asks for by hand."""
+        """An escalation requested by hand by an agent."""
         self.keys.setdefault("agent", None)
         self.keys["agent"] = self.keys["agent"] or self.key("agent", agent="coder")
         body = {"operation": "file_write", "path": path, "reason": "why"}
@@ -141,7 +141,7 @@ class Audit(Case):
 
 
     def test_the_anchor_elsewhere(self):
-        """With the heads that are published beside it."""
+        """With the published heads beside it."""
         path = self.dir / "anchor"
         self.serve(f"audit:\n  anchor_file: {path}\n")
         self.key("viewer")
@@ -186,7 +186,7 @@ class Published(Case):
 
 class Retention(Case):
     def aged(self, days):
-        """An execution that ended so many days ago, and the service again."""
+        """An execution with an end so many days ago, and a restart of the service."""
         done = self.server.run("print('kept')")
         self.server.stop()
         with sqlite3.connect(self.server.state / "ledger" / "ledger.db") as ledger:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Snapshots of sessions over HTTP and the command line: what comes back, what is shared, what is refused."""
+"""Snapshots of sessions over HTTP and the command line: restored content, sharing, refusals."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ snapshots:
 """
 HOWTO = harness.REPO / "docs" / "howto" / "snapshots.md"
 
-# What there is in the workspace, to the last bit that a snapshot keeps.
+# The content of the workspace, to the last bit kept by a snapshot.
 TREE = """
 import hashlib, json, os, stat
 tree = {}
@@ -44,7 +44,7 @@ def look(path):
 for name in os.listdir(b"."): look(b"./" + name)
 print(json.dumps(tree))
 """
-# Every kind, mode and name that a workspace may hold.
+# Every kind, mode and name of file possible in a workspace.
 MAKE = """
 import os, socket
 for mode in (0o000, 0o200, 0o400, 0o444, 0o600, 0o644, 0o755, 0o777):
@@ -137,7 +137,7 @@ class Snapshots(SnapshotCase):
         self.assertGreater(third["added_bytes"], 64 << 10)
         self.good(session, "open('new', 'w').write('new')")
         self.assertLess(self.take(session)["added_bytes"], 6 * MIB)
-        # What only the third has goes with it, and nothing of the others.
+        # Blobs of the third snapshot alone go with it, and none of the others'.
         before = self.blobs()
         self.call("DELETE", f"/v1/snapshots/{third['id']}", key=self.key, status=204)
         self.assertLess(len(self.blobs()), len(before))
@@ -157,7 +157,7 @@ class Snapshots(SnapshotCase):
 
     def test_what_runs_is_stopped_and_goes_on(self):
         session = self.session()
-        # Two files that a program keeps equal, and a third that it writes last.
+        # Two files kept equal by a program, and a third that the program writes last.
         program = session.start(command=["python3", "-c", "import itertools\nfor n in itertools.count():\n"
                                 "    for name in 'ab': open(name, 'w').write(str(n))\n"
                                 "    open('done', 'w').write(str(n))\n    if n == 0: print('on', flush=True)"])
@@ -292,7 +292,7 @@ class Snapshots(SnapshotCase):
 
 
 class Damage(SnapshotCase):
-    """What lies on the disk is not what was written."""
+    """The disk's bytes differ from the written bytes."""
 
     def setUp(self):
         super().setUp()
@@ -307,12 +307,12 @@ class Damage(SnapshotCase):
         self.mine = sorted(self.blobs() - before, key=lambda path: path.stat().st_size)
 
     def refused(self):
-        """The restoration is refused, naming a digest, and leaves no session that runs."""
+        """The restoration is refused with a digest, and leaves no running session."""
         answer = self.create(409, language="python", from_snapshot=self.made["id"])
         self.assertRegex(answer.json()["detail"], r"(chunk|manifest) [0-9a-f]{64} is (missing|damaged)|manifest is damaged|(chunk|manifest) [0-9a-f]{64}")
         running = self.call("GET", "/v1/sessions?status=running", key=self.key).json()["sessions"]
         self.assertEqual({each["id"] for each in running}, {self.other.id, self.source.id})
-        # The one before it is as it was.
+        # The earlier snapshot is unchanged.
         restored = self.session(from_snapshot=self.whole["id"])
         self.assertEqual(self.good(restored, "print(open('f').read())"), "whole\n")
         restored.end()

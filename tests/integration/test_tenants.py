@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is another tenant's does not exist: every route that takes an id, every list, every way to say a tenant."""
+"""Another tenant's objects do not exist: every route with an id, every list, every way to name a tenant."""
 
 import base64
 import json
@@ -36,7 +36,7 @@ class Tenants(ApiTest):
 
     @classmethod
     def make(cls):
-        """One of everything of tenant a → {what stands after /v1/: its id}."""
+        """Makes an object of every kind for tenant a → {the path after /v1/: its id}."""
         def made(role, method, path, body):
             answer = cls.server.request(method, path, body, key=cls.keys["a", role])
             assert answer.status in (200, 201), (path, answer.status, answer.text)
@@ -65,7 +65,7 @@ class Tenants(ApiTest):
         }
 
     def role(self, operation):
-        """One of b's that may do it with what is its own; None: administrators alone, who see every tenant's."""
+        """A role of b's with the permission for its own objects; None: administrators alone, who see every tenant's."""
         allowed = [role for role, known in self.permissions.items() if permission(operation) in known]
         return allowed[0] if allowed else None
 
@@ -103,7 +103,7 @@ class Tenants(ApiTest):
             shown = self.call("GET", path, key=self.keys["a", role], status=200).json()
             self.assertNotIn(shown.get("status"), ("denied", "ended", "cancelled"), shown)
         path = f"/v1/sessions/{self.ids['sessions']}/files/f"
-        # The rules of its agent may have changed just now, for which it gets another sandbox.
+        # The rules of its agent may have changed just now, so that the session moves to another sandbox.
         harness.wait_for("the session", lambda: self.call("GET", path, key=self.keys["a", "agent"]).status != 503)
         files = self.call("GET", path, key=self.keys["a", "agent"], status=200)
         self.assertEqual(files.body, b"x")
@@ -119,7 +119,7 @@ class Tenants(ApiTest):
         self.assertEqual((own["tenant"], own["level"]), ("c", "restricted"))
 
     def test_lists_hold_ones_own(self):
-        """Every list, export and count, plain and asked for a's in every way that is documented."""
+        """Every list, export and count, plain and with a's names in every documented parameter."""
         ids = [id_ for kind, id_ in self.ids.items() if kind != "agents"] + ["approver-of-a"]
         walked = 0
         for operation in operations():
@@ -135,7 +135,7 @@ class Tenants(ApiTest):
                                                  key=self.keys["b", role] if role else False)
                     self.assertIn(answer.status, (200, 403, 404, 405), answer.text)
                     for id_ in ids:
-                        # What was asked for by name comes back in the problem alone.
+                        # Only a problem repeats a name from the request.
                         if answer.status == 200:
                             self.assertNotIn(id_, answer.text)
                     walked += answer.status == 200
@@ -174,7 +174,7 @@ class Tenants(ApiTest):
 
 
 class Volume(ApiTest):
-    """No number that a tenant reads tells how much the others do."""
+    """No number visible to a tenant reveals others' use."""
 
     @classmethod
     def setUpClass(cls):
@@ -225,7 +225,7 @@ class Volume(ApiTest):
         self.assertEqual((page["entries"][0]["position"], page["next_after"]), (4, 4))
 
     def test_an_agents_audit(self):
-        """An administrator of another tenant made its sandbox: that tenant's numbers are not shown."""
+        """An administrator of another tenant made its sandbox: the other tenant's numbers are not shown."""
         self.call("POST", "/v1/agents/other/sandbox?tenant=quiet", {"level": "standard"}, status=201)
         for tenant, key in (("quiet", self.keys["quiet", "approver"]), ("all", None)):
             path = "/v1/agents/other/sandbox/audit?tenant=quiet"
@@ -262,7 +262,7 @@ class Volume(ApiTest):
                 self.assertProblem(answer, 400, field="query.cursor")
 
     def test_escalations(self):
-        """The second of a tenant follows its first, whatever others asked for."""
+        """The second of a tenant follows its first, however many others request."""
         ask = {"operation": "file_read", "path": "/etc/x", "reason": "r"}
         numbers = []
         for tenant in ("quiet", "busy", "busy", "busy", "quiet"):

@@ -57,7 +57,7 @@ class TerminalTest(unittest.TestCase):
 
 class Programs(TerminalTest):
     def test_logs_of_much_are_its_end(self):
-        """A terminal keeps the last that was said; offsets count from the first."""
+        """A terminal keeps its last output; offsets count from the first byte."""
         script = "i=0; while [ $i -lt 2000 ]; do echo line-$i-; i=$((i+1)); done; echo all-said; cat"
         execution = self.open("sh", "-c", script, max_output_bytes=4096)
 
@@ -180,7 +180,7 @@ class Streams(TerminalTest):
         return WebSocket(self.server.host, self.server.port, path, {"Authorization": f"Bearer {self.server.key}"}, timeout=20)
 
     def until(self, ws, wanted):
-        """Output up to `wanted` → it, and the last event's id."""
+        """Output up to `wanted` → the output, and the last event's id."""
         text = ""
         while wanted not in text:
             opcode, payload = ws.receive()
@@ -203,9 +203,9 @@ class Streams(TerminalTest):
             self.say(ws, type="resize", cols=111, rows=22)
             self.say(ws, type="input", data=base64.b64encode(b"stty size\n").decode(), encoding="base64")
             self.until(ws, "22 111\r\n")
-        with self.socket(shell) as again:  # with what was said before
+        with self.socket(shell) as again:  # with the earlier output
             self.assertIn("one-2", self.until(again, "22 111\r\n")[0])
-        with self.socket(shell, last) as after:  # from where one was
+        with self.socket(shell, last) as after:  # from the former position
             self.assertNotIn("one-2\r\n", self.until(after, "22 111\r\n")[0])
             self.say(after, type="input", data="exit\n")
             self.assertEqual(self.session.wait(shell)["exit_code"], 0)

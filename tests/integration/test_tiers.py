@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each tier's runs are in the tier's runtime, after people's approval where it wants that; where the node has no
-such runtime they are refused, and told what would make it available."""
+"""Each tier's runs are in the tier's runtime, after an approval if the tier demands one; if the node has no such
+runtime they are refused, with the remedy."""
 
 import platform
 import unittest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTPS, and clients that show certificates of a real authority made here."""
+"""HTTPS, and clients with certificates of a real authority made here."""
 
 import contextlib
 import http.client
@@ -16,7 +16,7 @@ import harness
 
 
 class Authority:
-    """A directory with a certificate authority in it; openssl does the work."""
+    """A directory with a certificate authority; openssl does the work."""
 
     def __init__(self, name):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="tls-test."))
@@ -48,8 +48,8 @@ class Authority:
         return ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", path)
 
     def issue(self, name, names, usage="clientAuth", days=30, into=None, end=None):
-        """A certificate for the subjectAltName `names`; gives the paths of it and of its key. `end`: its last second, since
-        the epoch, instead of `days`."""
+        """A certificate for the subjectAltName `names`; gives the paths of the certificate and of its key. `end`:
+        its last second, since the epoch, instead of `days`."""
         stem = into or name
         certificate, key = self.dir / f"{stem}.pem", self.dir / f"{stem}.key"
         request, extensions = self.dir / f"{name}.csr", self.dir / f"{name}.ext"
@@ -60,7 +60,7 @@ class Authority:
             self._run("ca", "-batch", "-notext", "-config", self.dir / "ca.cnf", "-cert", self.ca, "-keyfile", self._key,
                       "-enddate", time.strftime("%Y%m%d%H%M%SZ", time.gmtime(end)), "-extfile", extensions,
                       "-in", request, "-out", fresh)
-        else:  # -1 days: it was over before it began
+        else:  # -1 days: already expired
             self._run("x509", "-req", "-in", request, "-CA", self.ca, "-CAkey", self._key,
                       "-CAcreateserial", "-days", days, "-extfile", extensions, "-out", fresh)
         fresh.rename(certificate)
@@ -68,7 +68,7 @@ class Authority:
         return certificate, key
 
     def revoke(self, certificate=None):
-        """The list of revoked certificates, with that one on it."""
+        """The list of revoked certificates, with the given certificate added."""
         crl = self.dir / "crl.pem"
         common = ("-config", self.dir / "ca.cnf", "-cert", self.ca, "-keyfile", self._key)
         if certificate:
@@ -158,7 +158,7 @@ class Https(unittest.TestCase):
         self.assertEqual(self.ask(named).status, 401)
 
     def refused(self, shown):
-        # With TLS 1.3 the client learns of it only with the first answer.
+        # With TLS 1.3 the client learns of the refusal only with the first answer.
         with self.assertRaises((ssl.SSLError, ConnectionError, http.client.RemoteDisconnected)):
             self.ask(shown)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tool calls: the registry, what becomes of arguments, each way to fail, who may see a call, and its record."""
+"""Tool calls: the registry, the use of arguments, each failure, access to a call, and its record."""
 
 import concurrent.futures
 import hashlib
@@ -127,7 +127,7 @@ class Calls(ToolCase):
 
 
 class Rules(ToolCase):
-    """What the registry decides of a call, whatever its arguments say."""
+    """The registry's decisions about a call, whatever its arguments say."""
 
     def test_the_risk_is_the_lowest_tier(self):
         held = self.effect("risky.call", status=202, query="?wait=0")
@@ -334,7 +334,7 @@ class Record(ToolCase):
 
 
 class Fresh(ToolCase):
-    """Where a call in a session runs."""
+    """The place of a call in a session."""
 
     def setUp(self):
         super().setUp()
@@ -401,7 +401,7 @@ class Fresh(ToolCase):
 
 
 class Scope(ToolCase):
-    """What a session was made for holds whoever asks, and whatever policy says."""
+    """The scope of a session binds every caller, whatever policy says."""
 
     def scoped(self, *capabilities):
         session = self.call("POST", "/v1/sessions", {"language": "bash", "capabilities": list(capabilities)}, status=201).json()
@@ -453,7 +453,7 @@ class Scope(ToolCase):
 
 
 class Stack(ToolCase):
-    """Who called for a call, and how deep that is."""
+    """The callers of a call, and its depth."""
 
     def test_a_call_names_its_parent(self):
         session = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201).json()["id"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""/v1/sessions/{id}/files:watch and `cloister session watch`: what is told, to whom, and what is refused."""
+"""/v1/sessions/{id}/files:watch and `cloister session watch`: events, readers, and refusals."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ def setUpModule():
 
 
 class Watcher:
-    """One reader in a thread: what came, heartbeats left out, as (event, path, id)."""
+    """A reader in a thread: its events without heartbeats, as (event, path, id)."""
 
     def __init__(self, server, session, last=None, **query):
         self.came, self._changed, self.failure = [], threading.Condition(), None
@@ -52,7 +52,7 @@ class Watcher:
                 self._stream.close()
 
     def wait(self, event, *paths):
-        """The id of the first such event of one of these."""
+        """The id of the first such event with any of these paths."""
         def found():
             return next((each[2] for each in self.came if each[0] == event and each[1] in paths), None)
         with self._changed:
@@ -96,7 +96,7 @@ class Watch(ApiTest):
         watcher.wait("created", "new%0Aline")
         watcher.wait("created", "%FF")
         watcher.wait("moved", "x>z")
-        # It may have been found before the move was told.
+        # The file may have been found before the report of the move.
         watcher.wait("created", "z/y/deep", "x/y/deep")
         self.assertFalse(any("cloister-upload" in str(path) for _, path in watcher.said()))
 
@@ -124,17 +124,17 @@ class Watch(ApiTest):
         watcher = self.watch(recursive="true")
         watcher.wait("ready", "")
         harness.wait_for("limits", lambda: sum(event == "limit" for event, _ in watcher.said()) >= 15)
-        # More than is kept, at once: nobody is told all of it, and everybody is told so.
+        # More at once than is kept: no reader receives all of it, and every reader receives a notice.
         self.sh("name=$(printf 'x%.0s' {1..200}); for n in {1..2000}; do : > $name$n; done; rm $name*")
         tries = iter(range(100))
-        def heard():  # the first of them may be among what is skipped
+        def heard():  # the first may be among the skipped
             self.sh(f"touch last{next(tries)}")
             return any(event == "created" and path.startswith("last") for event, path in watcher.said())
         harness.wait_for("what comes after", heard, 20, every=0.3)
         events = [event for event, _ in watcher.said()]
         if "overflow" in events:
             self.assertIn("limit", events[events.index("overflow"):])
-        else:  # it read as fast as that
+        else:  # a reader fast enough
             self.assertGreaterEqual(events.count("created"), 2000)
 
     def test_bounds_and_refusals(self):

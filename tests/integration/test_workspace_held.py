@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An approval in a session is of an effect: the workspace as it was when it was asked for. What changes it before the
-program starts denies that; nothing changes it while the program runs."""
+"""An approval in a session is for an effect: the workspace at the time of the request. A change before the program's
+start denies the program; nothing changes the workspace while the program runs."""
 
 import hashlib
 import http.client
@@ -21,7 +21,7 @@ REPO = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Held(Escalations):
-    CODE = {"language": "bash", "kernel": "none"}  # no rule wants that approved in the tenant `mixed`
+    CODE = {"language": "bash", "kernel": "none"}  # without a rule for an approval in the tenant `mixed`
 
     @property
     def key_(self):
@@ -98,7 +98,7 @@ class Workspace(Held):
                 self.assertDenied(self.approved(held), held, why)
 
     def test_the_script_of_another_program_is_named_as_that(self):
-        """It is a file of the workspace, and comes and goes with its program."""
+        """A script is a file of the workspace, and comes and goes with its program."""
         session = self.open()
         for begins_first, why in ((True, "a program that ran when you asked has ended (its script .cloister-"),
                                   (False, "a program has started since you asked (its script .cloister-")):
@@ -120,7 +120,7 @@ class Workspace(Held):
         session = self.open()
         self.put(session, "deploy.sh", b"echo good")
         held = self.blocked(session)
-        beside = self.code(session, "sleep 600", wait=0, sandbox="fresh", timeout_seconds=600)  # its script goes with it
+        beside = self.code(session, "sleep 600", wait=0, sandbox="fresh", timeout_seconds=600)  # its script goes too
         self.server.wait_status(beside["id"], "running")
         voter = self.call("POST", "/v1/keys", {"tenant": "mixed", "name": "test", "role": "approver", "user": "ann"},
                           status=201).json()
@@ -136,13 +136,13 @@ class Workspace(Held):
         self.assertEqual((done["status"], done["stdout"]), ("completed", "good\n"), done)
 
     def test_who_decides_sees_what_is_bound(self):
-        """And not what is read there meanwhile; so also after a restart, when the session is gone."""
+        """And not the content read there meanwhile; also after a restart, when the session is gone."""
         session = self.open()
         self.code(session, "mkdir -m 750 lib; ln -s ../deploy.sh lib/run; ln -s /usr/bin/env env; printf x > $'\\xd0\\xb0'")
         self.put(session, "deploy.sh", b"echo evil")
         self.code(session, "touch -d @-1.5 $'\\xd0\\xb0'; touch -d @1000000000.000000001 deploy.sh; ln deploy.sh hard")
         held = self.blocked(session)
-        self.put(session, "deploy.sh", b"echo good")  # what who looks there reads
+        self.put(session, "deploy.sh", b"echo good")  # a reader's view of the workspace now
         self.assertEqual(self.call("GET", f"/v1/sessions/{session}/files/deploy.sh", key=self.key_).body, b"echo good")
         escalation = self.id_of(held)
         display = self.show(escalation, self.boss("mixed"))["display"]
@@ -175,7 +175,7 @@ class Workspace(Held):
         self.assertIn(self.call("GET", path, key=self.key("mixed", agent="other", user="other")).status, (403, 404))
 
     def digest_by_hand(self, own):
-        """Of the same files on this machine, by the script of docs/ESCALATIONS.md."""
+        """The digest of the same files on this machine, by the script of docs/ESCALATIONS.md."""
         script = re.search(r"```sh\n(cd /workspace.*?)```", (REPO / "docs" / "ESCALATIONS.md").read_text(), re.DOTALL)[1]
         with tempfile.TemporaryDirectory() as folder:
             there = pathlib.Path(folder)
@@ -198,7 +198,7 @@ class Workspace(Held):
         refused = self.call("POST", f"/v1/sessions/{session}/exec", {"command": "bash deploy.sh"}, key=self.key_, status=422)
         self.assertIn("the link deploy.sh in the workspace leads to /tmp/real.sh", refused.json()["detail"])
         self.assertIn("command", str(refused.json()))
-        held = self.blocked(session, "ls -A", sandbox="fresh")  # it has none of the session's /tmp
+        held = self.blocked(session, "ls -A", sandbox="fresh")  # without the session's /tmp
         self.assertEqual(self.approved(held)["stdout"], "deploy.sh\n")
         self.code(session, "ln -sf /usr/bin/true deploy.sh")
         self.assertEqual(self.approved(self.blocked(session, "readlink deploy.sh"))["stdout"], "/usr/bin/true\n")
@@ -211,13 +211,13 @@ class Workspace(Held):
         self.assertDenied(self.approved(held), held, "deploy.sh has changed")
         held = self.blocked(session)
         self.put(session, "deploy.sh", b"echo good")
-        self.put(session, "deploy.sh", b"echo evil")  # as it was, but for its time
+        self.put(session, "deploy.sh", b"echo evil")  # unchanged but for its time
         self.assertDenied(self.approved(held), held, "deploy.sh has another modification time")
         self.code(session, "touch -d @1 deploy.sh")
         held = self.blocked(session)
         self.put(session, "deploy.sh", b"echo good")
         self.put(session, "deploy.sh", b"echo evil")
-        self.code(session, "touch -d @1 deploy.sh")  # as it was
+        self.code(session, "touch -d @1 deploy.sh")  # unchanged
         self.assertEqual(self.approved(held)["stdout"], "evil\n")
 
     def test_hard_links_are_a_part_of_it(self):
@@ -294,7 +294,7 @@ class Workspace(Held):
         self.server.wait_end(beat["id"])
 
     def test_what_is_stopped_can_be_ended(self):
-        """Its session as well; and what waits for it ends at its time."""
+        """Its session as well; and executions waiting for it end at their time."""
         machine.need_freezer(self)
         session = self.open()
         beat = self.code(session, "sleep 60", wait=0)
@@ -340,7 +340,8 @@ class Workspace(Held):
             self.assertIn(field, str(refused.json()))
 
     def test_an_upload_on_its_way(self):
-        """It is stopped with the rest, or the program denied: what is sent afterwards is not there while it runs."""
+        """The upload is stopped with the rest, or the program denied: later bytes do not arrive while the program
+        runs."""
         session = self.open()
         self.put(session, "deploy.sh", b"echo good")
         held = self.blocked(session, "for i in 1 2 3 4 5; do bash deploy.sh; sleep 0.2; done")
@@ -358,7 +359,7 @@ class Workspace(Held):
         self.assertIn((done["status"], done["stdout"]), (("completed", "good\n" * 5), ("denied", "")), done)
 
     def test_a_cell_has_a_fresh_interpreter(self):
-        """What one keeps is no part of the workspace: an earlier cell may have made anything of `print`."""
+        """A kernel's state is no part of the workspace: an earlier cell may have replaced `print`."""
         session = self.open(language="python")
 
         def cell(code, wait=30, status=200, **more):
@@ -383,7 +384,7 @@ class Workspace(Held):
 
 @unittest.skipUnless(os.path.exists("/usr/bin/runsc"), "no /usr/bin/runsc: install Debian's from backports")
 class InGvisor(Held):
-    """No program in there can be stopped: the approved one runs where there is no other, or not at all."""
+    """No program in gVisor can be stopped: the approved program runs without others, or not at all."""
 
     def test_it_runs_alone_or_not_at_all(self):
         session = self.open(runtime="gvisor")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An official SDK as a test drives it. The first argument is JSON: {sdk: 1 | 2, era, url, key} or
-// {sdk, era, command, args, env}, and `answers`, what elicitations are answered with, in turn.
+// An official SDK, driven by a test. The first argument is JSON: {sdk: 1 | 2, era, url, key} or
+// {sdk, era, command, args, env}, and `answers`, the answers to elicitations in turn.
 // Commands come as lines of JSON on stdin, events go as lines of JSON to stdout:
 //   {op: "list", id}                                         {id, result} or {id, error}
 //   {op: "call", id, params, progress?, manual?}             {id, progress}... {id, result} or {id, error}

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// node schemas.mjs FILE: prints {version: JSON Schema} of the protocol, which the conformance suite
-// carries inside its bundle as object literals and one table that names them by version.
+// node schemas.mjs FILE: prints {version: JSON Schema} of the protocol. The conformance suite has
+// the schemas inside its bundle as object literals, and a table of their names by version.
 import { readFileSync } from 'node:fs';
 import vm from 'node:vm';
 
 const text = readFileSync(process.argv[2], 'utf8');
 
-// The end of the object literal that starts at `start`; braces within strings do not count.
+// The end of the object literal beginning at `start`; braces within strings do not count.
 function literal(start) {
   let depth = 0;
   for (let at = start; at < text.length; ++at) {

@@ -1,18 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A double of Firecracker, for machines that have none or no KVM: its command line, its API as its firecracker.yaml
-has it, and its vsock; strict, so that what the real one would refuse is refused here. It has no machine: when that
-is to start, it reads what the machine would boot, as the machine would, and then plays the guest, that is, connects
-to the node's port and has the runner of the initial RAM file system there (guest_double.py); or, with
-DOUBLE_MACHINE=qemu in the environment, has QEMU emulate the machine (vsock_machine.py).
+"""A double of Firecracker, for machines without Firecracker or KVM: its command line, its API by its
+firecracker.yaml, and its vsock; strict, so that requests refused by the real program are refused here. The double
+has no machine: at the start, the double reads the boot files like the machine, and then plays the guest, that is,
+connects to the node's port and runs the runner of the initial RAM file system behind the connection
+(guest_double.py); or, with DOUBLE_MACHINE=qemu in the environment, has QEMU emulate the machine (vsock_machine.py).
 
-A machine that is kept (/snapshot/create) leaves what it was made of, its initial RAM file system and random numbers that
-stand for its kernel's in two files, as the real one would its state and memory, and a digest over both; one that is
-loaded (/snapshot/load) opens the drives and the vsock again by the paths in it, and its guest goes on where a guest that
-sleeps is.
+A kept machine (/snapshot/create) leaves its parts, its initial RAM file system and random numbers in place of its
+kernel's, in two files, as the real program would its state and memory, and a digest over both; a loaded machine
+(/snapshot/load) opens the drives and the vsock again by their paths, and its guest goes on like a guest that slept.
 
-What breaks a rule gets 400 with a fault_message, and a line on stderr. DOUBLE_MISCHIEF in the environment has it
-misbehave instead, where its driver has to cope."""
+A request that breaks a rule gets 400 with a fault_message, and a line on stderr. DOUBLE_MISCHIEF in the environment
+orders misbehaviour instead, to test the driver."""
 
 import hashlib
 import json
@@ -33,7 +32,7 @@ MOST_PAYLOAD = 51_200  # --http-api-max-payload-size
 MOST_PARAMETERS = 2_048  # COMMAND_LINE_SIZE
 HIMEM = PIECE = 1 << 20
 
-# The command line: which take a value.
+# The options of the command line, and whether they take a value.
 OPTIONS = {"api-sock": True, "id": True, "seccomp-filter": True, "no-seccomp": False, "start-time-us": True,
            "start-time-cpu-us": True, "parent-cpu-time-us": True, "config-file": True, "metadata": True,
            "no-api": False, "log-path": True, "level": True, "module": True, "show-level": False,
@@ -48,8 +47,8 @@ class Fault(Exception):
     """Answered with 400."""
 
 
-# --- what a request may say -----------------------------------------------------------------------------------------
-# A type is a Python type, a set of words, a range, or a dictionary: {field: (required, type)}. PUT, but what is in PATCHES.
+# --- the allowed requests -------------------------------------------------------------------------------------------
+# A type is a Python type, a set of words, a range, or a dictionary: {field: (required, type)}. PUT, except PATCHES.
 
 BUCKET = {"size": (True, range(0, 2**64)), "refill_time": (True, range(0, 2**64)),
           "one_time_burst": (False, range(0, 2**64))}
@@ -173,7 +172,7 @@ class Machine:
             raise Fault(f"Unable to create the block device: {path}: {error.strerror}") from error
 
     def add_vsock(self, body, _path):
-        # The real one listens there for who wants to speak to the guest first.
+        # The real program listens there for connections from the host to the guest.
         listener = socket.socket(socket.AF_UNIX)
         try:
             listener.bind(body["uds_path"])
@@ -216,7 +215,7 @@ class Machine:
         digest = hashlib.sha256(state)
         size = self.config["mem_size_mib"] << 20
         with open(os.open(memory_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666), "wb", buffering=0) as file:
-            # Over what is there, where it has the right size, and all of it.
+            # Over the existing file, if its size is right, and the whole of it.
             if os.fstat(file.fileno()).st_size != size:
                 os.ftruncate(file.fileno(), 0)
             os.ftruncate(file.fileno(), size)
@@ -246,7 +245,7 @@ class Machine:
             self.runs.set()
 
     def become(self, state_path, memory_path):
-        # To read, as the real one: it maps what it does not change.
+        # Read-only, as in the real program, which maps the file and does not change it.
         with open(state_path, "rb") as file:
             data = file.read()
         state, digest = data[:-32], hashlib.sha256(data[:-32])
@@ -325,14 +324,14 @@ def misbehave(peer):
         return True
     elif MISCHIEF == "die":
         os._exit(7)
-    else:  # it behaves until the machine runs
+    else:  # behaves until the machine runs
         peer.sendall(good)
         return True
     return False
 
 
 def serve_one(peer, data, machine):
-    """(what is left of `data`, whether the connection goes on) after one request; None where it is not all there."""
+    """(the rest of `data`, whether the connection goes on) after a request; None if the request is incomplete."""
     head, end, rest = data.partition(b"\r\n\r\n")
     if not end:
         return None
@@ -393,7 +392,7 @@ def serve_all(peer, machine):
 
 
 def play(machine):
-    """The machine, once it runs: its guest."""
+    """The running machine: its guest."""
     import guest_double
     if MISCHIEF == "die-later":
         os._exit(9)
@@ -412,8 +411,8 @@ def play(machine):
         return port
 
     if machine.loaded and MISCHIEF == "reset":
-        # The guest's kernel takes the event in which its connections end when it has made one already. No word of that
-        # comes to the other side.
+        # After an earlier connection, the guest's kernel takes the event that ends its connections. The other side is
+        # not notified.
         kept = connect()
         print("double: a connection is reset", kept.fileno(), flush=True)
         time.sleep(0.2)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest of a machine that is none: on a connection to the node it has the runner of the initial RAM file
-system, in namespaces and with a root of its own. Where these may not be made, as in a sandbox, a few words of the
-runner's (src/wire/runner.h) are spoken for it, and its programs are this process's children."""
+"""The guest without a machine: runs the runner of the initial RAM file system behind a connection to the node, in
+namespaces and with a root of its own. If namespaces are forbidden, as in a sandbox, the double speaks a few words of
+the runner's (src/wire/runner.h) itself, and its programs are this process's children."""
 
 import ctypes
 import hashlib
@@ -27,7 +27,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def files(archive):
-    """{name: content} of cpio archives of the "newc" kind, one behind another."""
+    """{name: content} of cpio archives of the "newc" kind, in a row."""
     found, at = {}, 0
     while at + 110 <= len(archive):
         if archive[at:at + 6] != b"070701":
@@ -42,8 +42,8 @@ def files(archive):
 
 
 def run(connect, initrd, sleeps=False, woken=False):
-    """`connect` makes a connection to the node. One that `sleeps` says its first word on one, and connects until it is
-    woken; one that is `woken` has done the first before."""
+    """`connect` makes a connection to the node. With `sleeps`, the guest says its first word on a connection, and
+    connects again until woken; with `woken`, the guest has done the first before."""
     inside = files(initrd)
     for name in ("init", "cloister-runner", "filter"):
         if not inside.get(name):
@@ -70,7 +70,7 @@ def run(connect, initrd, sleeps=False, woken=False):
 
 
 def carry(one, other):
-    """Both ways, until either ends. What the node says is little, so that nothing stands still."""
+    """Copies both ways, until either side ends. The node sends little, so neither direction blocks."""
     while True:
         for source in select.select((one, other), (), ())[0]:
             data = source.recv(65536)
@@ -80,7 +80,7 @@ def carry(one, other):
 
 
 def awake(connect):
-    """The connection on which the node has said that this is a machine of its own."""
+    """The connection on which the node has confirmed a machine of its own."""
     while True:
         time.sleep(0.005)
         try:
@@ -128,7 +128,7 @@ def has_runner(port, runner):
     child = os.fork()
     if child == 0:
         LIBC.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-        LIBC.unshare(CLONE_NEWNS)  # the node's sockets stay where this process's parent finds them
+        LIBC.unshare(CLONE_NEWNS)  # the node's sockets stay in view of this process's parent
         enter_root()
         os.dup2(port.fileno(), RUNNER_FD + 60)
         os.dup2(RUNNER_FD + 60, RUNNER_FD)

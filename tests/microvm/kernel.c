@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel for tests of the runtime microvm with KVM, on machines whose KVM boots no Linux: it
-// needs no more of a processor than 32 bits, no paging and no interrupts. It is started by its PVH
-// entry (the "x86/HVM direct boot ABI" of Xen), finds the virtio port of the runner's frames, and
-// speaks for a runner: what it is asked to start it answers with a line, and with what the
-// request's last argument says:
+// A kernel for tests of the runtime microvm with KVM, on machines whose KVM boots no Linux: the
+// kernel needs only a 32-bit processor, no paging and no interrupts. The VMM starts the kernel by
+// its PVH entry (the "x86/HVM direct boot ABI" of Xen). The kernel finds the virtio port of the
+// runner's frames, and speaks for a runner. A start is answered with a line, and with the behaviour
+// that the request's last argument names:
 //
-//   internal-error   an instruction that KVM's emulator does not know, if there is one, at which
-//   QEMU stops reset            ends the machine by a triple fault hang             says nothing
-//   any more
+//   internal-error   an instruction unknown to KVM's emulator, if any: QEMU stops
+//   reset            ends the machine by a triple fault
+//   hang             sends nothing any more
 //
 // The devices are those of QEMU's machine type `microvm`: virtio over MMIO, version 1 or 2 (the
 // virtio specification, 4.2), and a serial port that is written.
@@ -74,8 +74,7 @@ struct control {
   u16 event, value;
 };
 
-// As version 1 wants them: descriptors and what is available in one page, what was used in the
-// next.
+// Version 1's layout: descriptors and the available ring in a page, the used ring in the next.
 struct queue {
   struct desc desc[QUEUE];
   struct avail avail;
@@ -179,7 +178,7 @@ static void send(u32 number, const void* bytes, u32 size) {
   }
 }
 
-// The next buffer that has come, until give_back(); its size.
+// Waits for the next filled buffer, valid until give_back(); gives its size.
 static u32 receive(u32 number, u8** bytes) {
   struct queue* queue = &queues[number];
   while (*(volatile u16*)&queue->used.index == seen[number]) {
@@ -232,7 +231,7 @@ static void say_frame(u16 type, u32 channel, const void* payload, u32 size) {
   send(PORT_OUT, frame, sizeof header + size);
 }
 
-// The stream of the port, cut as it comes.
+// Reads from the port's stream, across buffers.
 static void read_bytes(void* to, u32 size) {
   static u8* bytes;
   static u32 left, at;

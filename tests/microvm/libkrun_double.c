@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A strict double of libkrun.so.1 for tests of cloister-krun: the functions of the published header
-// that it uses, with its signatures and return codes, and its rules of order. Whatever the header
-// does not allow, or a machine of ours must not have, is said on stderr and returned as an error.
+// A strict double of libkrun.so.1 for tests of cloister-krun: the used functions of the published
+// header, with its signatures and return codes, and its rules of order. Calls that the header
+// forbids, or that our machines must not make, are reported on stderr and returned as an error.
 //
-// krun_start_enter() boots nothing. It says so and fails, as the library does where KVM does not
-// work, unless the environment has CLOISTER_KRUN_DOUBLE. Then it plays the machine: it looks at the
-// root that it was given, and runs the root's cloister-runner behind the socket of the vsock port.
+// krun_start_enter() boots nothing. The function reports so and fails, like the library without
+// working KVM, unless the environment has CLOISTER_KRUN_DOUBLE. Then the double plays the machine:
+// checks its root, and runs the root's cloister-runner behind the socket of the vsock port.
 // CLOISTER_KRUN_DOUBLE is "play"; "exit:CODE", "hang" or "deaf" (a machine that ends at once, never
-// connects, or connects and says nothing); "hello" (of a sandbox: no runner, but its
-// first word, once its place was found to be as it should be); or "fail:FUNCTION:ERRNO".
+// connects, or connects and says nothing); "hello" (for a sandbox: no runner, but its
+// first word, after a check of the place); or "fail:FUNCTION:ERRNO".
 //
-// Built with -DOLD it is a library from before krun_add_vsock(), with -DNO_VIRTIOFS3 one from
+// Built with -DOLD, a library from before krun_add_vsock(); with -DNO_VIRTIOFS3, a library from
 // before krun_add_virtiofs3().
 #define _GNU_SOURCE
 #include <errno.h>
@@ -47,7 +47,7 @@ static int32_t wrong(const char* function, const char* why, int32_t code) {
   return -code;
 }
 
-// The error that the test ordered of this function, or 0.
+// The error ordered by the test for the function, or 0.
 static int32_t ordered(const char* function) {
   const char* order = getenv("CLOISTER_KRUN_DOUBLE");
   if (order == NULL || strncmp(order, "fail:", 5) != 0) return 0;
@@ -201,7 +201,7 @@ static int connectPort(void) {
   return port;
 }
 
-// Its file system may not be one to execute from.
+// The file system of the original may forbid execution.
 static int copyOf(int root, const char* name) {
   const int from = openat(root, name, O_RDONLY | O_CLOEXEC);
   const int to = memfd_create(name, MFD_CLOEXEC);
@@ -214,7 +214,7 @@ static int copyOf(int root, const char* name) {
   return to;
 }
 
-// What the guest makes of the sandbox's root: programs, and something to write.
+// The guest's view of the sandbox's root: programs, and writable places.
 static bool enterPrograms(void) {
   if (chdir(vm.root) != 0 || mount("tmpfs", "root", "tmpfs", 0, NULL) != 0 || chdir("root") != 0)
     return false;
@@ -231,7 +231,7 @@ static bool enterPrograms(void) {
          mount("proc", "proc", "proc", 0, NULL) == 0 && chroot(".") == 0;
 }
 
-// It is pid 1, as in a machine.
+// The runner is pid 1, as in a machine.
 static void runRunner(int root, int port) {
   const int runner = copyOf(root, "cloister-runner");
   if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) {
@@ -251,7 +251,7 @@ static void runRunner(int root, int port) {
   waitpid(child, NULL, 0);
 }
 
-// What a guest could ask for: programs, and nothing of the VMM's own.
+// Looks from a guest's view: programs, and nothing of the VMM's own.
 static void lookAtPrograms(int root) {
   struct stat status;
   if (fstatat(root, "root/usr/bin/env", &status, 0) != 0 ||

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A machine for the double of Firecracker that is one: QEMU emulates it, and this is the host's side of its vsock, by
-the vhost-user protocol (QEMU's docs/interop/vhost-user.rst) and the virtio specification (5.10, socket device). As
-Firecracker does, it hands a connection of the guest to the Unix socket of its port."""
+"""A real machine for the double of Firecracker: QEMU emulates the machine, and this module is the host's side of its
+vsock, by the vhost-user protocol (QEMU's docs/interop/vhost-user.rst) and the virtio specification (5.10, socket
+device). Like Firecracker, the module hands a connection of the guest to the Unix socket of its port."""
 
 import array
 import ctypes
@@ -30,7 +30,7 @@ NEXT = 1  # VRING_DESC_F_NEXT
 
 
 class Memory:
-    """The guest's, as its process maps it."""
+    """The guest's memory, mapped like in its process."""
 
     def __init__(self, regions, files):
         self.regions = []
@@ -92,7 +92,7 @@ class Vsock:
         self.control, self.path = control, path
         self.queues = (Queue(), Queue(), Queue())
         self.memory = self.peer = None
-        self.outgoing = []  # packets for which the guest has no buffer yet
+        self.outgoing = []  # packets that still wait for a guest's buffer
         self.port = self.guest_port = 0
         self.taken = self.sent = self.guest_window = self.guest_taken = 0
 
@@ -154,7 +154,7 @@ class Vsock:
         if (source, target) != (GUEST, HOST):
             return
         if what != REQUEST and source_port != self.guest_port:
-            return  # of one that is over
+            return  # of a closed connection
         self.guest_window, self.guest_taken = window, taken
         if what == REQUEST:
             self.port, self.guest_port = target_port, source_port
@@ -227,7 +227,7 @@ class Vsock:
                 self.bring()
 
 
-# What Linux says that was kept from counting its timer's ticks, and waits for ever then (src/sandbox/microvm/qemu.cc).
+# Message of a Linux that could not count its timer's ticks, and then waits for ever (src/sandbox/microvm/qemu.cc).
 NO_TIMER = b"APIC frequency too slow, disabling apic timer"
 MOST_BOOTS = 3
 

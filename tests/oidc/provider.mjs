@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real OpenID Connect provider (npm oidc-provider) over HTTPS, driven by JSON lines on stdin:
-//   {"token": {"client": "agent", "resource": "https://…"}}   a token as a client would get it
+//   {"token": {"client": "agent", "resource": "https://…"}}   a token like a client's
 //   {"sign": {"header": {…}, "claims": {…}, "key": "rsa"}}    any token, by a key of the provider
-//   {"sign": {"text": "…", "key": "rsa"}}                     the same of a text, as it is
+//   {"sign": {"text": "…", "key": "rsa"}}                     the same for a text, unchanged
 //   {"rotate": true}                                          new keys; the old ones are gone
-//   {"ttl": 5}                                                seconds that tokens live from now on
-//   {"claims": {"agent": {…}}}                                what tokens of a client say besides
+//   {"ttl": 5}                                                life of new tokens, in seconds
+//   {"claims": {"agent": {…}}}                                further claims of a client's tokens
 //   {"hits": true}                                            requests so far, by path
 // Each is answered with one line. Arguments: certificate and key (PEM).
 import crypto from 'node:crypto';

@@ -8,13 +8,13 @@ import tree
 
 AREA = "[a-z.][a-z0-9_./-]*"
 TITLE = re.compile(rf"^{AREA}(, ?{AREA})*: ([a-z`]|[A-Z]{{2}}).*[^.]$")
-# Words that say what was done, not what the commit does.
+# Words that tell of past work instead of the commit's effect.
 NOT_IMPERATIVE = re.compile(r"^(added|adds|fixed|fixes|changed|changes|removed|removes|updated|updates|made|makes)\b")
 COLUMNS = 72
 
 
 def problem(title):
-    """What is wrong with a title, None if nothing."""
+    """The error of a title, None if none."""
     if len(title) > COLUMNS:
         return f"{len(title)} columns, at most {COLUMNS}"
     if not TITLE.match(title):

@@ -21,7 +21,7 @@ def anchor(heading):
 
 
 def rules(value, path=""):
-    """Every rule, or group of system calls under one reason, with where it is."""
+    """Every rule, or group of system calls under the same reason, with its place."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key in ("rules", "groups") and isinstance(inner, list):

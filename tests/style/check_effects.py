@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/EFFECTS.md names a test for each setting, member of a policy, key of a level and limit of an agent, and there is such a
-test. tests/mutate_settings.py looks whether it notices."""
+"""docs/EFFECTS.md names a test for each setting, member of a policy, key of a level and limit of an agent, and the
+test exists. tests/mutate_settings.py tries whether the test notices."""
 
 import json
 import pathlib
@@ -14,8 +14,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import mutate_settings  # noqa: E402
 import suites  # noqa: E402
 
-MOST_WITHOUT_A_TEST = 0  # it only falls
-# Members that a document cannot be read without, or that only people read.
+MOST_WITHOUT_A_TEST = 0  # may only fall
+# Members that a document needs to be readable, or that only people read.
 WORDS = set("""builtin command description each effect fallback match mitigation name names path pattern permissions resource_limits
 risk rules version why""".split())
 

@@ -152,7 +152,7 @@ def report():
 
 
 def lower():
-    """Writes the figures over the limits; a ceiling that there is already never rises."""
+    """Writes the figures over the limits; an existing ceiling never rises."""
     old = json.loads(CEILINGS.read_text()) if CEILINGS.exists() else None
     kept = {}
     for name, both in sorted(figures().items()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C and C++ sources are as clang-format writes them (`./dev fmt`)."""
+"""The C and C++ sources are formatted by clang-format (`./dev fmt`)."""
 
 import subprocess
 import unittest

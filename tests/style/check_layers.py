@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each room of src/ includes only what src/layers.txt allows, uses all that is allowed, and the layers have no cycle."""
+"""Each room of src/ includes only its lines of src/layers.txt, uses all of them, and the layers have no cycle."""
 
 import re
 import sys
@@ -11,13 +11,13 @@ sys.path.insert(0, str(tree.REPO / "tests"))
 from affected import folders, layers  # noqa: E402
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z_]+/[^"]+)"', re.MULTILINE)
-# Tests, and what serves tests alone, may use every room of their own folder and of those below it.
+# Tests, and files for tests alone, may use every room of their own folder and of the folders below.
 FOR_TESTS = re.compile(r"_(test\.cc|suite\.h|fixture\.h|harness\.h|testing\.h|testbed\.h)$")
 LEVELS = 2
 
 
 def room(path, allowed):
-    """The room that a file of src/ is in: the longest of its folders, of two levels, that has a line."""
+    """The room of a file of src/: the longest of its folders, of two levels, with a line."""
     parts = path.split("/")[:-1]
     for level in range(min(LEVELS, len(parts)), 0, -1):
         if "/".join(parts[:level]) in allowed:
@@ -26,12 +26,12 @@ def room(path, allowed):
 
 
 def allows(lower, included):
-    """The one of `lower` that covers the room `included`; None if none does."""
+    """The element of `lower` that covers the room `included`; None if none does."""
     return next((name for name in lower if included == name or included.startswith(name + "/")), None)
 
 
 def includes():
-    """(file below src/, what it includes) of each include of our own."""
+    """(file below src/, the included file) for each include of our own."""
     for path in tree.with_suffix(".cc", ".h"):
         if path.parts[0] == "src":
             for included in INCLUDE.findall(tree.text(path)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each reason for which a test is skipped is one of tests/skips.txt."""
+"""Each reason of a skipped test is listed in tests/skips.txt."""
 
 import ast
 import fnmatch
@@ -14,7 +14,7 @@ IN_CPP = re.compile(r'GTEST_SKIP\(\)\s*<<\s*"([^"]+)"')
 
 
 def reasons_of(text):
-    """(line, reason) of each reason that a Python file has as a whole. tests/run.py sees the others when they are given."""
+    """(line, reason) of each whole reason in a Python file. tests/run.py sees assembled reasons at run time."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Call) and node.args and isinstance(node.args[-1], ast.Constant):
             if getattr(node.func, "attr", getattr(node.func, "id", "")) in SKIPS:

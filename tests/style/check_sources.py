@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Licence headers, lengths, words that mean unfinished work, and where system calls may be made."""
+"""Licence headers, lengths, words of unfinished work, and the places of system calls."""
 
 import re
 import unittest
@@ -10,12 +10,12 @@ SPDX = "SPDX-License-Identifier: Apache-2.0"
 FILE_LINES = {".cc": 600, ".h": 300, ".py": 600, ".c": 600}
 FUNCTION_LINES = 60
 UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK")) + r")\b")
-# Calls that change what the kernel lets a process do or see.
+# Calls that change a process's rights or view in the kernel.
 PRIVILEGED = re.compile(
     r"(?<![\w.>:])(?:::)?(syscall|unshare|setns|mount|umount2?|pivot_root|chroot|prctl|clone3?|ptrace|"
     r"setres[ug]id|setgroups|capset|sethostname)\(")
 MAY_CALL = ("src/linux/", "src/runner/", "src/guest/", "src/vmm/")
-# Questions to the ledger that no tenant bounds, and why each place may ask one.
+# Questions to the ledger over all tenants, and the reason of each place.
 EVERY_TENANT = re.compile(r"\ballTenants\(\)|[.>](unfinished|unfinishedSessions|mismatches|sessionMismatches|"
     r"dueEscalations|dueNotifications)\(")
 EVERY_AGENT = re.compile(r"\bScope::ofTenant\(")
@@ -31,7 +31,7 @@ MAY_ASK_ABOUT_ALL = {
     "src/orchestrator/sessions/session_end.cc": "recovery after a start",
     "src/store/store.cc": "the standing of a credential, whoever has it",
 }
-# The same of Scope::ofTenant(): all agents of a tenant, whichever of them asks.
+# The same for Scope::ofTenant(): all agents of a tenant, whichever of them asks.
 MAY_ASK_ABOUT_AGENTS = {
     "src/orchestrator/guard/agent_guard.cc": "approvals of the agent that is judged, whoever it is judged for",
     "src/orchestrator/guard/approval.cc": "the settings of whoever asked, when another decides",

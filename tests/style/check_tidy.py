@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""clang-tidy finds nothing, in each unit as it is compiled: a source, or a batch of them (cmake/unity.cmake), whose headers
-are then read once for all of them. `./dev lint` and the long tier look at every unit but those of tests; other runs look
-only at the units with sources of `linux` and `wire`. The static analyzer (clang-analyzer-*) takes four to nine times as long
-as all other checks together, so it looks only at the folders whose code wraps system calls or decodes bytes from outside. A
-unit that was clean is not looked at again until one of its sources, a header of ours, its options or the configuration
-changes."""
+"""clang-tidy finds nothing, in each compiled unit: a source, or a batch of sources (cmake/unity.cmake), whose
+headers are then read once for all of them. `./dev lint` and the long tier look at every unit except tests; other
+runs look only at the units with sources of `linux` and `wire`. The static analyzer (clang-analyzer-*) takes four to
+nine times as long as all other checks together, so the analyzer only looks at the folders whose code wraps system
+calls or decodes bytes from outside. A clean unit is looked at again only after a change of its sources, its headers
+of ours, its options or the configuration."""
 
 import concurrent.futures
 import dataclasses
@@ -28,7 +28,7 @@ LONG = os.environ.get("CLOISTER_LONG") == "1"
 PRECOMPILED = re.compile(r" -Winvalid-pch| -Xclang -include(-pch)? -Xclang \S+")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CLANG_TIDY = "clang-tidy-19"
-UNIFIED = "UnifiedSource"  # the analyzer looks into the sources of a batch only if its name has this in it
+UNIFIED = "UnifiedSource"  # the analyzer looks into the sources of a batch only if its name contains this word
 
 
 @dataclasses.dataclass
@@ -53,7 +53,8 @@ def unit_of(entry):
 
 
 def units(database):
-    """Those of src/ without tests, the largest first. A source of several programs is looked at as one of them has it."""
+    """The units of src/ without tests, the largest first. A source of several programs is looked at in a single
+    program."""
     found = {unit.path: unit for unit in map(unit_of, reversed(database))}.values()
     chosen = [unit for unit in found if unit.sources and not any(name.endswith("_test.cc") for name in unit.sources)
               and (LONG or any(name.startswith(ALWAYS) for name in unit.sources))]
@@ -61,7 +62,7 @@ def units(database):
 
 
 def closure(name, seen):
-    """A file below src/, and every file of ours that it includes, directly or not."""
+    """A file below src/, and every file of ours that the file includes, directly or not."""
     if name in seen or not (tree.REPO / "src" / name).is_file():
         return
     seen.add(name)
@@ -70,7 +71,7 @@ def closure(name, seen):
 
 
 def digest(unit):
-    """Of all that clang-tidy's answer for the unit depends on in this tree."""
+    """A digest of all inputs in this tree of clang-tidy's answer for the unit."""
     seen = set()
     for name in unit.sources:
         closure(name, seen)
@@ -85,7 +86,7 @@ def tidy(path, *options):
 
 
 def check(unit):
-    """"" if clean, otherwise what clang-tidy says."""
+    """"" if clean, otherwise clang-tidy's output."""
     mark = CACHE / digest(unit)
     if mark.exists():
         return ""
@@ -115,7 +116,7 @@ class Tidy(unittest.TestCase):
 
 
 class Batches(unittest.TestCase):
-    """clang-tidy sees what the sources of a batch do, though they are not its main file."""
+    """clang-tidy sees faults in the sources of a batch, though they are not its main file."""
 
     FAULTS = {"modernize-use-nullptr": "const char* name() { return 0; }",
               "clang-analyzer-core.NullDereference": "int read(int* at) { if (at == nullptr) return *at; return 1; }"}
@@ -138,7 +139,7 @@ class Batches(unittest.TestCase):
 
 
 class Marks(unittest.TestCase):
-    """A unit is looked at again when anything changes that the answer depends on."""
+    """A unit is looked at again when any input of the answer changes."""
 
     UNIT = Unit(pathlib.Path("unit.cc"), "clang -c unit.cc", ["vmm/relay.cc"])
 

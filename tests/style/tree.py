@@ -10,7 +10,7 @@ REPO = pathlib.Path(__file__).resolve().parents[2]
 
 
 def git(*arguments):
-    """Standard output of git in this clone, whoever owns it; None if this is no clone."""
+    """Standard output of git in this clone, for any owner; None outside of a clone."""
     command = ["git", "-c", f"safe.directory={REPO}", "-C", str(REPO), *arguments]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.stdout if done.returncode == 0 else None
@@ -18,7 +18,7 @@ def git(*arguments):
 
 @functools.cache
 def files():
-    """Every tracked file that exists, and the new ones that are not ignored, relative to REPO."""
+    """Every tracked file that exists, and the new files not ignored, relative to REPO."""
     listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     if listed is None:  # an unpacked archive
         found = [p.relative_to(REPO) for p in REPO.rglob("*") if p.is_file()]

@@ -31,7 +31,7 @@ SUITES = [*OTHERS, *(suites.Suite(f"asan/unit/{name}", [f"/build/{name}_test"], 
 
 
 class Clone(unittest.TestCase):
-    """A git repository with a commit that is tagged v1."""
+    """A git repository with a commit with the tag v1."""
 
     def setUp(self):
         self.repo = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -64,7 +64,7 @@ class Clone(unittest.TestCase):
         self.git("commit", "--quiet", "--message", "change")
 
     def units(self):
-        """The units that remain; what is no sanitized unit always does."""
+        """The remaining units; suites other than sanitized units always remain."""
         left, self.line = affected.narrow(SUITES, self.repo)
         self.assertEqual(left[:len(OTHERS)], OTHERS)
         return [suite.unit for suite in left if suite.unit]
@@ -138,7 +138,7 @@ class Refused(Clone):
 
 
 class Run(Clone):
-    """The runner builds and runs what remains."""
+    """The runner builds and runs the remaining units."""
 
     def test_the_landing_tier_alone_is_narrowed(self):
         seen = self.enterContext(unittest.mock.patch.object(affected, "narrow", side_effect=lambda chosen: (chosen[:1], "")))
@@ -161,7 +161,7 @@ class Run(Clone):
                 self.assertLessEqual({"cloisterd", "fuzz_json"}, self.built(arguments))
 
     def built(self, arguments):
-        """The targets that `./dev build asan` gives to ninja, in a tree where nothing is left to install."""
+        """The targets that `./dev build asan` gives to ninja, in a tree with everything installed."""
         tools = {"dpkg-query": 'shift 3; printf "installed %s\\n" "$@"', "cmake": "exit 0",
                  "ninja": 'if [ "$3" = -t ]; then printf "%s: phony\\n" api_test store_test fuzz_json; else echo "$@" >&2; fi'}
         for name, body in tools.items():

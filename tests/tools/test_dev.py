@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 REPO = pathlib.Path(__file__).resolve().parents[2]
-# Stand-ins for the programs that ./dev starts. Each is recorded; dpkg-query says that every package is installed.
+# Stand-ins for the programs that ./dev starts. Each call is recorded; dpkg-query reports every package as installed.
 TOOLS = {"dpkg-query": 'shift 3; printf "installed %s\\n" "$@"', "apt-get": "exit 100", "cmake": "", "ninja": "",
          "clang-format-19": ""}
 # {arguments: the words of the refusal}. "{folder}" is an existing one.
@@ -46,7 +46,7 @@ COMMANDS = ("run", "build", "package", "bench", "images", "fmt", "lint", "fuzz",
 
 
 class Dev(unittest.TestCase):
-    """A copy of ./dev in a tree of its own, which has the tests of this one."""
+    """A copy of ./dev in a tree of its own, with the tests of this tree."""
 
     def setUp(self):
         self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="cloister-dev."))).resolve()
@@ -132,7 +132,7 @@ class Run(Dev):
 
 
 class Ci(Dev):
-    """Where CI is set, a run that would test less does not go on."""
+    """With CI set, a run that would test less does not go on."""
 
     def prepare(self, image):
         self.write(self.root / "tools" / "microvm_image.py", "")

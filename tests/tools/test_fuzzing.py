@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A finding of a fuzzer is always reported, its input kept, whatever kind it is of: shown with a target full of
-defects."""
+"""A fuzzer's finding of any kind is always reported, and its input kept: shown with a target full of defects."""
 
 import base64
 import pathlib
@@ -16,7 +15,7 @@ SOURCE = REPO / "tests" / "data" / "planted_fuzz.cc"
 sys.path.insert(0, str(FUZZING.parent))
 import fuzzing  # noqa: E402
 
-# The words of its defects, with what must be said of each.
+# The words of its defects, with the expected report of each.
 DEFECTS = {
     "abort": "deadly signal",
     "grow": "out-of-memory|hard rss limit exhausted",
@@ -37,7 +36,7 @@ class Fuzzing(unittest.TestCase):
         subprocess.run(["clang++-19", "-fsanitize=address,fuzzer", cls.folder / "planted.o", "-o", cls.program], check=True)
 
     def run_on(self, word, *mode):
-        """The target over a corpus of this one input → what ended."""
+        """The target over a corpus of this single input → the ended processes."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
         (folder / "kept").mkdir()
         (folder / "kept" / "input").write_text(word)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A suite's jail (tests/jail.py): what is its own, what ends with it, and what it reports."""
+"""A suite's jail (tests/jail.py): its own parts, the ends it causes, and its reports."""
 
 import json
 import os
@@ -88,7 +88,7 @@ class Jail(unittest.TestCase):
         self.assertEqual([name.split(":")[1] for name in self.usage()["cgroups"]], ["left"])
 
     def begin(self, starter):
-        """Starts `starter` and waits for the jail's command → (process, pids of all that runs below it)."""
+        """Starts `starter` and waits for the jail's command → (process, pids of all processes below)."""
         command = "setsid sleep 1000 & echo here > /tmp/results/begun; sleep 1000"
         process = subprocess.Popen([*starter, sys.executable, str(TESTS / "jail.py"), str(self.folder), "sh", "-c", command],
                                    stdin=subprocess.DEVNULL)

@@ -21,7 +21,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 @contextlib.contextmanager
 def program(*command, **options):
-    """A program that says when it runs, and runs until the block is left."""
+    """A program that reports its start, and runs until the end of the block."""
     process = subprocess.Popen([*command, "sh", "-c", "echo; exec sleep 60"], stdout=subprocess.PIPE, **options)
     try:
         process.stdout.readline()
@@ -35,7 +35,7 @@ def program(*command, **options):
 class Leaks(unittest.TestCase):
     @contextlib.contextmanager
     def reported(self, word):
-        """The block plants a leak and calls what it is given while the leak is there."""
+        """The block plants a leak and calls the given function during the leak."""
         before = harness.Snapshot()
 
         def check():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An installation by `cmake --install` works from its own prefix, and the Debian package made of it is complete."""
+"""An installation by `cmake --install` works from its own prefix, and its Debian package is complete."""
 
 import gzip
 import json
@@ -19,7 +19,7 @@ PYTHON = "/usr/bin/python3"
 
 PROGRAMS = ("cloister", "cloisterd", "cloister-node", "cloister-image", "cloister-spawner", "cloister-runner",
             "cloister-guest", "cloister-walls", "cloister-firecracker", "cloister-krun", "cloister-zygote-python.so")
-IN_THE_SOURCE = ("CONTRIBUTING.md", "LICENSE", "src/", "tests/")  # what the documents link to and the package has not
+IN_THE_SOURCE = ("CONTRIBUTING.md", "LICENSE", "src/", "tests/")  # targets of links in the documents that the package lacks
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 COMPLETIONS = ("bash-completion/completions/cloister", "zsh/vendor-completions/_cloister",
                "fish/vendor_completions.d/cloister.fish")
@@ -74,7 +74,7 @@ class Installed(unittest.TestCase):
         for line in commands:
             name = line.strip().split("  ")[0]
             self.assertIn(f"\n.SS {name}\n", plain)
-        for flag in ("-c, --code CODE", "--timeout SECONDS", "--key-file FILE"):  # of one command, and of all
+        for flag in ("-c, --code CODE", "--timeout SECONDS", "--key-file FILE"):  # of a single command, and of all
             self.assertIn(f"\n.B {flag}\n", plain)
 
     def test_help_leads_to_the_installed_documents(self):
@@ -136,7 +136,7 @@ class Package(unittest.TestCase):
 
     @classmethod
     def make(cls, name):
-        """A package, not compressed, which would take longer than all the rest."""
+        """A package without compression, which would take longer than all the rest."""
         env = {**os.environ, "DPKG_DEB_COMPRESSOR_TYPE": "none"}
         done = subprocess.run([PYTHON, REPO / "tools" / "package.py", harness.BIN.parent, cls.folder / name], check=True,
                               env=env, capture_output=True, text=True)

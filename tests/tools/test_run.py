@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the test runner makes of a suite: what fails it, what is kept of it, and what its table must hold."""
+"""The test runner's verdict on a suite: failures, kept results, and the rules of its table."""
 
 import contextlib
 import io
@@ -20,7 +20,7 @@ import suite_run  # noqa: E402
 import suites  # noqa: E402
 import verdict  # noqa: E402
 
-# In a stand-in for ./dev: what compiling a unit took.
+# In a stand-in for ./dev: the times of compiling a unit.
 COMPILED = """cd "$(dirname "$0")"
 echo "$@" >arguments
 printf 'CMakeFiles/x_test.dir/src/x/x_test.cc.o\\t0m{seconds}s 0m0.0s\\n' >asan/cpu_seconds.tsv"""
@@ -44,7 +44,7 @@ class Planted(unittest.TestCase):
 
 
 class Judging(Planted):
-    """What one run of it makes of a suite."""
+    """The verdict of a single run on a suite."""
 
     def failures(self, outcome):
         return [(case.name, case.detail) for case in outcome.cases if case.outcome == "failed"]
@@ -157,10 +157,10 @@ class Judging(Planted):
 
 
 class Built(unittest.TestCase):
-    """A preset that is built beside the suites, by a `./dev` that writes what compiling took."""
+    """A preset built beside the suites, by a `./dev` that writes compile times."""
 
     def run_after(self, dev):
-        """(whether the run is green, what it printed)."""
+        """(whether the run is green, its output)."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(dir=suite_run.work_folder())))
         (folder / "dev").write_text(f"#!/bin/sh\nmkdir -p {folder}/asan\n{dev}\n")
         (folder / "dev").chmod(0o755)
@@ -195,7 +195,7 @@ class Built(unittest.TestCase):
 
 
 class Again(Planted):
-    """A suite that failed runs once more, which excuses only the cases that pass then and that a row names."""
+    """A failed suite runs again, which only excuses cases that pass then and have a row."""
 
     def green(self, body, retry="tools/planted\t*"):
         """Whether a run of this suite alone is green. `retry`: SUITE TAB CASE of the list."""
@@ -318,7 +318,7 @@ class Table(unittest.TestCase):
 
 
 class Kept(unittest.TestCase):
-    """Results of the long tier: what passed is not run again, and a part has passed when all its suites have."""
+    """Results of the long tier: passed suites are not run again, and a part has passed when all its suites have."""
 
     def setUp(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -414,7 +414,7 @@ class Choosing(unittest.TestCase):
 
 
 class NotBuilt(unittest.TestCase):
-    """In a tree that was never built, the runner says so, and starts no suite."""
+    """In a tree that was never built, the runner reports so, and starts no suite."""
 
     def run_py(self, *arguments):
         folder = self.enterContext(tempfile.TemporaryDirectory())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/worker.py: the outcome that it reports for each kind of case."""
+"""tests/worker.py: the reported outcome for each kind of case."""
 import json
 import pathlib
 import subprocess

@@ -11,7 +11,7 @@ namespace {
 
 namespace json = base::json;
 
-// Output bytes in one event.
+// The most output bytes in an event.
 constexpr size_t kPiece = size_t{16} << 10;
 constexpr Millis kUsageEvery{1'000};
 
@@ -65,7 +65,7 @@ Task<std::optional<Event>> EventFeed::next() {
   co_return std::nullopt;
 }
 
-// Until something is due that the log does not tell.
+// The time until the next event that the log does not announce.
 Millis EventFeed::patience() const {
   const bool usage_held_back = next_usage_ > base::monotonicNow();
   const auto until = usage_held_back ? std::min(next_heartbeat_, next_usage_) : next_heartbeat_;

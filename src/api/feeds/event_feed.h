@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EventFeed: one reader's way through an execution's live log, as events. It holds a position and
-// no output, so a slow reader costs nothing; the same feed is spoken as Server-Sent Events and over
-// a WebSocket.
+// EventFeed: a reader's way through an execution's live log, as events. A feed holds a position and
+// no output, so a slow reader costs nothing. Server-Sent Events and WebSockets carry the same feed.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +18,10 @@
 
 namespace cloister::api {
 
-// How far a reader has come: the id of an event, "<status>.<stdout offset>.<stderr offset>". It is
-// a place, not an entry of a log, so it stays valid over restarts of the service.
+// A reader's progress: the id of an event, "<status>.<stdout offset>.<stderr offset>". A position
+// is a place, not an entry of a log, so positions stay valid over restarts of the service.
 struct Position {
-  uint64_t status = 0;  // 0: none seen; otherwise 1 + model::Status of the last one seen
+  uint64_t status = 0;  // 0: none seen; otherwise 1 + the last seen model::Status
   uint64_t out = 0;
   uint64_t err = 0;
 
@@ -34,7 +33,7 @@ struct Position {
 
 struct Event {
   std::string type;  // status, stdout, stderr, usage, artifact, heartbeat
-  std::string id;    // the position after it; "" for a heartbeat
+  std::string id;    // the position after the event; "" for a heartbeat
   base::json::object data;
 };
 
@@ -65,7 +64,7 @@ class EventFeed {
   base::json::object usage_;  // given last
 };
 
-// An execution without its output: what `status` events and lists show.
+// An execution without its output: the content of `status` events and lists.
 base::json::object summary(const model::Execution& execution);
 
 std::string toServerSentEvent(const Event& event);

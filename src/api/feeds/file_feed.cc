@@ -69,7 +69,7 @@ FileFeed::FileFeed(ReaderPtr watch, std::string path, const FilePosition& from, 
   first_ = from.watch.empty() ? "ready" : "overflow";
 }
 
-// To where the watch is now, with what that does not cover to be told.
+// Moves to the watch's present place, and queues the unwatched directories to be reported.
 void FileFeed::skip() {
   position_ = {.watch = (*watch_)->id(), .seq = (*watch_)->last()};
   first_ = "overflow";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileFeed: one reader's way through the changes of a watched directory, as events. Where it cannot
-// go on without loss it says `overflow`, and then again what is not watched.
+// FileFeed: a reader's way through the changes of a watched directory, as events. After a loss the
+// feed says `overflow`, and reports the unwatched directories again.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace cloister::api {
 
-// How far a reader has come: the id of a change, "<watch>.<number>", and ".end" after the last one.
+// A reader's progress: the id of a change, "<watch>.<number>", and ".end" after the last change.
 struct FilePosition {
   std::string watch;  // "": none seen
   uint64_t seq = 0;
@@ -48,7 +48,7 @@ class FileFeed {
   std::string path_;
   FilePosition position_;
   std::string first_;                // the type of the event to begin with
-  std::vector<std::string> untold_;  // of what is not watched
+  std::vector<std::string> untold_;  // unwatched directories, yet to be reported
   Millis heartbeat_;
   base::Monotonic next_heartbeat_;
 };

@@ -40,7 +40,7 @@ Task<std::optional<Event>> SessionFeed::next() {
       continue;
     }
     if (log_->closed()) {
-      // A reader of another log, from before a restart, may have got as far as this one goes.
+      // A reader of an earlier log, from before a restart, may have reached this log's last number.
       if (log_->latest().status != model::SessionStatus::kEnded) break;
       co_return give({.seq = position_.seq,
                       .session = log_->latest(),

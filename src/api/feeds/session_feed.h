@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SessionFeed: one reader's way through the events of a session, as EventFeed is through those of
-// an execution.
+// SessionFeed: a reader's way through the events of a session, like EventFeed for an execution.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@
 
 namespace cloister::api {
 
-// How far a reader has come: the id of an event, its number, and ".end" after the last one.
+// A reader's progress: the id of an event, its number, and ".end" after the last event.
 struct SessionPosition {
   uint64_t seq = 0;  // 0: none seen
   bool ended = false;
@@ -31,8 +30,8 @@ class SessionFeed {
   SessionFeed(std::shared_ptr<orchestrator::SessionLog> log, SessionPosition from, Millis heartbeat,
               model::Principal reader);
 
-  // The next event (status, execution, heartbeat), nothing once the end was given. Executions that
-  // the reader does not see have none.
+  // The next event (status, execution, heartbeat), nothing after the end. Executions hidden from
+  // the reader have no event.
   Task<std::optional<Event>> next();
 
  private:

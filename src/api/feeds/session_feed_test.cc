@@ -9,7 +9,7 @@
 namespace cloister::api {
 namespace {
 
-// The type and the id of each event that a reader gets who has seen those up to `seen`.
+// The type and the id of each event for a reader who has seen the events up to `seen`.
 std::vector<std::string> eventsAfter(const std::string& seen, model::SessionStatus status) {
   boost::asio::io_context io;
   model::Session session;
@@ -66,7 +66,7 @@ TEST(SessionFeed, ShowsValuesOfVariablesToWhoeverMadeIt) {
   }
 }
 
-// The agent of a session does not see what a visitor runs there.
+// The agent of a session does not see a visitor's programs there.
 TEST(SessionFeed, HasTheExecutionsThatTheReaderSees) {
   boost::asio::io_context io;
   model::Session session;

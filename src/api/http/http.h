@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// HTTP as the rest of api/ sees it: plain values, no parser and no socket. A Request has been
-// parsed and bounded by http_server; a Response is bytes, a stream of bytes, or a WebSocket.
-// Everything happens on the io thread.
+// HTTP for the rest of api/: plain values, no parser and no socket. http_server has parsed and
+// bounded a Request; a Response is bytes, a stream of bytes, or a WebSocket. All code runs on the
+// io thread.
 #pragma once
 
 #include <cstdint>
@@ -29,18 +29,17 @@ namespace cloister::api {
 template <class T>
 using Task = boost::asio::awaitable<T>;
 
-// What one client may cost. A connection that oversteps is answered where that is possible, then
-// closed.
+// The bounds of a client's cost. A connection over a bound is answered if possible, then closed.
 struct HttpLimits {
   size_t connections = 1024;
   size_t head_bytes = size_t{32} << 10;
-  size_t body_bytes = size_t{32} << 20;      // of a body that is held as a whole
-  size_t bodies_bytes = size_t{256} << 20;   // all bodies being held at once; half, of one tenant
+  size_t body_bytes = size_t{32} << 20;      // a body held as a whole
+  size_t bodies_bytes = size_t{256} << 20;   // all held bodies; a tenant has half
   orchestrator::Fairness fairness = {};      // between tenants, of these
-  size_t answers_bytes = size_t{128} << 20;  // large answers that one tenant is slow to read
-  size_t body_rate = size_t{8} << 10;        // bytes a second that a body must keep up, on average
+  size_t answers_bytes = size_t{128} << 20;  // large answers that a tenant reads slowly
+  size_t body_rate = size_t{8} << 10;        // least average bytes a second of a body
   Millis head_time{10'000};                  // from a head's first byte to its last
-  Millis body_grace{10'000};                 // on top of what `body_rate` allows
+  Millis body_grace{10'000};                 // in addition to the time by `body_rate`
   Millis idle{60'000};                       // between requests
   Millis write_stall{60'000};                // without the peer taking a byte
 };
@@ -52,21 +51,21 @@ struct Header {
 
 struct Route;  // router.h
 
-// Gives a body as it comes. What is not asked for stays with the client: memory holds one piece.
+// Gives a body piece by piece. Unread bytes stay with the client: memory holds a single piece.
 class BodyReader {
  public:
   virtual ~BodyReader() = default;
-  // The next bytes, at most 64 KiB; "" at the end. After an error there is no more to read, and the
-  // client is told that instead of whatever the handler answers.
+  // The next bytes, at most 64 KiB; "" at the end. After an error nothing is left to read, and the
+  // client receives the error instead of the handler's answer.
   virtual Task<Result<std::string>> read() = 0;
-  // What the client says it will send; nullopt: it does not say.
+  // The length that the client announced; nullopt: none.
   [[nodiscard]] virtual std::optional<uint64_t> length() const = 0;
-  // Nothing more will be read: a read() that waits ends, with an error.
+  // Ends reading: a waiting read() ends with an error.
   virtual void stop() = 0;
 };
 
 struct Request {
-  std::string id;  // req_…, in every answer and log line about it
+  std::string id;  // req_…, in every answer and log line about the request
   std::string method;
   std::string target;                                      // as sent
   std::vector<std::string> path;                           // decoded segments
@@ -77,8 +76,8 @@ struct Request {
   bool keep_alive = true;
   bool has_body = false;
   bool local = false;                 // came over a loopback or Unix listener
-  std::optional<base::Address> peer;  // whoever is at the other end of the connection; none: Unix
-  // Of the client, verified by TLS; null if it showed none.
+  std::optional<base::Address> peer;  // the other end of the connection; none: Unix
+  // The client's certificate, verified by TLS; null if the client showed none.
   std::shared_ptr<const auth::ClientCertificate> certificate;
   // Set by HttpHandler::admit: the handler reads the body itself, of at most so many bytes.
   std::optional<uint64_t> stream_limit;
@@ -88,50 +87,51 @@ struct Request {
 
   // Filled by the router.
   const Route* matched = nullptr;
-  std::string_view route;           // the pattern that matched, for logs and metrics
-  std::vector<std::string> params;  // what the pattern's {…} stand for, in order
-  model::Principal principal;       // of a route that needs a key
-  auth::Credential credential;      // its own, or that a link was made with
-  std::shared_ptr<void> place;      // among those of its tenant that are under way
+  std::string_view route;           // the matched pattern, for logs and metrics
+  std::vector<std::string> params;  // the values of the pattern's {…}, in order
+  model::Principal principal;       // set on routes with a key
+  auth::Credential credential;      // the principal's, or the link maker's
+  std::shared_ptr<void> place;      // a place among the tenant's requests under way
 
-  // What was in `body` has been read: it takes no room from other bodies while the answer is made.
+  // The handler has read `body`: its memory is free for other bodies while the answer is made.
   std::function<void()> body_read = [] {};
-  // From now on, close the connection when the peer goes away. For answers that take long.
+  // From now on the connection closes when the peer goes away. For long answers.
   std::function<void()> watch_peer = [] {};
-  // The answer is for `credential`: it ends when that no longer stands (HttpHandler::stands).
+  // The answer is for `credential`, and ends when the credential no longer stands
+  // (HttpHandler::stands).
   std::function<void()> answer_for_credential = [] {};
-  // Calls this when the connection ends before the answer does.
+  // Calls the function when the connection ends before the answer does.
   std::function<void(std::function<void()>)> when_closed = [](const auto&) {};
 
-  // The first header of that (lower-case) name, "" if there is none.
+  // The first header of the (lower-case) name, "" without one.
   [[nodiscard]] std::string_view header(std::string_view name) const;
   [[nodiscard]] size_t count(std::string_view name) const;
 };
 
-// Takes a body as it is made. An error means that the peer is gone or too slow: stop.
+// Takes a body as the handler makes it. An error means a lost or too slow peer: stop.
 class BodyWriter {
  public:
   virtual ~BodyWriter() = default;
   virtual Task<Result<>> write(std::string_view bytes) = 0;
-  // The rest cannot be had: the message is left incomplete, so that the client sees it.
+  // The rest is not available: the message stays incomplete, so that the client sees the loss.
   virtual void cutShort() {}
 };
 
 class WebSocket {
  public:
   virtual ~WebSocket() = default;
-  // One text message. An error means that the peer is gone or too slow: stop.
+  // Sends a text message. An error means a lost or too slow peer: stop.
   virtual Task<Result<>> send(std::string text) = 0;
 };
 
-// The connection itself, once it no longer speaks HTTP. One reader and one writer at a time.
+// The connection itself, after HTTP. One reader and one writer at a time.
 class Tunnel {
  public:
   virtual ~Tunnel() = default;
-  // The next bytes, at most 64 KiB; "" at the end of what the peer sends.
+  // The next bytes, at most 64 KiB; "" at the end of the peer's bytes.
   virtual Task<Result<std::string>> read() = 0;
   virtual Task<Result<>> write(std::string_view bytes) = 0;
-  // Nothing more will be read: a read() that waits ends, with an error.
+  // Ends reading: a waiting read() ends with an error.
   virtual void stop() = 0;
 };
 
@@ -139,15 +139,17 @@ struct Response {
   int status = 200;
   std::vector<Header> headers;
   std::string body;
-  // When set, makes the body instead: of `stream_length` bytes, or until it returns.
+  // When set, makes the body instead: `stream_length` bytes, or all bytes until the function
+  // returns.
   std::function<Task<void>(BodyWriter&)> stream;
   std::optional<uint64_t> stream_length;
   // When set, the connection becomes a WebSocket; status and body are not used.
   std::function<Task<void>(WebSocket&)> websocket;
-  // Takes the client's text messages, one after the other: the next is read when it is done. An
-  // error of the kind kInvalid ends the conversation. Without it a client that sends is told to go.
+  // Takes the client's text messages in turn: the next is read after the previous is handled. An
+  // error of the kind kInvalid ends the conversation. Without the function, a client that sends a
+  // message is disconnected.
   std::function<Task<Result<>>(std::string)> websocket_input;
-  // When set, with status 101: after the head, the connection is this one's.
+  // When set, with status 101: after the head, the function owns the connection.
   std::function<Task<void>(Tunnel&)> tunnel;
 
   Response& with(std::string name, std::string value) &;
@@ -158,7 +160,7 @@ Response jsonResponse(int status, const base::json::value& value);
 std::string_view reasonPhrase(int status);
 
 // Splits an origin-form target (RFC 9112 §3.2.1) into decoded path and query. kInvalid: another
-// form, a bad escape, NUL, bytes that are not UTF-8, a query name given twice.
+// form, a bad escape, NUL, bytes outside of UTF-8, a repeated query name.
 Result<> parseTarget(std::string_view target, Request& request);
 
 // RFC 3986 percent-decoding; with `plus`, "+" is a space.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server lets one client, tenant or all of them take: memory, time, connections.
+// The server's bounds for a client, a tenant and all of them: memory, time, connections.
 #include "api/http/http_server_fixture.h"
 
 namespace cloister::api {
@@ -9,7 +9,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// For what is refused in time.
+// Whether the answer refuses, in time.
 bool isRefused(const std::string& answer, base::Monotonic until) {
   const bool late = base::monotonicNow() > until;
   EXPECT_FALSE(late) << answer;
@@ -31,11 +31,11 @@ TEST_F(HttpServerTest, BoundsAllBodiesTogether) {
     EXPECT_THAT(co_await exchange(whole), StartsWith("HTTP/1.1 200 ")) << "what is announced";
     co_await send(first, std::string(78, 'x'));
     std::string refused;
-    for (const auto until = soon(); !isRefused(refused, until);)  // what has come, once it has
+    for (const auto until = soon(); !isRefused(refused, until);)  // once the bytes have come
       refused = co_await exchange(whole);
     first.close();
     std::string answer;
-    while (!answer.starts_with("HTTP/1.1 200")) {  // the first one's share comes back
+    while (!answer.starts_with("HTTP/1.1 200")) {  // the first client's share is free again
       answer = co_await exchange(
           "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n"
           "Connection: close\r\n\r\nabc");
@@ -54,7 +54,8 @@ TEST_F(HttpServerTest, ATenantsBodiesLeaveRoomForOthers) {
     while (handler_.open == 0)
       co_await pause(Millis(1));
     std::string refused;
-    for (const auto until = soon(); !isRefused(refused, until);)  // once the first one's has come
+    for (const auto until = soon();
+         !isRefused(refused, until);)  // once the first client's bytes have come
       refused = co_await exchange("POST /echo?as=acme" + whole);
     EXPECT_THAT(refused, HasSubstr("Retry-After: 1\r\n"));
     EXPECT_THAT(co_await exchange("POST /echo?as=other" + whole), StartsWith("HTTP/1.1 200 "));
@@ -74,7 +75,7 @@ TEST_F(HttpServerTest, APartIsKeptForTenantsThatSendLittle) {
                                            std::string(19, 'x'));
           }
           std::string refused;
-          for (const auto until = soon(); !isRefused(refused, until);)  // once all of that has come
+          for (const auto until = soon(); !isRefused(refused, until);)  // once all bytes have come
             refused = co_await exchange("POST /echo?as=b" + whole);
           EXPECT_THAT(co_await exchange("POST /echo?as=c" + whole), StartsWith("HTTP/1.1 200 "));
           context_.stop();
@@ -133,7 +134,7 @@ TEST_F(HttpServerTest, DropsAReaderThatDoesNotRead) {
   });
 }
 
-// What is not read stays in memory: a tenant has only so much of it.
+// Unread answers stay in memory: a tenant has a bounded share of the memory.
 TEST_F(HttpServerTest, BoundsTheAnswersThatATenantDoesNotRead) {
   serve({.answers_bytes = 3 << 20}, [&]() -> Task<void> {
     tcp::socket slow = co_await connect();

@@ -23,12 +23,12 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-// Many connections only wait for a head; a body is read by those that were let in.
+// Many connections only wait for a head; only admitted requests have their body read.
 constexpr size_t kHeadRead = 4'096;
 constexpr size_t kBodyRead = 65'536;
 // A smaller body is sent together with its head.
 constexpr size_t kSmallBody = 65'536;
-// And of one up to this, or a piece, it does not matter how long a reader takes.
+// An answer up to this size, or a piece of a body, is not counted: a slow reader costs little.
 constexpr size_t kLargeAnswer = size_t{512} << 10;
 constexpr Millis kLinger{1'000};
 constexpr Millis kWatchAgain{250};
@@ -66,8 +66,7 @@ std::string renderHead(const Request& request, const Response& response, bool ke
 
 }  // namespace
 
-// Chunks (RFC 9112 §7.1), or the bytes as they are where the length or the end of the connection
-// delimits them.
+// Chunks (RFC 9112 §7.1), or plain bytes if the length or the end of the connection delimits them.
 class Connection::Body : public BodyWriter {
  public:
   Body(Connection& connection, bool chunked, std::optional<uint64_t> length)
@@ -96,7 +95,7 @@ class Connection::Body : public BodyWriter {
 
   void cutShort() override { cut_ = true; }
 
-  // True if the message is complete, so that another may follow.
+  // True for a complete message, after which another may follow.
   Task<bool> finish() {
     if (cut_) co_return false;
     if (chunked_) co_return co_await connection_.write("0\r\n\r\n");
@@ -110,7 +109,7 @@ class Connection::Body : public BodyWriter {
   bool cut_ = false;
 };
 
-// The body of the present request, for a handler that reads it as it comes.
+// The body of the present request, for a handler that reads piece by piece.
 class Connection::IncomingBody : public BodyReader {
  public:
   explicit IncomingBody(std::shared_ptr<Connection> connection)
@@ -141,7 +140,7 @@ class Connection::IncomingBody : public BodyReader {
   bool stopped_ = false;
 };
 
-// The connection once it speaks something else.
+// The connection after a switch to another protocol.
 class Connection::OpenTunnel : public Tunnel {
  public:
   explicit OpenTunnel(std::shared_ptr<Connection> connection)
@@ -223,7 +222,7 @@ Task<void> Connection::run() {
   close();
 }
 
-// Who only holds it open makes room for others, as one that waits for a head does.
+// Like a connection without a head, a connection without a handshake makes room for others.
 Task<bool> Connection::shakeHands() {
   wait();
   expireIn(shared_->limits.head_time);
@@ -275,7 +274,7 @@ Task<bool> Connection::fill(size_t size) {
   co_return !error && open_ && !stopped_;
 }
 
-// Some more bytes into `buffer_`, none at the end of them; true if there is an error instead.
+// Reads more bytes into `buffer_`, none at the end; true on an error.
 Task<bool> Connection::more() {
   if (co_await fill(kBodyRead)) co_return false;
   co_return !open_ || stopped_ || !ended_;
@@ -292,7 +291,7 @@ Task<Response> Connection::answer(Request& request) {
   if (!refused && request.has_body && !request.stream_limit)
     refused = co_await readBody(request.principal.tenant);
   if (!refused) refused = co_await callHandler(request);
-  // What is left of the body would be taken for the next request.
+  // The next parser would read the rest of the body as another request.
   if (!parser_->done()) keep_alive_ = false;
   if (broken_) co_return problem(broken_->status, broken_->message);
   co_return *std::move(refused);
@@ -306,8 +305,8 @@ Task<std::optional<Response>> Connection::readBody(const std::string& tenant) {
   co_return problem(503, "too many request bodies are being held; retry").with("Retry-After", "1");
 }
 
-// Some more of the body into the parser, or why there is none. Only the time that the client takes
-// counts against it.
+// Gives more of the body to the parser, or the reason why not. Only the client's own time counts
+// against the client.
 Task<std::optional<ParseFailure>> Connection::receive() {
   if (!continued_ && parser_->wantsContinue() && !co_await write("HTTP/1.1 100 Continue\r\n\r\n")) {
     co_return ParseFailure{408, "request body: the client is gone"};
@@ -405,7 +404,7 @@ Task<bool> Connection::sendStream(const Request& request, Response& response, st
 Task<void> Connection::upgrade(const Request& request, Response& response) {
   if (!buffer_.empty()) co_return;  // frames before the handshake's end: not a client to talk to
   timer_.cancel();
-  // The socket goes on counting as this connection's until the conversation is over.
+  // The socket counts as this connection's until the conversation is over.
   Stream stream = std::exchange(stream_, Stream(Socket(stream_.get_executor())));
   std::string what;
   try {
@@ -458,7 +457,7 @@ Task<void> Connection::refuseHead(ParseFailure failure) {
   Response response = problem(failure.status, failure.message);
   auto unknown =
       failure.status == kHeadTooLarge ? parser_->withUnknownCredential(buffer_) : std::nullopt;
-  if (unknown) {  // what its size is must not tell a credential from any other that is wrong
+  if (unknown) {  // the size must not make the credential look unlike other wrong credentials
     unknown->peer = peer_;
     unknown->local = local_;
     auto refused = co_await shared_->handler->admit(*unknown);
@@ -473,7 +472,7 @@ Task<void> Connection::refuseHead(ParseFailure failure) {
 }
 
 // Closing with unread bytes makes TCP reset the connection, and the client may never see the
-// answer: say that we are done, then read for a moment what is still coming.
+// answer: shut down the sending side, then read for a moment.
 Task<void> Connection::linger() {
   expireIn(kLinger);
   if (stream_.secured()) co_await stream_.tls().async_shutdown(kTuple);
@@ -487,7 +486,7 @@ Task<void> Connection::linger() {
   }
 }
 
-// A body counts as it comes, not by its announced length.
+// Received bytes count, not the announced length.
 bool Connection::holdBody(const std::string& tenant) {
   const size_t wanted = parser_->bodyBytes();
   if (wanted <= held_) return true;
@@ -504,7 +503,7 @@ bool Connection::holdBody(const std::string& tenant) {
   return true;
 }
 
-// One at least, whatever its size.
+// A tenant may always hold an answer, whatever the answer's size.
 bool Connection::mayHoldAnswer(size_t bytes) const {
   const auto found = shared_->answers.find(tenant_);
   if (bytes <= kLargeAnswer || found == shared_->answers.end()) return true;
@@ -512,7 +511,7 @@ bool Connection::mayHoldAnswer(size_t bytes) const {
   return bytes <= most - std::min(most, found->second);
 }
 
-// Counted as long as what it gives lives.
+// The bytes count while the returned pointer lives.
 std::shared_ptr<void> Connection::holdAnswer(size_t bytes) {
   if (bytes <= kLargeAnswer) return nullptr;
   shared_->answers[tenant_] += bytes;
@@ -543,7 +542,7 @@ void Connection::expireIn(Millis time) {
   timer_.expires_after(time);
   timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {
     const auto self = weak.lock();
-    // A deadline that was moved just as the timer fired is not over.
+    // A deadline moved just as the timer fired is not over.
     if (error || !self || self->timer_.expiry() > base::monotonicNow()) return;
     self->close();
   });
@@ -571,7 +570,7 @@ void Connection::watchPeer() {
   });
 }
 
-// What has come may be the next request, or TLS's farewell: behind it the connection's end hides.
+// Unread bytes, the next request or TLS's close_notify, hide the connection's end.
 void Connection::watchAgain() {
   watch_timer_.expires_after(kWatchAgain);
   watch_timer_.async_wait([weak = weak_from_this()](boost::system::error_code error) {

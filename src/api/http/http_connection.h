@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection of HttpServer; internal to http_server*.cc.
+// A connection of HttpServer; internal to http_server*.cc.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,8 @@ namespace cloister::api {
 
 class Connection;
 
-// What the connections of a server share. Outlives them: each holds it.
+// The state shared by the connections of a server. Each connection holds the state, which so
+// outlives them.
 struct Shared {
   HttpLimits limits;
   std::vector<std::string> host_names;
@@ -46,13 +47,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Serves requests until one side has had enough.
+  // Serves requests until client or server ends the connection.
   Task<void> run();
-  // At once, whatever is going on; run() ends soon after.
+  // Closes at once, in any state; run() ends soon after.
   void close();
-  // What it answers to, while it is among Shared::answering.
+  // The credential of the present answer, while the connection is in Shared::answering.
   [[nodiscard]] const auth::Credential& credential() const { return credential_; }
-  // That no longer stands. Ends what goes on and what is still arriving at once, and the rest
+  // The credential no longer stands. Streams and unfinished requests end at once, other answers
   // after HttpServer::kAnswerGrace. No other request is answered.
   void credentialLost();
 
@@ -88,7 +89,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void answered();
   void endGrace(base::Monotonic since);
   [[nodiscard]] static Response refuseLost(const Request& request);
-  bool mayGoOn(const Response& response);  // false: it is closed
+  bool mayGoOn(const Response& response);  // false: the connection is closed
   void expireIn(Millis time);
   void watchPeer();
   void watchAgain();
@@ -113,22 +114,22 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<base::Monotonic> lost_since_;  // `credential_` no longer stands
   std::optional<boost::asio::steady_timer> lost_timer_;
   bool goes_on_ = false;                    // the answer is a stream, a WebSocket or a tunnel
-  std::function<void()> end_conversation_;  // of the WebSocket that it has become
+  std::function<void()> end_conversation_;  // set after an upgrade to a WebSocket
   size_t held_ = 0;
   std::string held_for_;  // the tenant
   std::string tenant_;    // whose request is answered
-  // Of the present request's body.
+  // The rest concerns the body of the present request.
   size_t received_ = 0;
-  base::Monotonic::duration waited_{};  // for the client to send it
+  base::Monotonic::duration waited_{};  // for the client's bytes
   bool continued_ = false;              // 100 Continue is sent
-  std::optional<ParseFailure> broken_;  // why it cannot be read on
+  std::optional<ParseFailure> broken_;  // the error that ended reading
   std::string buffer_;                  // received and not yet used
   std::unique_ptr<RequestParser> parser_;
 };
 
-// Speaks WebSocket (RFC 6455) on `stream` for as long as `response` does. `request` asked for it.
-// `end`, which it sets, ends it before: with the status code 1008, and without a farewell if the
-// client does not answer that.
+// Speaks WebSocket (RFC 6455) on `stream` until `response` ends. `request` asked for the upgrade.
+// The function sets `end`, which ends the conversation early: with the status code 1008, and
+// without a farewell if the client does not answer.
 Task<void> serveWebSocket(Stream stream, const Request& request, const HttpLimits& limits,
                           const Response& response, std::function<void()>& end);
 

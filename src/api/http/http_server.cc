@@ -35,7 +35,7 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr Millis kAcceptBackOff{50};
 constexpr Millis kStopPoll{20};
 constexpr int kUserTimeoutMillis = 60'000;
-// A stream's unsent bytes wait in the kernel; more than this would only hide a slow reader.
+// The kernel holds a stream's unsent bytes; a larger buffer would only hide a slow reader.
 constexpr int kSendBuffer = 128 << 10;
 constexpr std::string_view kBusy =
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
@@ -69,7 +69,7 @@ Result<asio::ip::tcp::endpoint> parseTcp(const std::string& address) {
   return asio::ip::tcp::endpoint(ip, port);
 }
 
-// The address in the form that listen() takes, and whether only this machine reaches it.
+// The address in the form of listen(), and whether only this machine can connect.
 std::pair<std::string, bool> describe(const Endpoint& endpoint) {
   if (endpoint.protocol().family() == AF_UNIX) {
     asio::local::stream_protocol::endpoint local;
@@ -94,7 +94,7 @@ void tune(Socket& socket) {
 
 }  // namespace
 
-// A page from inside a session has an origin of its own. What it may do, the link alone lets it.
+// A page from inside a session has an origin of its own. The link alone decides about its rights.
 bool isPortLink(const Request& request) {
   const std::vector<std::string>& path = request.path;
   return path.size() > 5 && path[0] == "v1" && path[1] == "sessions" && path[3] == "ports" &&
@@ -128,11 +128,11 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   std::vector<std::unique_ptr<Listener>> listeners;
   std::unique_ptr<ServerTls> tls;
   asio::steady_timer look_timer;
-  bool gone = false;  // the server, while its coroutines may still have this
+  bool gone = false;  // the server is gone, but coroutines may still have Shared
 
   explicit Impl(asio::any_io_executor e) : executor(std::move(e)), look_timer(executor) {}
 
-  // Ends what is answered to credentials that no longer stand.
+  // Ends answers to credentials that no longer stand.
   void lookAtCredentials() {
     std::map<std::pair<std::string, int64_t>, bool> known;
     std::vector<std::shared_ptr<Connection>> lost;
@@ -147,7 +147,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     shared->handler->looked();
   }
 
-  // While the service stops, too: what it answers then may go on for as long as its programs end.
+  // Also during a stop: answers may then last as long as the running programs.
   Task<void> lookRegularly() {
     const auto self = shared_from_this();
     while (!gone && (!shared->stopping || shared->open > 0)) {

@@ -35,50 +35,52 @@ class HttpHandler {
   virtual void connections(size_t open) = 0;
   // Whether answers to `credential` may go on; see HttpServer::lookAtCredentials().
   virtual bool stands(const auth::Credential& credential) = 0;
-  // After each look at the credentials of connections: for what goes on without one.
+  // Called after each look at the connections' credentials, for work without a connection.
   virtual void looked() {}
 };
 
-// Whether it is for /v1/sessions/{id}/ports/{port}~{token}/…, whose token is its only credential.
+// Whether the target is /v1/sessions/{id}/ports/{port}~{token}/…, with the token as its only
+// credential.
 bool isPortLink(const Request& request);
 
-// Refuses what a browser was tricked into sending: a foreign Origin anywhere, and on a local
-// listener a Host that is not a name of this machine's loopback (DNS rebinding) or of `names`.
+// Refuses requests that a browser was tricked into sending: a foreign Origin anywhere, and on a
+// local listener a Host that is neither a name of this machine's loopback (DNS rebinding) nor in
+// `names`.
 std::optional<Response> checkOrigin(const Request& request, const std::vector<std::string>& names);
 
 class HttpServer {
  public:
-  // `tls`: what TCP listeners speak; null: plain HTTP, as Unix sockets always do.
+  // `tls`: for TCP listeners; null: plain HTTP. Unix sockets always speak plain HTTP.
   HttpServer(boost::asio::any_io_executor executor, HttpLimits limits,
              std::vector<std::string> host_names, std::unique_ptr<ServerTls> tls = nullptr);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // "host:port" (an IP address or localhost; port 0: any free one) or "unix:/path". Gives the
-  // address that was bound, in the same form.
+  // "host:port" (an IP address or localhost; port 0: any free port) or "unix:/path". Gives the
+  // bound address, in the same form.
   Result<std::string> listen(const std::string& address);
-  // A listening stream socket from whoever started us (sd_listen_fds(3)).
+  // Takes a listening stream socket from the parent process (sd_listen_fds(3)).
   Result<std::string> adopt(Fd listener);
 
   // Whether only this machine can connect: loopback addresses and Unix sockets.
   [[nodiscard]] bool allLocal() const;
 
-  // When its certificate expires, in seconds since the epoch; nothing without one.
+  // The expiry of the certificate, in seconds since the epoch; nothing without a certificate.
   [[nodiscard]] std::optional<int64_t> certificateExpires() const;
 
-  // Credentials changed. Streams, WebSockets and tunnels that were begun with one that no longer
-  // stands end at once, and so do requests that have not arrived as a whole. Other answers have
-  // kAnswerGrace to be sent. The server itself looks every kCredentialLook, for those that expire;
-  // also after stop(), while a connection is open.
+  // Credentials changed. Streams, WebSockets and tunnels of a credential that no longer stands end
+  // at once, and so do requests that have not arrived as a whole. Other answers have kAnswerGrace
+  // to be sent. The server itself looks every kCredentialLook, to find expired credentials; also
+  // after stop(), while a connection is open.
   void lookAtCredentials();
   static constexpr Millis kCredentialLook{400};
   static constexpr Millis kAnswerGrace{250};
 
   // Begins to accept on all listeners. `handler` outlives the server.
   void start(HttpHandler& handler);
-  // Stops accepting, closes what is idle, and waits at most `grace` for answers being given. May be
-  // called again, to wait longer.
+  // Stops accepting, closes idle connections, and waits at most `grace` for the answers under way.
+  // A caller may call again, to wait longer.
   Task<void> stop(Millis grace);
 
  private:

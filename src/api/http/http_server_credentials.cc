@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers end with the credential that they are for.
+// Answers end with their credential.
 #include <utility>
 
 #include "api/http/http_connection.h"
@@ -48,8 +48,8 @@ void Connection::credentialLost() {
     lost_since_ = now;
     keep_alive_ = false;
   }
-  // A client that revokes its own credential is answered, too. A request that is still arriving has
-  // begun nothing, and would begin it now.
+  // A client that revokes its own credential still receives the answer. A request still arriving
+  // has begun nothing, and would begin now.
   const bool owed = !goes_on_ && parser_ && parser_->done();
   if (owed && now - *lost_since_ < HttpServer::kAnswerGrace) return endGrace(*lost_since_);
   leaveAnswering();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server and a client of raw bytes over real sockets, on one io thread, for tests.
+// The server and a client of raw bytes over real sockets, on an io thread, for tests.
 #pragma once
 
 #include <chrono>
@@ -87,10 +87,10 @@ class Handler : public HttpHandler {
   std::map<std::string, size_t> looks;  // at each credential
   size_t all_looks = 0;
   size_t open = 0;
-  size_t handling = 0;  // requests that got here
+  size_t handling = 0;  // requests that reached the handler
   size_t flooded = 0;
   size_t conversing = 0;  // over WebSockets, until `release`
-  size_t poured = 0;      // messages that a WebSocket took
+  size_t poured = 0;      // messages taken by a WebSocket
 
   size_t taken = 0;  // of an upload's bytes
   size_t largest_piece = 0;
@@ -138,7 +138,7 @@ class Handler : public HttpHandler {
 
 class HttpServerTest : public testing::Test {
  protected:
-  // Runs `test` beside the server, which is gone when it returns.
+  // Runs `test` beside the server, and destroys the server before returning.
   void serve(HttpLimits limits, std::function<Task<void>()> test,
              std::vector<std::string> names = {}) {
     HttpServer server(context_.get_executor(), limits, std::move(names));

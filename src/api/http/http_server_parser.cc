@@ -20,8 +20,8 @@ ParseFailure failureOf(const boost::system::error_code& error) {
   return {400, "request: " + error.message()};
 }
 
-// Whether it is a host with or without a port (RFC 9110 §7.2). Readers that cut it at different
-// colons would see different hosts.
+// Whether the text is a host with or without a port (RFC 9110 §7.2). Readers that split at
+// different colons would see different hosts.
 bool isAuthority(std::string_view host) {
   constexpr std::string_view kAlnum =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -40,7 +40,7 @@ bool isAuthority(std::string_view host) {
          host.find_first_not_of("0123456789", 1) == std::string_view::npos;
 }
 
-// What the parser leaves open and two parties could read differently (request smuggling).
+// Refuses heads that the parser accepts but two parties could read differently (request smuggling).
 std::expected<void, ParseFailure> checkFraming(const Request& request) {
   if (request.count("host") > 1) return std::unexpected(ParseFailure{400, "Host: given twice"});
   if (request.http11 && request.count("host") == 0) {
@@ -68,15 +68,15 @@ std::expected<void, ParseFailure> checkFraming(const Request& request) {
   return {};
 }
 
-// A line that begins with a blank goes on the one before (obs-fold, RFC 9112 §5.2). The parser
-// joins them, others take them for two.
+// A line with a leading blank continues the previous line (obs-fold, RFC 9112 §5.2). The parser
+// joins the lines, other parsers see two.
 bool isFolded(std::string_view head) {
   return head.contains("\r\n ") || head.contains("\r\n\t");
 }
 
-constexpr size_t kEnoughHead = 256;  // for the headers that withUnknownCredential() adds
+constexpr size_t kEnoughHead = 256;  // room for the headers from withUnknownCredential()
 
-// The first line of `text`, which goes on behind it.
+// Takes the first line off `text`.
 std::string_view takeLine(std::string_view& text) {
   constexpr std::string_view kEnd = "\r\n";
   const std::string_view line = text.substr(0, text.find(kEnd));
@@ -84,7 +84,7 @@ std::string_view takeLine(std::string_view& text) {
   return line;
 }
 
-// Whether a credential takes most of a head, or is where it is cut off.
+// Whether a credential takes most of a head, or the head is cut off inside a credential.
 bool isCredentialLarge(std::string_view lines, size_t head_bytes) {
   constexpr std::string_view kName = "authorization:";
   while (!lines.empty()) {
@@ -112,8 +112,8 @@ RequestParser::RequestParser(const HttpLimits& limits) : state_(std::make_unique
 RequestParser::~RequestParser() = default;
 
 std::expected<size_t, ParseFailure> RequestParser::feed(std::string_view bytes) {
-  // The parser asserts that the last chunk is there as a whole ("0 CRLF CRLF"), and any chunk is
-  // followed by that.
+  // The parser asserts that the last chunk is present as a whole ("0 CRLF CRLF"), and the last
+  // chunk follows any other.
   constexpr size_t kLastChunk = 5;
   if (headDone() && state_->parser.chunked() && bytes.size() < kLastChunk) return 0;
   const bool in_head = !headDone();
@@ -171,7 +171,7 @@ std::expected<Request, ParseFailure> RequestParser::head() {
   if (auto sound = checkFraming(request); !sound) return std::unexpected(sound.error());
   const std::string_view target(message.target().data(), message.target().size());
   if (const auto parsed = parseTarget(target, request); !parsed) {
-    // Whose query it is, and what it must be like, is for the route.
+    // The route decides whether the query is for itself, and about the query's form.
     Request without;
     const bool path_good = parseTarget(target.substr(0, target.find('?')), without).has_value();
     if (!path_good) return std::unexpected(ParseFailure{400, parsed.error().message});

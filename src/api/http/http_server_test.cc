@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server against raw bytes over real sockets; server and client share one io thread.
+// The server against raw bytes over real sockets; server and client share an io thread.
 #include "api/http/http_server.h"
 
 #include <sys/socket.h>
@@ -164,7 +164,7 @@ TEST_F(HttpServerTest, RefusesBeforeTheBodyIsRead) {
   });
 }
 
-// Its size must not tell a credential from any other that is wrong.
+// The size of a wrong credential must not make its answer differ.
 TEST_F(HttpServerTest, ACredentialThatIsTooLargeIsOneThatNobodyHas) {
   serve({.head_bytes = 1024}, [&]() -> Task<void> {
     const std::string large(5000, 'x');
@@ -202,7 +202,7 @@ TEST_F(HttpServerTest, ACredentialThatGrowsTooLargeIsOneThatNobodyHas) {
 
 TEST_F(HttpServerTest, LetsGoOfAClientThatLeaves) {
   serve({}, [&]() -> Task<void> {
-    for (const std::string next : {"", "GET /hello"}) {  // sent while it waits
+    for (const std::string next : {"", "GET /hello"}) {  // sent during the wait
       {
         tcp::socket socket = co_await connect();
         const size_t before = handler_.handling;
@@ -211,7 +211,7 @@ TEST_F(HttpServerTest, LetsGoOfAClientThatLeaves) {
           co_await pause(Millis(1));
         co_await send(socket, next);
       }
-      while (handler_.open != 0)  // the run's end is not awaited for that
+      while (handler_.open != 0)  // without waiting for the run's end
         co_await pause(Millis(1));
     }
     handler_.release();
@@ -252,7 +252,7 @@ TEST_F(HttpServerTest, KeepsFaultsAndForgedHeadersIn) {
 }
 
 TEST_F(HttpServerTest, SpeaksWebSocket) {
-  // The client does not answer the closing handshake, which head_time bounds.
+  // The client does not answer the closing handshake; head_time bounds the wait.
   serve({.head_time = Millis(50)}, [&]() -> Task<void> {
     const std::string answer = co_await exchange(
         get("/ws",
@@ -289,7 +289,7 @@ TEST_F(HttpServerTest, AStreamEndsWithItsCredential) {
   });
 }
 
-// By the server's own look: nobody tells it of an expiry.
+// The server looks by itself: no caller reports an expiry.
 TEST_F(HttpServerTest, AStreamEndsAtTheEndOfItsCredential) {
   serve({}, [&]() -> Task<void> {
     tcp::socket socket = co_await connect();
@@ -312,7 +312,7 @@ TEST_F(HttpServerTest, AWebSocketSaysThatItsCredentialIsLost) {
       co_await pause(Millis(1));
     handler_.revoked = {"key_1"};
     server_->lookAtCredentials();
-    const std::string rest = co_await drain(socket);  // it does not answer the farewell
+    const std::string rest = co_await drain(socket);  // the client does not answer the farewell
     EXPECT_THAT(rest, HasSubstr(std::string("\x03\xf0the credential is expired or revoked")));
     EXPECT_EQ(handler_.open, 1U) << "it counts until its conversation is over";
     handler_.release();
@@ -320,7 +320,7 @@ TEST_F(HttpServerTest, AWebSocketSaysThatItsCredentialIsLost) {
   });
 }
 
-// The client takes nothing, so that the farewell has to wait for the message before it.
+// The client takes nothing, so the farewell waits for the previous message.
 TEST_F(HttpServerTest, AWebSocketThatIsStuckEndsWithItsCredential) {
   serve({}, [&]() -> Task<void> {
     tcp::socket socket = co_await connect();
@@ -400,7 +400,7 @@ TEST_F(HttpServerTest, CredentialsEndWhileTheServerStops) {
   });
 }
 
-// A client that revokes its own key is answered; what takes longer is not waited for.
+// A client that revokes its own key receives the answer; longer answers are cut off.
 TEST_F(HttpServerTest, AnAnswerHasAMomentAfterItsCredential) {
   serve({}, [&]() -> Task<void> {
     handler_.revoked = {"key_1"};
@@ -425,7 +425,7 @@ TEST_F(HttpServerTest, AnAnswerHasAMomentAfterItsCredential) {
   });
 }
 
-// What is being sent to the service, and what begins when it is lost.
+// Uploads still arriving, and streams that begin after the credential is lost.
 TEST_F(HttpServerTest, UploadsAndLateStreamsEndWithTheirCredential) {
   serve({}, [&]() -> Task<void> {
     tcp::socket upload = co_await connect();

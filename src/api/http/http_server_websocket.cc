@@ -19,10 +19,11 @@ namespace beast = boost::beast;
 namespace websocket = boost::beast::websocket;
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-// Where nothing is expected from the client but control frames, and where its messages are taken.
+// Bounds of a message: without a taker only control frames are expected, with a taker whole
+// messages.
 constexpr size_t kMaxControl = 4096;
 constexpr size_t kMaxMessage = 131'072;
-// For a client to answer that its credential no longer stands.
+// The time for a client to answer the farewell after its credential is lost.
 constexpr Millis kFarewell{500};
 
 class Conversation : public WebSocket, public std::enable_shared_from_this<Conversation> {
@@ -37,7 +38,7 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
     websocket::stream_base::timeout timeout{};
     timeout.handshake_timeout = limits.head_time;  // and of the closing handshake
     timeout.idle_timeout = websocket::stream_base::none();
-    timeout.keep_alive_pings = false;  // heartbeats do that
+    timeout.keep_alive_pings = false;  // heartbeats replace the pings
     stream_.set_option(timeout);
     stream_.read_message_max(input_ ? kMaxMessage : kMaxControl);
     stream_.auto_fragment(false);
@@ -59,7 +60,7 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
     co_return open_;
   }
 
-  // Answers pings and the closing handshake; a client that sends what nobody takes is told to go.
+  // Answers pings and the closing handshake; disconnects a client whose messages have no taker.
   Task<void> receive() {
     const auto self = shared_from_this();
     while (co_await receiveOne()) {
@@ -90,7 +91,7 @@ class Conversation : public WebSocket, public std::enable_shared_from_this<Conve
     co_await stream_.async_close(websocket::close_code::normal, kTuple);
   }
 
-  // Whoever listens may not any longer.
+  // The client's credential no longer stands.
   void end() {
     if (!std::exchange(open_, false)) return abandon();
     asio::co_spawn(stream_.get_executor(), farewell(), asio::detached);

@@ -85,11 +85,11 @@ TEST(RequestParser, RefusesAFoldedHeader) {
     for (size_t end = 1; end <= head.size() && status == 0; ++end) {
       const auto used = parser.feed(std::string_view(head).substr(0, end));
       if (!used) status = used.error().status;
-      if (used && *used > 0) break;  // as a head that is read in pieces
+      if (used && *used > 0) break;  // like a head read in pieces
     }
     EXPECT_EQ(status, 400);
   }
-  // In a body it is nothing.
+  // In a body the sequence means nothing.
   EXPECT_EQ(statusOfBytes("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n\r\n \r\n"), 200);
 }
 

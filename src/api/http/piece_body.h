@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PieceBody: a body of Beast's parsers that is taken piece by piece. Internal to the two parsers.
+// PieceBody: a body for Beast's parsers, taken piece by piece. Internal to the two parsers.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace cloister::api {
 
-// A body of which pieces may be taken while it comes.
+// A body whose pieces may be taken before the end.
 struct PieceBody {
   struct value_type {
     std::string bytes;
@@ -36,7 +36,7 @@ struct PieceBody {
     void finish(boost::system::error_code& error) { error = {}; }
 
    private:
-    // Bytes that are made room for ahead: the announced length may be no more than that.
+    // The most bytes reserved ahead: an announced length may be a lie.
     static constexpr size_t kAtOnce = size_t{1} << 20;
 
     value_type& body_;

@@ -10,7 +10,7 @@ namespace {
 
 using Names = std::set<std::string, std::less<>>;
 
-// Of one hop (RFC 9110 §7.6.1), and the framing, which is made anew.
+// Headers of a single hop (RFC 9110 §7.6.1), and the framing, which is made anew.
 const Names kHop = {"connection",
                     "keep-alive",
                     "proxy-connection",
@@ -23,7 +23,7 @@ const Names kHop = {"connection",
                     "upgrade",
                     "content-length"};
 
-// Of a request: ours, or the service's word rather than the client's.
+// Request headers with the service's credentials, or set by the service rather than by the client.
 const Names kNotInside = {"host",
                           "expect",
                           "x-api-key",
@@ -39,9 +39,9 @@ const Names kNotInside = {"host",
                           "x-forwarded-prefix",
                           "x-forwarded-port"};
 
-// Of an answer: what the server adds itself, and what a browser would hold against all of the
-// service's origin. For a challenge (WWW-Authenticate) it asks its user for a password, in the
-// service's name, and sends that to the sandbox.
+// Answer headers that the server sets itself, or that a browser would apply to all of the service's
+// origin. On a challenge (WWW-Authenticate) a browser asks its user for a password in the service's
+// name, and sends the password to the sandbox.
 const Names kNotOutside = {"date",
                            "x-request-id",
                            "x-content-type-options",
@@ -95,7 +95,7 @@ std::vector<std::string> elements(std::string_view list) {
   return all;
 }
 
-// The hop's own, with those that Connection names.
+// The hop's headers, with the names listed in Connection.
 Names hopNames(const std::vector<Header>& headers) {
   Names names = kHop;
   for (const Header& header : headers) {
@@ -110,7 +110,7 @@ bool isPlain(std::string_view target) {
   return std::ranges::all_of(target, [](char c) { return c > ' ' && c < 0x7f && c != '#'; });
 }
 
-// A line break in a value would let it become a header, or the next request.
+// A line break in a value could start a header, or the next request.
 bool isOneLine(std::string_view value) {
   return std::ranges::none_of(value, [](char c) {
     return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
@@ -125,7 +125,7 @@ Result<uint16_t> portNumber(std::string_view text) {
   return fail(Code::kInvalid, "port: must be a whole number from 1 to 65535", "url.port");
 }
 
-// The path that a redirect means, as the client reaches it.
+// A redirect's path, as the client reaches the server inside.
 std::string mappedLocation(std::string location, const PortTarget& target) {
   for (const std::string host : {"localhost", "127.0.0.1", "[::1]"}) {
     const std::string own = "http://" + host + ":" + std::to_string(target.port);
@@ -147,7 +147,7 @@ Result<PortTarget> portTarget(const Request& request) {
   const size_t tilde = std::min(port.find('~'), port.size());
   target.port = TRY(portNumber(std::string_view(port).substr(0, tilde)));
   target.token = port.substr(std::min(tilde + 1, port.size()));
-  // Slashes are never decoded, so that the segments are those of the path.
+  // Slashes are never decoded, so the segments match the path's.
   size_t end = 0;
   for (int segment = 0; segment < 5; ++segment)
     end = request.target.find('/', end + 1);
@@ -172,16 +172,16 @@ std::string wantedUpgrade(const Request& request) {
 
 namespace {
 
-// A key, or what may be a token of the provider (RFC 7519): not for whoever answers inside.
+// A key, or perhaps a token of the provider (RFC 7519): not for the server inside.
 bool mayBeOurs(std::string_view authorization) {
   const std::string_view token = authorization.substr(authorization.rfind(' ') + 1);
   return authorization.contains("clo_") ||
          (token.starts_with("eyJ") && std::ranges::count(token, '.') == 2);
 }
 
-// Whether Authorization was meant for the server inside. With a key it was if the key came
-// otherwise. With a link only a bearer token was: a browser sends a password that it has for the
-// service's origin (Basic, Digest, Negotiate) to all paths of it by itself.
+// Whether Authorization was meant for the server inside. With a key: if the key came in another
+// header. With a link: only a bearer token, because a browser sends a password for the service's
+// origin (Basic, Digest, Negotiate) to all of its paths by itself.
 bool isForInside(const Request& request, const PortTarget& target, std::string_view authorization) {
   constexpr std::string_view kScheme = "bearer ";
   if (mayBeOurs(authorization)) return false;
@@ -189,8 +189,8 @@ bool isForInside(const Request& request, const PortTarget& target, std::string_v
   return lowerCase(authorization.substr(0, kScheme.size())) == kScheme;
 }
 
-// Whether a header has the token of the link, which opens the port for whoever knows it: proxies
-// in front tell the path that was asked for (X-Original-URI).
+// Whether a header has the link's token, which opens the port for any holder: proxies in front
+// repeat the requested path (X-Original-URI).
 bool hasToken(std::string_view value, const PortTarget& target) {
   if (target.token.empty()) return false;
   const std::string text = lowerCase(value);
@@ -198,7 +198,7 @@ bool hasToken(std::string_view value, const PortTarget& target) {
   return text.contains(lowerCase(target.token)) || text.contains(lowerCase(raw));
 }
 
-// Where the server inside is on the service. Not for a link: its path has the token.
+// The server's path on the service. Not for a link, whose path has the token.
 std::string forwardedPrefix(const PortTarget& target) {
   return target.token.empty() ? "X-Forwarded-Prefix: " + target.prefix + "\r\n" : "";
 }

@@ -137,8 +137,8 @@ TEST(PortHeaders, LetsAnAnswerHoldForItselfOnly) {
   EXPECT_THAT(headers, Contains(Field(&Header::value, HasSubstr("sandbox"))));
 }
 
-// A cookie would be one of the service's origin, whatever its path: the server could push out the
-// service's own, and another link's server could read it.
+// A cookie of any path would belong to the service's origin: the server could displace the
+// service's own cookies, and another link's server could read the cookie.
 TEST(PortHeaders, SetsNoCookieWhateverItsForm) {
   for (const char* cookie :
        {"a=b", "a=b; Path=/", "__Host-a=b; Secure; Path=/", "__Secure-a=b; Secure", "=b",
@@ -174,7 +174,7 @@ TEST(PortHeaders, MapsRedirects) {
   EXPECT_EQ(mapped("a/b"), "a/b");
 }
 
-// What a parser makes of `bytes` in pieces of `size`: the body, or why not.
+// The parser's result for `bytes` in pieces of `size`: the body, or an error.
 Result<std::string> parsed(std::string_view bytes, size_t size, bool to_head = false) {
   ResponseParser parser(to_head);
   std::string pending;

@@ -13,7 +13,8 @@ namespace cloister::api {
 // The status for an error. kInvalid is 422 when `field` names a member of the body, else 400.
 int statusOf(const Error& error);
 
-// The answer to `error`. What is ours to fix is logged under the request's id and not told.
+// The answer to `error`. An internal error is logged under the request's id, and its text is not
+// sent.
 Response problem(const Error& error, const Request& request);
 
 // A problem of HTTP itself (405, 415, …).

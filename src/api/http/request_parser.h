@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// RequestParser: bytes of a hostile client → one Request (RFC 9110, 9112), in two halves, so that
-// the body is only read for a request that was admitted. The one door for HTTP bytes: the server
-// and the fuzzer use it alike.
+// RequestParser: bytes of a hostile client → a Request (RFC 9110, 9112), in two halves, so that
+// only an admitted request has its body read. The only parser of HTTP requests: the server and the
+// fuzzer share the code.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace cloister::api {
 
-// Why a request cannot be read; the connection ends with it.
+// The reason why a request is unreadable; the connection ends.
 struct ParseFailure {
   int status = 400;
   std::string message;
@@ -27,28 +27,28 @@ class RequestParser {
   RequestParser(const RequestParser&) = delete;
   RequestParser& operator=(const RequestParser&) = delete;
 
-  // Uses bytes from the front of `bytes` and says how many. Before the head is complete it uses
-  // all of it or nothing: hand the same bytes in again, with more behind them.
+  // Uses bytes from the front of `bytes` and gives their number. Before the head is complete, the
+  // parser uses all bytes or none: hand the same bytes in again, with more behind them.
   std::expected<size_t, ParseFailure> feed(std::string_view bytes);
 
   [[nodiscard]] bool headDone() const;
   [[nodiscard]] bool done() const;
-  // The most that the body may have, once, between the head and the body. An error if it says that
-  // it has more.
+  // Sets the most bytes of the body, once, between the head and the body. An error if the announced
+  // length is larger.
   std::expected<void, ParseFailure> limitBody(uint64_t bytes);
   [[nodiscard]] std::optional<uint64_t> declaredBody() const;
-  // Bytes of body that are held.
+  // The held bytes of the body.
   [[nodiscard]] size_t bodyBytes() const;
   [[nodiscard]] bool wantsContinue() const;  // Expect: 100-continue
 
-  // Once the head was too large: where it is so by its credential, the same request line with a
-  // credential that nobody has, so that it is refused as such; nullopt where something else is
-  // large. `rest`: the bytes that were not used.
+  // After a too large head: if the credential is too large, the same request line with a credential
+  // that nobody has, so that the request is refused as unauthorized; nullopt if another part is
+  // large. `rest`: the unused bytes.
   [[nodiscard]] std::optional<Request> withUnknownCredential(std::string_view rest) const;
 
   // The checked head; once, after headDone().
   std::expected<Request, ParseFailure> head();
-  // What has come of the body and was not taken yet.
+  // The received bytes of the body not taken yet.
   std::string takeBody();
 
  private:
@@ -56,7 +56,7 @@ class RequestParser {
   std::unique_ptr<State> state_;
 };
 
-// A whole request from bytes, as the server would read it.
+// Parses a whole request the way the server does.
 std::expected<Request, ParseFailure> parseRequest(std::string_view bytes, const HttpLimits& limits);
 
 }  // namespace cloister::api

@@ -21,7 +21,7 @@ size_t count(const ResponseHead& head, std::string_view name) {
   return static_cast<size_t>(std::ranges::count(head.headers, name, &Header::name));
 }
 
-// What two readers could take for messages of different lengths.
+// Refuses heads that two readers could take for messages of different lengths.
 Result<> checkFraming(const ResponseHead& head, bool http11) {
   const size_t lengths = count(head, "content-length");
   const size_t encodings = count(head, "transfer-encoding");
@@ -103,7 +103,7 @@ Result<ResponseHead> ResponseParser::head() {
         {lowerCase({field.name_string().data(), field.name_string().size()}), std::string(value)});
   }
   TRY(checkFraming(head, message.version() == 11));
-  // Also for an answer to HEAD, for which the parser does not look at it.
+  // Also for an answer to HEAD, whose Content-Length the parser ignores.
   if (const std::string length = head.joined("content-length"); !length.empty()) {
     constexpr size_t kDigits = 18;
     if (length.size() > kDigits || length.find_first_not_of("0123456789") != std::string::npos) {

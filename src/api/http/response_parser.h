@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ResponseParser: bytes of a server in a sandbox → one HTTP/1 response (RFC 9112). They are
-// hostile: what two readers could take for different messages is refused, and every part is
-// bounded. The one door for such bytes: the ports of sessions and the fuzzer use it alike.
+// ResponseParser: bytes of a server in a sandbox → an HTTP/1 response (RFC 9112). The bytes are
+// hostile: ambiguous messages are refused, and every part is bounded. The only parser of such
+// bytes: the ports of sessions and the fuzzer share the code.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ struct ResponseHead {
   std::vector<Header> headers;  // names in lower case; values without control characters
   std::optional<uint64_t> length;
 
-  // All values of that (lower-case) name, with ", " between them.
+  // All values of the (lower-case) name, with ", " between them.
   [[nodiscard]] std::string joined(std::string_view name) const;
 };
 
@@ -29,7 +29,7 @@ class ResponseParser {
   static constexpr size_t kHeadBytes = 65'536;
   static constexpr size_t kHeaders = 256;
 
-  // `to_head`: the request was a HEAD, so that there is no body, whatever the head says.
+  // `to_head`: the request was a HEAD, so the answer has no body, whatever the head says.
   explicit ResponseParser(bool to_head);
   ~ResponseParser();
   ResponseParser(const ResponseParser&) = delete;
@@ -37,17 +37,17 @@ class ResponseParser {
   ResponseParser(ResponseParser&&) noexcept;
   ResponseParser& operator=(ResponseParser&&) noexcept;
 
-  // Uses bytes from the front of `bytes` and says how many; hand the rest in again, with more
-  // behind it. kInternal says what is wrong with them.
+  // Uses bytes from the front of `bytes` and gives their number; hand the rest in again, with more
+  // behind. kInternal names the fault.
   Result<size_t> feed(std::string_view bytes);
-  // No more bytes come: an error where that cuts the message short.
+  // No more bytes come: an error if the message is cut short.
   Result<> end();
 
   [[nodiscard]] bool headDone() const;
   [[nodiscard]] bool done() const;
   // The checked head; once, after headDone().
   Result<ResponseHead> head();
-  // What has come of the body and was not taken yet.
+  // The received bytes of the body not taken yet.
   std::string takeBody();
 
  private:

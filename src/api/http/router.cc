@@ -31,7 +31,7 @@ std::optional<std::vector<std::string>> matchPath(std::string_view pattern,
     if (wanted.starts_with('{')) {
       const std::string_view suffix = wanted.substr(wanted.find('}') + 1);
       if (segment.size() <= suffix.size() || !segment.ends_with(suffix)) return std::nullopt;
-      // "x:verb" is no id: what has verbs names them.
+      // "x:verb" is not an id: patterns with verbs spell the verb out.
       if (suffix.empty() && wanted == pattern && segment.contains(':')) return std::nullopt;
       params.push_back(segment.substr(0, segment.size() - suffix.size()));
     } else if (wanted != segment) {
@@ -174,7 +174,7 @@ Task<std::optional<Response>> Router::identify(Request& request) {
   co_return std::nullopt;
 }
 
-// RFC 9728 §5.1: who is refused learns where tokens come from.
+// RFC 9728 §5.1: a refused client learns the source of tokens.
 void Router::challenge(const Request& request, Response& refused) const {
   const std::string& resource = authenticator_.options().resource;
   if (refused.status != 401 || resource.empty()) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Router: one table of routes, each with who may use it and which query parameters it knows. What
-// no route allows is refused before a handler runs and before a body is read.
+// Router: a table of routes, each with its access rule and its known query parameters. A request
+// without a matching route is refused before a handler runs and before a body is read.
 #pragma once
 
 #include <functional>
@@ -20,19 +20,18 @@ namespace cloister::api {
 
 using model::Permission;
 
-// Who may use a route: anyone(), or needs(Permission::kSessionUse). There is no default, so a route
-// that does not say it does not compile; spec/openapi.yaml says the same in `x-permission`, and a
-// test holds the two together.
+// The access rule of a route: anyone(), or needs(Permission::kSessionUse). There is no default, so
+// a route without a rule does not compile. spec/openapi.yaml repeats the rule in `x-permission`,
+// and a test compares the two.
 class Access {
  public:
   enum class Or : uint8_t {
     kNobody,
-    kLocal,      // whoever comes over a local listener, without a credential
-    kAnonymous,  // the same, but a credential that is shown must be valid
-    kLink,       // or with a `signature` in the query, which the handler verifies; then there is no
-                 // principal
-    // or with a link's token behind the port in the path, which the handler verifies; then there is
-    // no principal. X-API-Key is looked at first: Authorization may be for the inside
+    kLocal,      // any client of a local listener, without a credential
+    kAnonymous,  // the same, but a shown credential must be valid
+    kLink,  // or with a `signature` in the query, verified by the handler; then without a principal
+    // or with a link's token behind the port in the path, verified by the handler; then without a
+    // principal. X-API-Key is looked at first: Authorization may be for the inside
     kPort,
   };
 
@@ -53,33 +52,33 @@ class Access {
 constexpr Access anyone() {
   return {std::nullopt, Access::Or::kNobody};
 }
-// A credential that has it.
+// A credential with the permission.
 constexpr Access needs(Permission permission, Access::Or other = Access::Or::kNobody) {
   return {permission, other};
 }
 
 struct Route {
   std::string_view method;  // HEAD goes where GET goes; "*": any but CONNECT and TRACE
-  // "/v1/executions/{id}"; a segment {…} matches anything but nothing, "{…}:verb" what ends so; a
-  // last "{path}" matches all that is left, slashes included, and "{rest}" nothing too.
+  // "/v1/executions/{id}"; a segment {…} matches any text except "", "{…}:verb" any text with that
+  // ending; a last "{path}" matches the rest with its slashes, and "{rest}" also "".
   std::string_view pattern;
   Access access;
-  std::vector<std::string_view> query;  // parameters it knows; others are refused
+  std::vector<std::string_view> query;  // known parameters; others are refused
   std::function<Task<Result<Response>>(Request&)> handle;
   bool json_body = false;  // takes a JSON body
-  // Takes any body of at most so many bytes, which the handler reads from Request::incoming. A
-  // route that takes neither refuses a body.
+  // Takes any body of at most so many bytes; the handler reads from Request::incoming. A route
+  // without `json_body` and `stream_body` refuses a body.
   std::optional<uint64_t> stream_body = std::nullopt;
-  bool passes_on = false;  // to a server inside, whose query and encoding of the body it is
-  // Called when the principal lacks the permission, before it is told so: for attempts that must
-  // leave a trace.
+  bool passes_on = false;  // to a server inside: query and content coding are its own
+  // Called for a principal without the permission, before the refusal: some attempts must leave a
+  // trace.
   std::function<Task<void>(Request&)> lacking = {};
 };
 
 class Router : public HttpHandler {
  public:
-  // `per_tenant`: requests that one tenant may have under way, answers that go on among them. Those
-  // of links, which are of no principal, share as many.
+  // `per_tenant`: the most requests under way of a tenant, including lasting answers. Requests by
+  // links have no principal, and share as many.
   Router(std::vector<Route> routes, auth::Authenticator& authenticator, ServiceMetrics& metrics,
          uint32_t per_tenant = UINT32_MAX);
 
@@ -89,7 +88,7 @@ class Router : public HttpHandler {
   void connections(size_t open) override;
   bool stands(const auth::Credential& credential) override;
   void looked() override;
-  // `look` is called by looked(), and outlives this.
+  // looked() calls `look`, which outlives the router.
   void onLook(std::function<void()> look) { look_ = std::move(look); }
 
  private:

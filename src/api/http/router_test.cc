@@ -99,7 +99,7 @@ class RouterTest : public testing::Test {
     return key.secret;
   }
 
-  // The status that the head alone gets, 0 when the handler may go on.
+  // The status decided by the head alone, 0 if the handler may go on.
   int admit(std::string method, std::string_view target, std::vector<Header> headers = {},
             bool local = true, bool body = false) {
     request_ = Request{};
@@ -133,7 +133,7 @@ class RouterTest : public testing::Test {
   std::optional<Response> refused_;
 };
 
-// Event streams go on for as long as a client likes: none is to keep out others with them.
+// Event streams last as long as the client wants: no tenant may keep out others with streams.
 TEST_F(RouterTest, LeavesRoomForOtherTenants) {
   router_ = std::make_unique<Router>(routes(), *authenticator_, metrics_, 2);
   const std::vector<Header> agent = {{"authorization", "Bearer " + agent_}};
@@ -162,7 +162,7 @@ TEST_F(RouterTest, LetsInByAccess) {
   EXPECT_EQ(admit("GET", "/v1/things", {{"authorization", "bearer " + agent_}}), 0);
   EXPECT_EQ(admit("GET", "/v1/things", {{"authorization", "Basic " + agent_}}), 401);
   EXPECT_EQ(admit("GET", "/v1/things", {{"authorization", "Bearer " + agent_ + "x"}}), 401);
-  // A scheme that is not ours is an answer, not something to look past.
+  // An unknown scheme is an answer, and other headers are not tried.
   EXPECT_EQ(admit("GET", "/v1/things", {{"authorization", "Basic x"}, {"x-api-key", agent_}}), 401);
   EXPECT_EQ(admit("DELETE", "/v1/things/1", {{"x-api-key", agent_}}), 403);
   EXPECT_THAT(refused_->body, HasSubstr(R"("permission":"tenant.erase")"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stream: a client's socket, plain or with TLS around it, as one AsyncStream for what is built on
-// top (asio reads and writes, Beast's WebSocket). Movable; not thread-safe. One read and one write
-// may wait at once.
+// Stream: a client's socket, plain or with TLS around the socket, as an AsyncStream for the layers
+// above (asio reads and writes, Beast's WebSocket). Movable; not thread-safe. One read and one
+// write may wait at once.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ class Stream {
   executor_type get_executor() { return socket_->get_executor(); }
   Socket& next_layer() { return *socket_; }
   [[nodiscard]] const Socket& next_layer() const { return *socket_; }
-  // Of a secured stream.
+  // Only for a secured stream.
   boost::asio::ssl::stream<Socket&>& tls() { return *tls_; }
 
   template <class Buffers, class Token>
@@ -60,14 +60,14 @@ class Stream {
  private:
   using Tls = boost::asio::ssl::stream<Socket&>;
   using Transferred = void(boost::system::error_code, size_t);
-  // Of any kind: so that each operation of sockets and TLS is compiled once, not for each caller.
+  // Type-erased: each operation of sockets and TLS is compiled once, not for each caller.
   using Handler = boost::asio::any_completion_handler<Transferred>;
   using Gathered = std::array<boost::asio::const_buffer, 4>;  // more are left for the next write
 
   void read(boost::asio::mutable_buffer into, Handler handler);
   void write(const Gathered& from, Handler handler);
 
-  // The first that is not empty.
+  // The first nonempty buffer.
   template <class Buffers>
   static boost::asio::mutable_buffer firstOf(const Buffers& buffers) {
     const auto end = boost::asio::buffer_sequence_end(buffers);
@@ -91,13 +91,13 @@ class Stream {
     return gathered;
   }
 
-  std::unique_ptr<Socket> socket_;  // TLS keeps a reference to it
+  std::unique_ptr<Socket> socket_;  // on the heap: TLS keeps a reference
   std::shared_ptr<boost::asio::ssl::context> context_;
   std::unique_ptr<Tls> tls_;
 };
 
-// What Beast's WebSocket calls, by argument-dependent lookup, once the closing handshake is done;
-// it says itself that nothing is missing, so TLS need not.
+// Beast's WebSocket calls the function, by argument-dependent lookup, after the closing handshake.
+// WebSocket itself proves a complete message, so TLS need not.
 template <class Handler>
 void async_teardown(boost::beast::role_type role, Stream& stream, Handler&& handler) {
   boost::beast::websocket::async_teardown(role, stream.next_layer(),

@@ -19,8 +19,8 @@ using boost::system::error_code;
 
 constexpr Millis kLookAgain{1'000};
 constexpr int kMaxDepth = 5;        // of a client's chain
-constexpr size_t kMaxNames = 64;    // of a certificate that are read
-constexpr size_t kMaxName = 2'048;  // bytes of one
+constexpr size_t kMaxNames = 64;    // the most names read of a certificate
+constexpr size_t kMaxName = 2'048;  // bytes of a name
 constexpr int64_t kMicros = 1'000'000;
 
 std::unexpected<Error> wrong(std::string_view key, const std::string& file, std::string_view why) {
@@ -30,7 +30,7 @@ std::unexpected<Error> wrong(std::string_view key, const std::string& file, std:
 
 Result<> readOwn(const model::Config::Tls& config, ssl::context& context) {
   error_code error;
-  // A key that needs a password is none that a service can read; nobody is asked for it.
+  // A service cannot enter a password: a key with a password is refused.
   const auto none = [](size_t, ssl::context::password_purpose) { return std::string(); };
   context.set_password_callback(none, error);
   context.use_certificate_chain_file(config.certificate, error);
@@ -79,7 +79,7 @@ int64_t microsOf(const ASN1_TIME* time) {
 std::string textOf(const ASN1_IA5STRING* text) {
   const auto size = static_cast<size_t>(std::max(0, ASN1_STRING_length(text)));
   std::string bytes(reinterpret_cast<const char*>(ASN1_STRING_get0_data(text)), size);
-  // A zero or a control character in a name is somebody's attempt at another one.
+  // A zero or a control character in a name is an attempt to fake another name.
   const bool odd = std::ranges::any_of(bytes, [](char c) { return c <= ' ' || c > '~'; });
   return odd || size > kMaxName ? std::string() : bytes;
 }
@@ -141,7 +141,7 @@ Result<> ServerTls::read() {
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
   SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_NO_TICKET);
-  // A session that is resumed would bring a certificate that may be revoked by now.
+  // A resumed session would bring a certificate that may be revoked by now.
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
   TRY(readOwn(config_, *fresh));
   TRY(readClients(config_, *fresh));

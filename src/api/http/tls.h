@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server's side of TLS (1.2 and 1.3): its certificate, and which clients' certificates are
-// believed. A client that shows none is let in, and needs another credential.
+// The server's side of TLS (1.2 and 1.3): its certificate, and the trusted clients' certificates. A
+// client without a certificate is let in, and needs another credential.
 //
-// The files are looked at again when a connection comes, at most once a second; what has changed
-// holds from then on, for new connections. Files that cannot be used leave the former in force, and
-// are logged once. One thread.
+// Each new connection looks at the files again, at most once a second; changes hold for later
+// connections. If the files are unusable, the former stay in force, and the error is logged once.
+// One thread.
 #pragma once
 
 #include <array>
@@ -43,7 +43,7 @@ class ServerTls {
   base::Monotonic looked_{};
 };
 
-// The certificate that the client has shown and TLS has verified; none if it showed none.
+// The client's certificate, verified by TLS; none if the client showed none.
 std::shared_ptr<const auth::ClientCertificate> shownCertificate(SSL* connection);
 
 }  // namespace cloister::api

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking the person at the client: elicitation, in each era's way. A modern request is answered
-// with the question, and made again with the reply and a state that we gave; a legacy client is
-// asked while its request waits. The state is the client's to keep, so it is signed, expires, is
-// good for one use, and only for the same principal, tool and arguments.
+// Asking the client's user: elicitation, in each era's way. A modern request is answered with the
+// question, and made again with the reply and a signed state; a legacy client is asked while its
+// request waits. The client keeps the state, so a state expires, is good for a single use, and is
+// bound to the principal, tool and arguments.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace cloister::api::mcp {
 
-// What a state is bound to.
+// The request that a state is bound to.
 struct Subject {
   model::Principal principal;
   std::string tool;       // or the prompt or resource
@@ -25,22 +25,23 @@ struct Subject {
 
 class Approvals {
  public:
-  static constexpr size_t kMaxUsed = 65'536;  // remembered until they expire; then nothing is taken
+  static constexpr size_t kMaxUsed =
+      65'536;  // remembered until they expire; beyond, no state is accepted
 
   explicit Approvals(Millis life) : life_(life) {}
 
-  // A state that carries `payload`, which the client can read.
+  // A state with `payload`, readable by the client.
   std::string seal(const Subject& subject, json::object payload);
-  // Its payload; -32602 for one that is not ours, has expired, was used, or is for something else.
+  // The state's payload; -32602 for a foreign, expired or used state, or another subject.
   Rpc<json::object> open(const Subject& subject, const std::string& state);
 
  private:
   Millis life_;
   base::SigningKey key_ = base::SigningKey::generate();
-  std::map<std::string, int64_t> used_;  // nonce → when it expires, wall microseconds
+  std::map<std::string, int64_t> used_;  // nonce → expiry, wall microseconds
 };
 
-// The same for equal arguments, in whatever order their members are.
+// Equal for equal arguments, in any order of members.
 std::string digestOf(const json::object& arguments);
 
 }  // namespace cloister::api::mcp

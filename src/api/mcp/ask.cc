@@ -42,7 +42,7 @@ json::object inputRequired(Server& server, const Call& call, const json::object&
   return reply;
 }
 
-// A legacy client answers on another connection; Server puts it into the session.
+// A legacy client answers on another connection; Server puts the answer into the session.
 Task<json::object> askNow(Server& server, Call& call, const Question& question) {
   const std::string id = "ask-" + std::to_string(call.session->next_question++);
   const std::string key = base::toJson(json::string(id));

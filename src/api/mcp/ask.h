@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking the client in the middle of a request: its user (elicitation), its model (sampling) or
-// what it has open (roots). A modern request ends with the questions and is made again with the
-// answers; a legacy one waits while the client is asked on its stream. Nothing is asked that the
-// client has not declared. One code for whoever asks; see approval.h for the state between two
-// requests.
+// Asking the client in the middle of a request: its user (elicitation), its model (sampling) or its
+// open folders (roots). A modern request ends with the questions and is made again with the
+// answers; a legacy request waits while the client is asked on its stream. Only kinds of questions
+// declared by the client are asked. All callers share this code; approval.h has the state between
+// two requests.
 #pragma once
 
 #include <string>
@@ -24,27 +24,27 @@ struct Asking {
   std::string subject;  // the tool's, prompt's or resource's name
   std::vector<Question> questions;
   json::object payload = {};  // kept in the state, for the next round
-  bool sealed = true;         // an answer counts only with the state that came with the question
+  bool sealed = true;         // an answer is valid only with the question's state
 };
 
 struct Answers {
   bool complete = false;
-  json::object by_key;  // of each question, what the client said
+  json::object by_key;  // the client's answer to each question
   json::object reply;   // while not complete: the result of the request
 };
 
-// Whether the client has declared what `method` needs.
+// Whether the client has declared the capability for `method`.
 bool mayAsk(const Call& call, std::string_view method);
-// What an earlier round kept, if `params` has a good state; -32602 for a bad one. It uses the state
-// up: pass the result to ask().
+// The payload of an earlier round, if `params` has a good state; -32602 for a bad state. The call
+// uses the state up: pass the result to ask().
 Rpc<json::object> openState(Server& server, const Call& call, const std::string& subject,
                             const json::object& params);
-// -32021 for what the client has not declared.
+// -32021 for a capability that the client has not declared.
 Task<Rpc<Answers>> ask(Server& server, Call& call, const json::object& params, Asking asking);
 
 // A question for the user, with the schema of a form.
 Question elicitation(std::string key, std::string_view message, json::object schema);
-// "accept" with what the user entered, "decline" or "cancel".
+// "accept" with the user's input, "decline" or "cancel".
 std::string actionOf(const json::object& answers, std::string_view key);
 
 }  // namespace cloister::api::mcp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// spec/mcp.json as it is told: its %NAMES% are the limits that are in force. Pure.
+// spec/mcp.json for clients: its %NAMES% become the limits in force. Pure.
 #pragma once
 
 #include <string>

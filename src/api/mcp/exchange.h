@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exchange: one request under way, between what answers it and whoever reads the answer. What is
-// said before the answer (progress, questions to the client) is queued with it; readers pull by
-// position, so one that lost its connection can go on where it was. One thread.
+// Exchange: a request under way, between its handler and the readers of its answer. Messages before
+// the answer (progress, questions to the client) are queued with the answer; readers pull by
+// position, so a reader that lost its connection can continue. One thread.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace cloister::api::mcp {
 
 class Exchange {
  public:
-  static constexpr size_t kMaxEvents = 512;           // kept; a notification beyond them is dropped
+  static constexpr size_t kMaxEvents = 512;           // kept; later notifications are dropped
   static constexpr size_t kMaxEventBytes = 64 << 10;  // of a notification
 
   explicit Exchange(boost::asio::any_io_executor executor) : changed_(std::move(executor)) {}
@@ -32,17 +32,17 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
   ~Exchange() = default;
 
-  // Something before the answer. Nothing is said after the answer, or once it is cancelled.
+  // Queues a message before the answer. After the answer or a cancellation, messages are dropped.
   void say(const json::object& message);
-  // The answer; `status` is HTTP's, where it goes alone.
+  // Queues the answer; `status` is HTTP's, used when the answer goes alone.
   void answer(const json::object& message, int status);
-  // Ends it without an answer.
+  // Ends the exchange without an answer.
   void end();
 
-  // The client wants no answer any more: what works on it is told, once.
+  // The client wants no answer any more: the handler is notified, once.
   void cancel();
   [[nodiscard]] bool cancelled() const { return cancelled_; }
-  // Called by cancel(), or now if that was before. Until clearCancel().
+  // cancel() calls `act`; after an earlier cancel() the call is immediate. Until clearCancel().
   void onCancel(std::function<void()> act);
   void clearCancel() { on_cancel_.clear(); }
 
@@ -51,18 +51,18 @@ class Exchange {
   // True once more than the answer has to be told.
   [[nodiscard]] bool streams() const { return said_ > 0; }
   [[nodiscard]] uint64_t endPosition() const { return first_ + events_.size(); }
-  // The event at `position`, nothing beyond the last; what was dropped is stepped over.
+  // The event at `position`, nothing beyond the last; dropped events are skipped.
   [[nodiscard]] std::optional<std::string> at(uint64_t& position) const;
-  // What an answer over kMaxEventBytes becomes when nobody is there to read it: memory is not kept
-  // for clients that may come back. "": it stays.
+  // The replacement of an answer over kMaxEventBytes without a reader: memory is not kept for
+  // clients that may come back. "": the answer stays.
   void setStandIn(std::string message) { stand_in_ = std::move(message); }
   void begin() { ++readers_; }
-  // A reader is done; `all`: it was told everything.
+  // A reader is done; `all`: the reader received everything.
   void leave(bool all);
 
-  // Lets go of what is before `position`.
+  // Drops the events before `position`.
   void forget(uint64_t position);
-  // The connection that reads is asked to close, for the client to come back.
+  // Asks the reading connection to close, so that the client comes back.
   void interrupt();
   [[nodiscard]] bool takeInterrupt() { return std::exchange(interrupted_, false); }
 

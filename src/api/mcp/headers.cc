@@ -19,7 +19,7 @@ std::optional<std::string> mustBe(const Request& request, std::string_view heade
   return std::string(shown) + ": differs from what the message says";
 }
 
-// The parameter that Mcp-Name repeats.
+// The parameter repeated by Mcp-Name.
 std::string_view nameParameter(std::string_view method) {
   if (method == "tools/call" || method == "prompts/get") return "name";
   if (method == "resources/read") return "uri";
@@ -58,7 +58,7 @@ std::optional<std::string> checkHeaders(const Request& request, const Message& m
   const std::string_view parameter = nameParameter(message.method);
   if (parameter.empty()) return std::nullopt;
   const json::value* name = message.params.if_contains(parameter);
-  if (name == nullptr || !name->is_string()) return std::nullopt;  // the handler says what is wrong
+  if (name == nullptr || !name->is_string()) return std::nullopt;  // the handler reports the error
   return mustBe(request, "mcp-name", "Mcp-Name", std::string_view(name->get_string()));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The HTTP headers that repeat what a modern message says (MCP-Protocol-Version, Mcp-Method,
+// The HTTP headers that repeat members of a modern message (MCP-Protocol-Version, Mcp-Method,
 // Mcp-Name, Mcp-Param-*), so that proxies need not read bodies. Pure.
 #pragma once
 
@@ -13,14 +13,14 @@
 
 namespace cloister::api::mcp {
 
-// A header's value as it is meant: without blanks around it, and decoded if it is
-// "=?base64?…?=". kInvalid for bad base64.
+// A header's meaning: without blanks around the value, and with "=?base64?…?=" decoded. kInvalid
+// for bad base64.
 Result<std::string> headerText(std::string_view value);
 
-// Why the headers do not fit the message; nothing if they do.
+// The reason why the headers do not fit the message; nothing if they do.
 std::optional<std::string> checkHeaders(const Request& request, const Message& message,
                                         std::string_view version);
-// The same for the arguments that a tool's schema marks with `x-mcp-header`.
+// The same for the arguments marked with `x-mcp-header` in a tool's schema.
 std::optional<std::string> checkParameters(const Request& request, const json::object& schema,
                                            const json::object& arguments);
 

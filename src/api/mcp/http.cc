@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MCP over Streamable HTTP: which era a message is of, what its headers must say, and answers as
-// JSON or as Server-Sent Events once there is more to tell than the answer.
+// MCP over Streamable HTTP: finds the era of a message, checks its headers, and answers as JSON, or
+// as Server-Sent Events if messages precede the answer.
 #include <algorithm>
 #include <charconv>
 
@@ -34,13 +34,13 @@ Response accepted() {
   return response;
 }
 
-// How one reader is told an exchange.
+// The form in which a reader receives an exchange.
 struct Telling {
   ExchangePtr exchange = {};
   uint64_t position = 0;
   std::string stream = {};  // in the ids of events; "" without ids
-  bool primed = false;      // begins with an empty event that has an id
-  bool cancels = false;     // a reader that goes away wants no answer
+  bool primed = false;      // begins with an empty event with an id
+  bool cancels = false;     // a reader's disconnect cancels the request
   Millis keep_alive{15'000};
 };
 
@@ -61,7 +61,7 @@ Task<bool> tellAll(Telling& telling, BodyWriter& out) {
   co_return true;
 }
 
-// To the end of the exchange, or until it wants the reader to come back.
+// Writes events to the end of the exchange, or until the exchange asks the reader to come back.
 Task<void> tell(Telling telling, std::shared_ptr<void> hold, BodyWriter& out) {
   const ExchangePtr exchange = telling.exchange;
   exchange->begin();
@@ -105,7 +105,7 @@ std::optional<std::pair<uint64_t, uint64_t>> parseEventId(std::string_view text)
   return id;
 }
 
-// Counts a reader of a session for as long as it lives.
+// Counts a reader of a session during its own life.
 class Reading {
  public:
   explicit Reading(LegacyPtr session) : session_(std::move(session)) { ++session_->readers; }
@@ -131,7 +131,7 @@ Response errorResponse(const json::value& id, const RpcError& error) {
 }
 
 std::vector<Route> Server::routes() {
-  // What a tool or a resource needs besides is in its own table.
+  // The tables of tools and resources have the further permissions.
   const Access access = needs(Permission::kServiceRead,
                               settings_.fixtures ? Access::Or::kAnonymous : Access::Or::kNobody);
   return {{.method = "POST",
@@ -152,7 +152,7 @@ std::vector<Route> Server::routes() {
            .handle = [this](Request& request) { return remove(request); }}};
 }
 
-// The modern era is stateless: all there is to know is in the message, and the headers repeat it.
+// The modern era is stateless: the message has all facts, and the headers repeat them.
 Rpc<Call> Server::readCall(const Request& request, const Message& message) {
   const json::object& about = objectIn(message.params, "_meta");
   Call call;
@@ -264,7 +264,7 @@ Result<Response> Server::initialize(Request& request, Message message) {
       .with("Mcp-Session-Id", session->id);
 }
 
-// A notification, or what a client says to a question of ours.
+// Takes a notification, or a client's answer to a question.
 Result<Response> Server::tell(const Request& request, const Message& message) {
   const json::object& about = objectIn(message.params, "_meta");
   if (about.contains(meta::kVersion) || request.count("mcp-session-id") == 0) return accepted();
@@ -351,7 +351,7 @@ Task<Result<Response>> Server::get(Request& request) {
     telling.stream = std::to_string(id->first);
   }
   if (!telling.exchange) {
-    // Another reader takes over from the one before.
+    // A new reader replaces the former.
     session->own->end();
     session->own = telling.exchange = std::make_shared<Exchange>(executor_);
     telling.position = 0;

@@ -74,7 +74,7 @@ void LegacySessions::endLost(const std::function<bool(const auth::Credential&)>&
   std::map<std::pair<std::string, int64_t>, bool> known;
   std::vector<LegacyPtr> lost;
   for (const auto& [id, session] : sessions_) {
-    if (session->under_way.empty()) continue;  // without the credential nobody gets to it
+    if (session->under_way.empty()) continue;  // unreachable without the credential
     const auth::Credential of{session->owner.key_id, session->owner.ends_at};
     const auto [found, is_new] = known.try_emplace({of.id, of.ends_at}, true);
     if (is_new) found->second = stands(of);
@@ -98,7 +98,7 @@ void LegacySessions::expire() {
   });
 }
 
-// False where all that one may have are in use.
+// False if all of the owner's sessions are in use.
 bool LegacySessions::makeRoom(const model::Principal& owner) {
   size_t own = 0;
   LegacyPtr oldest;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions of the legacy protocol (2025-11-25 and earlier): what `initialize` agreed on, what is
-// under way, and what was told on streams that may be read again. Nothing of the service hangs on
-// one: sandboxes outlive it. Bounded in number, in all and of one key, and in time. One thread.
+// Sessions of the legacy protocol (2025-11-25 and earlier): the agreement made by `initialize`, the
+// requests under way, and the streams that may be read again. Sandboxes do not depend on them and
+// live longer. Bounded in number, in all and for a key, and in time. One thread.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +34,13 @@ struct LegacySession {
   base::Monotonic used;
   size_t readers = 0;                            // of `own`
   std::map<std::string, ExchangePtr> under_way;  // by request id, as JSON
-  std::map<std::string, json::object> answered;  // questions to the client: {} until it answers
-  std::deque<std::pair<uint64_t, ExchangePtr>> streams;  // those that may be read again
+  std::map<std::string, json::object> answered;  // questions to the client: {} until answered
+  std::deque<std::pair<uint64_t, ExchangePtr>> streams;  // streams that may be read again
   uint64_t next_stream = 1;
   uint64_t next_question = 1;
-  ExchangePtr own;  // what is about no request: read by GET
+  ExchangePtr own;  // messages outside of requests: read by GET
 
-  // Keeps `exchange` for readers that come back; gives the stream's number.
+  // Keeps `exchange` for returning readers; gives the stream's number.
   uint64_t keep(ExchangePtr exchange);
   [[nodiscard]] ExchangePtr stream(uint64_t number) const;
 };
@@ -51,7 +51,7 @@ class LegacySessions {
  public:
   struct Bounds {
     size_t sessions = 4096;          // in all
-    size_t sessions_of_a_key = 128;  // beyond them, its longest unused one goes
+    size_t sessions_of_a_key = 128;  // beyond, its longest unused session goes
     Millis idle{3'600'000};
   };
 
@@ -60,14 +60,14 @@ class LegacySessions {
 
   // Nothing when there are too many.
   LegacyPtr open(const model::Principal& owner, std::string version, json::object capabilities);
-  // Nothing for one that does not exist, has ended or is another principal's.
+  // Nothing for a session that does not exist, has ended or is another principal's.
   LegacyPtr find(const std::string& id, const model::Principal& owner);
-  // Ends it, and cancels what is under way.
+  // Ends the session, and cancels its requests under way.
   void end(const LegacyPtr& session);
-  // Ends those in which something is under way and whose owner's credential no longer stands: a
-  // lost connection cancels nothing of them.
+  // Ends sessions with requests under way whose owner's credential no longer stands: a lost
+  // connection does not cancel their requests.
   void endLost(const std::function<bool(const auth::Credential&)>& stands);
-  // Ends what the sessions' own streams tell, so that their readers end.
+  // Ends the sessions' own streams, so that their readers end.
   void endStreams();
   [[nodiscard]] size_t size() const { return sessions_.size(); }
 

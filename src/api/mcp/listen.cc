@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// subscriptions/listen: a request that stays open, on which changes are told.
+// subscriptions/listen: a request that stays open and reports changes.
 #include "api/mcp/fixtures.h"
 #include "api/mcp/server.h"
 
@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kMaxListeners = 1024;
 constexpr Millis kLook{60'000};
 
-// What of `wanted` this server tells: only the fixtures ever change.
+// The part of `wanted` that the server reports: only the fixtures ever change.
 json::object honoured(const Server& server, const json::object& wanted) {
   json::object kept;
   if (!server.settings().fixtures) return kept;

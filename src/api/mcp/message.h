@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON-RPC 2.0 as MCP has it: one message from bytes of a hostile client, and the envelopes of what
-// is answered. Pure; the one door for these bytes, the server and the fuzzer use it alike.
+// JSON-RPC 2.0 as used by MCP: a message from bytes of a hostile client, and the envelopes of
+// answers. Pure. The only parser of such bytes: the server and the fuzzer share the code.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ struct Unreadable {
   RpcError error;
 };
 
-// Refuses what is no single JSON-RPC 2.0 message: arrays, null or fractional ids, parameters that
-// are not an object.
+// Refuses anything except a single JSON-RPC 2.0 message: arrays, null or fractional ids, parameters
+// other than an object.
 std::expected<Message, Unreadable> parseMessage(std::string_view text, size_t max_bytes);
 
 json::object resultMessage(const json::value& id, json::object result);
@@ -50,9 +50,9 @@ json::object resultMessage(const json::value& id, json::object result);
 json::object errorMessage(const json::value& id, const RpcError& error);
 json::object notification(std::string_view method, json::object params);
 
-// A member of `object` that is one itself; an empty one otherwise.
+// A member of `object` of the type object; an empty object otherwise.
 const json::object& objectIn(const json::object& object, std::string_view name);
-// A member of `object` that is text; "" otherwise.
+// A member of `object` of the type text; "" otherwise.
 std::string textIn(const json::object& object, std::string_view name);
 
 }  // namespace cloister::api::mcp

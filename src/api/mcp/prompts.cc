@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// prompts/* and completion/complete: texts to begin a conversation with, and the ids that an
-// argument may be completed to.
+// prompts/* and completion/complete: texts to begin a conversation with, and the ids that complete
+// an argument.
 #include <algorithm>
 
 #include "api/mcp/fixtures.h"
@@ -11,7 +11,7 @@ namespace cloister::api::mcp {
 namespace {
 
 constexpr size_t kMaxArgument = 4096;
-constexpr uint32_t kLook = 500;       // newest ids that are looked through
+constexpr uint32_t kLook = 500;       // the newest ids to search
 constexpr size_t kCompletions = 100;  // the protocol's most
 
 // `text` with {name} replaced, and {name|words {} words} where the argument is given.
@@ -48,7 +48,7 @@ const json::object* find(const json::array& all, std::string_view name) {
   return nullptr;
 }
 
-// -32602 for an argument that is missing or is no text.
+// -32602 for a missing argument, or an argument other than text.
 Rpc<json::object> checkArguments(const json::object& prompt, const json::object& given) {
   json::object arguments;
   for (const json::value& each : prompt.at("arguments").as_array()) {

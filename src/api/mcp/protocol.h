@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words of the Model Context Protocol that are the same in every part of this folder. Two eras:
-// modern (2026-07-28, no state between requests) and legacy (initialize, sessions). Source:
+// Words of the Model Context Protocol shared by all parts of this folder. Two eras: modern
+// (2026-07-28, no state between requests) and legacy (initialize, sessions). Source:
 // modelcontextprotocol.io/specification.
 #pragma once
 

@@ -73,7 +73,7 @@ json::object document(std::string_view uri, const json::object& object) {
   return result;
 }
 
-// Too large is said with what to do; the client has the uri.
+// The error says what to do instead; the client knows the uri.
 std::unexpected<RpcError> tooLarge(std::string_view uri, uint64_t size) {
   return rpcError(code::kInvalidParams,
                   "the file has " + std::to_string(size) +

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cell of an interpreter gave (Execution::results: objects from mime types to data,
-// hostile), as an answer shows it. Pure.
+// The results of an interpreter's cell (Execution::results: objects from mime types to data,
+// hostile), for answers. Pure.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace cloister::api::mcp {
 
 namespace json = base::json;
 
-// The results' plain texts, one after the other; about `most` bytes at most, "" if there are none.
+// The results' plain texts in order; about `most` bytes at most, "" without any.
 std::string shownResults(const json::array& results, size_t most);
 
 // A figure (PNG, JPEG) of a result.
@@ -24,8 +24,8 @@ struct ShownFigure {
   size_t result = 0;
   std::string_view type;
   uint64_t size = 0;
-  std::string bytes;     // of one that the answer shows
-  std::string artifact;  // its id, where it is kept as one
+  std::string bytes;     // only of a figure shown in the answer
+  std::string artifact;  // the id of the kept artifact
 };
 // Shown are at most `most`, each of at most `most_bytes`.
 std::vector<ShownFigure> figuresOf(const model::Execution& run, size_t most, size_t most_bytes);

@@ -46,7 +46,7 @@ constexpr Method kMethods[] = {
     {"resources/unsubscribe", kLegacyOnly, nothing},
 };
 
-// What only one era knows of a result.
+// Adapts a result to the call's era.
 void adapt(const Call& call, json::object& result) {
   if (!call.modern()) {
     for (const std::string_view name : {"resultType", "ttlMs", "cacheScope"})

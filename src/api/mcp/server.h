@@ -30,7 +30,7 @@ struct Settings {
   size_t text_bytes = size_t{16} << 10;  // of each output stream in an answer, unless asked
   size_t inline_images = 4;
   size_t inline_image_bytes = size_t{256} << 10;  // of each
-  size_t download_bytes = size_t{1} << 20;        // by one call, and of one resource
+  size_t download_bytes = size_t{1} << 20;        // of a call, and of a resource
   Millis sync_wait{
       45'000};  // for a program, where no progress was asked for; clients give up at 60 s
   Millis heartbeat{5'000};  // between notifications of progress, at most
@@ -39,7 +39,7 @@ struct Settings {
   bool fixtures = false;  // the official conformance suite's, for anyone on a local listener
 };
 
-// What a request came with.
+// The context of a request.
 struct Call {
   Era era = Era::kModern;
   std::string version;
@@ -57,11 +57,11 @@ struct Call {
   [[nodiscard]] bool may(Permission permission) const {
     return !anonymous() && principal.may(permission);
   }
-  // A notification of progress, if it was asked for. `progress` grows from one to the next.
+  // Sends a progress notification, if asked for. `progress` grows with each call.
   void progress(uint64_t progress, std::optional<uint64_t> total, std::string_view message) const;
 };
 
-// A client that listens for changes (subscriptions/listen).
+// A client listening for changes (subscriptions/listen).
 struct Listener {
   ExchangePtr exchange;
   json::value id;
@@ -70,12 +70,12 @@ struct Listener {
 
 class Server {
  public:
-  // `rest` outlives it. kInvalid: `definitions`, the text of spec/mcp.json, does not fit.
+  // `rest` outlives the server. kInvalid: `definitions`, the text of spec/mcp.json, does not fit.
   static Result<std::unique_ptr<Server>> make(boost::asio::any_io_executor executor,
                                               RestParts& rest, std::string_view definitions,
                                               Settings settings);
 
-  // POST, GET and DELETE /mcp. It outlives what is made of them.
+  // POST, GET and DELETE /mcp. The server outlives the routes.
   std::vector<Route> routes();
 
   [[nodiscard]] RestParts& rest() { return rest_; }
@@ -87,9 +87,9 @@ class Server {
   LegacySessions& sessions() { return sessions_; }
   std::list<Listener>& listeners() { return listeners_; }
 
-  // Credentials may have ended: cancels what is under way by such a one without a connection.
+  // Credentials may have ended: cancels their requests under way that have no connection.
   void lookAtCredentials();
-  // Ends streams that would stay open for as long as their clients do. For an orderly stop.
+  // Ends streams that would last as long as their clients. For an orderly stop.
   void stop();
   [[nodiscard]] bool stopping() const { return stopping_; }
 
@@ -131,7 +131,7 @@ Task<Reply> getPrompt(Server& server, Call& call, const json::object& params);
 Task<Reply> complete(Server& server, Call& call, const json::object& params);
 Task<Reply> listen(Server& server, Call& call, const json::object& params);
 
-// What `server/discover` and `initialize` say of the server.
+// The server's capabilities for `server/discover` and `initialize`.
 json::object capabilitiesOf(const Server& server, Era era);
 // The HTTP answer of an error.
 Response errorResponse(const json::value& id, const RpcError& error);

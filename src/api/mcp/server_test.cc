@@ -312,7 +312,7 @@ TEST_F(McpTest, ALegacyClientCancelsByNotification) {
   runUntil([&] { return fake_->live() == 0; });
 }
 
-// Its connection cancels nothing, so that the end of that would not end it.
+// A lost connection cancels nothing, so closing the connection would not end the call.
 TEST_F(McpTest, ALegacyCallEndsWithItsKey) {
   serve();
   const auto headers = initialized();

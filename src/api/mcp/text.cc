@@ -11,10 +11,10 @@ namespace {
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 constexpr char kEscape = 0x1b;
 constexpr char kBell = 0x07;
-constexpr size_t kLongestString = 4096;  // of an escape sequence that carries one
+constexpr size_t kLongestString = 4096;  // bound of a string in an escape sequence
 constexpr size_t kLine = 200;
 
-// How long the UTF-8 character at the front of `bytes` is; 0: it is none.
+// The length of the UTF-8 character at the front of `bytes`; 0: not a character.
 size_t characterAt(std::string_view bytes) {
   const auto first = static_cast<uint8_t>(bytes[0]);
   const size_t length = first < 0x80   ? 1
@@ -54,7 +54,7 @@ bool isControl(char c) {
   return (static_cast<uint8_t>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
 }
 
-// The line at the end of a text, which may be drawn more than once.
+// The last line of a text, which a program may draw again and again.
 class Redrawn {
  public:
   void restart(std::string& text) {
@@ -62,7 +62,7 @@ class Redrawn {
     if (drawn.find_first_not_of(" \t") != std::string::npos) last_ = drawn;
     text.resize(begin_);
   }
-  // What is blank was drawn to wipe what was there: that is what there was to read.
+  // A blank line was drawn to wipe the former line: readers want the former.
   void end(std::string& text) {
     const bool blank = text.find_first_not_of(" \t", begin_) == std::string::npos;
     if (blank && !last_.empty()) text.replace(begin_, std::string::npos, last_);
@@ -110,7 +110,7 @@ std::string plainText(std::string_view bytes) {
 
 Excerpt excerpt(std::string_view bytes, uint64_t total, size_t most, std::string_view remedy) {
   if (bytes.size() <= most && total <= bytes.size()) return {plainText(bytes), true};
-  // Of what was not kept there is only the head.
+  // Only the head exists of lost output.
   const bool lost = total > bytes.size();
   const size_t tail = bytes.size() <= most ? 0 : most / 2;
   const size_t head = cutAt(bytes, std::min(bytes.size(), most - tail));

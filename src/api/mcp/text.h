@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs wrote, as text that a model and a terminal can be shown. Pure.
+// The output of programs, as text fit for a model and a terminal. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,22 @@
 
 namespace cloister::api::mcp {
 
-// UTF-8 without control characters but tab and newline: escape sequences of terminals are left out,
-// bytes that are no UTF-8 become U+FFFD, "\r\n" becomes "\n". Of a line that was drawn anew, as
-// progress is, after each "\r", the last that is not blank is left.
+// UTF-8 without control characters except tab and newline: escape sequences of terminals are
+// dropped, invalid bytes become U+FFFD, "\r
+// " becomes "
+// ". A redrawn line, such as a progress bar with "\r", becomes its last nonblank form.
 std::string plainText(std::string_view bytes);
 
 struct Excerpt {
   std::string text;
   bool whole = true;
 };
-// At most about `most` bytes: the head and the tail, and between them a line that says how much is
-// left out, and `remedy`. `total`: what the program wrote, of which `bytes` were kept.
+// About `most` bytes at most: the head and the tail, and between them a line with the number of
+// bytes left out, and `remedy`. `total`: the bytes written by the program, of which `bytes` were
+// kept.
 Excerpt excerpt(std::string_view bytes, uint64_t total, size_t most, std::string_view remedy);
 
-// The last line that is not blank, of at most 200 bytes; "" if there is none.
+// The last nonblank line, at most 200 bytes; "" without one.
 std::string lastLine(std::string_view bytes);
 
 }  // namespace cloister::api::mcp

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tool: its row in the table, and what it answers with. Arguments are flat; each answer has a
-// small structured part, which fits the tool's output schema, and a text that stands alone.
+// A tool: its row in the table, and its answer. Arguments are flat; each answer has a small
+// structured part, which fits the tool's output schema, and a text that stands alone.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct Answer {
   bool is_error = false;
 };
 
-// An error of it is told as the tool's, with its cause and the next step.
+// An error becomes the tool's own error, with its cause and the next step.
 using Outcome = Result<Answer>;
 using ToolHandler = Task<Outcome> (*)(Server&, Call&, json::object arguments);
 
@@ -42,9 +42,9 @@ Task<Outcome> getMemoryTool(Server& server, Call& call, json::object arguments);
 Task<Outcome> listMemoryTool(Server& server, Call& call, json::object arguments);
 Task<Outcome> deleteMemoryTool(Server& server, Call& call, json::object arguments);
 
-// Takes a text out of the arguments; "" where it is not given.
+// Takes a text out of the arguments; "" if absent.
 Result<std::string> takeText(json::object& arguments, std::string_view name);
-// `env` as a list of NAME=VALUE becomes an object, as requests have it.
+// Turns `env`, a list of NAME=VALUE, into the object that requests have.
 Result<> listedEnv(json::object& arguments);
 // The same for `idempotency_key`, as REST's Idempotency-Key.
 Result<std::string> takeKey(json::object& arguments);
@@ -55,13 +55,13 @@ Answer errorAnswer(const Error& error);
 json::object textBlock(std::string_view text);
 json::object imageBlock(std::string_view bytes, std::string_view content_type);
 
-// A file as content: bytes of a figure that may be shown, a link to any.
+// A file as content: the bytes of a figure that may be shown, a link to any file.
 struct FileFacts {
   std::string path;
   std::string uri;
   std::string id;  // of an artifact
   uint64_t size = 0;
-  std::string content_type;  // "" if it is not known
+  std::string content_type;  // "" if unknown
   uint64_t full_size = 0;    // as model::ArtifactRef
 };
 std::string lineOf(const FileFacts& file);
@@ -81,8 +81,8 @@ Task<Result<FilePart>> readFile(Server& server, Call& call, std::string session,
                                 uint64_t offset, uint64_t length);
 Task<Result<FilePart>> readArtifact(Server& server, Call& call, std::string id, uint64_t offset,
                                     uint64_t length, model::Artifact& found);
-// Files of a session, those that are no directories, at most `limit`, changed at `since`
-// (wall-clock microseconds) or later.
+// The files of a session, without directories, at most `limit`, changed at `since` (wall-clock
+// microseconds) or later.
 struct Wanted {
   std::string path;
   int64_t depth = 4;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tools/list and tools/call: the table of tools, and the shape of what they answer.
+// tools/list and tools/call: the table of tools, and the shape of their answers.
 #include <algorithm>
 
 #include "api/mcp/fixtures.h"
@@ -83,7 +83,7 @@ std::string nextStep(const Error& error) {
   return "call again once; if it stays, tell the operator";
 }
 
-// Models fill in what they do not mean to give. In these an empty value says something.
+// Models fill in arguments without a meaning. In these arguments an empty value has a meaning.
 constexpr std::string_view kMayBeEmpty[] = {"artifacts", "content"};
 
 void dropAbsent(json::object& arguments) {

@@ -24,7 +24,7 @@ Task<Result<FileCallPtr>> ask(Server& server, Call& call, std::string session, F
   return server.rest().sessions.files(call.principal, std::move(session), std::move(wanted));
 }
 
-// What the name says, where nothing was read; "" where it says nothing.
+// The type by the name's ending, for unread files; "" if unknown.
 std::string typeByName(std::string_view path) {
   struct Row {
     std::string_view ending;
@@ -43,7 +43,7 @@ std::string typeByName(std::string_view path) {
   return "";
 }
 
-// What nobody asks for: hidden files, caches, and the code that was run.
+// Files of no interest: hidden files, caches, and the executed code itself.
 bool isIncidental(std::string_view path) {
   for (size_t at = 0; at <= path.size();) {
     const size_t end = std::min(path.find('/', at), path.size());
@@ -54,7 +54,7 @@ bool isIncidental(std::string_view path) {
   return false;
 }
 
-// Of a path in a URI: slashes stay.
+// Encodes a path for a URI: slashes stay.
 std::string encodePath(std::string_view path) {
   std::string encoded;
   for (size_t at = 0; at <= path.size();) {
@@ -266,7 +266,7 @@ Result<Asked> readAsked(const Server& server, const json::object& arguments) {
   return asked;
 }
 
-// The bytes as a block: text as it is, a figure as an image, the rest as a resource.
+// The bytes as a block: text as text, a figure as an image, the rest as a resource.
 json::object contentBlock(const FileFacts& file, const std::string& bytes, bool whole) {
   if (isText(file.content_type, base::withoutCutCharacter(bytes))) return textBlock(bytes);
   if (isFigure(file.content_type) && whole) return imageBlock(bytes, file.content_type);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// set_memory, get_memory, list_memory, delete_memory: what a session keeps under names. A value is
-// text of JSON in both directions: as a number of the message it would lose digits.
+// set_memory, get_memory, list_memory, delete_memory: a session's values under names. A value is
+// text of JSON in both directions: a number in the message would lose digits.
 #include "api/mcp/tool.h"
 #include "api/rest/requests.h"
 

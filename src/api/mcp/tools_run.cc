@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// run, exec, get_logs, cancel: programs. Each is an execution as REST makes them; what differs is
-// how it is waited for and told.
+// run, exec, get_logs, cancel: programs. Each is an execution as made by REST; only waiting and
+// answering differ.
 #include <algorithm>
 
 #include "api/mcp/results.h"
@@ -18,7 +18,7 @@ using model::Execution;
 
 constexpr Millis kTick{250};  // between notifications of progress, at least
 
-// An argument that the request calls otherwise, or writes otherwise.
+// Renames an argument to the request's name, or converts its form.
 Result<> rename(json::object& arguments, std::string_view from, std::string_view to) {
   const json::value* value = arguments.if_contains(from);
   if (value == nullptr) return {};
@@ -66,7 +66,7 @@ Result<bool> takeFlag(json::object& arguments, std::string_view name) {
   return flag;
 }
 
-// A cancelled call ends what it started, whatever becomes of the call.
+// A cancelled call ends its execution, whatever becomes of the call.
 void endWith(Server& server, const Call& call, const std::string& id) {
   call.exchange->onCancel([&server, principal = call.principal, id] {
     async::spawn(server.executor(),
@@ -76,7 +76,7 @@ void endWith(Server& server, const Call& call, const std::string& id) {
   });
 }
 
-// Nothing comes of waiting longer: it has ended, or waits for people.
+// Further waiting is useless: the execution has ended, or waits for people.
 bool isSettled(const Execution& run) {
   return model::isTerminal(run.status) || run.status == model::Status::kBlocked;
 }
@@ -244,7 +244,7 @@ std::string textOf(const Execution& run, const Excerpt& out, const Excerpt& err,
   return text;
 }
 
-// Links to the files, and those figures that are small.
+// Links to the files, and the small figures themselves.
 Task<json::array> blocksOf(Server& server, Call& call, const Execution& run,
                            const std::vector<ShownFigure>& figures,
                            const std::vector<FileFacts>& files) {
@@ -263,7 +263,7 @@ Task<json::array> blocksOf(Server& server, Call& call, const Execution& run,
     const auto part = file.id.empty()
                           ? co_await readFile(server, call, run.session_id, file.path, 0, file.size)
                           : co_await readArtifact(server, call, file.id, 0, file.size, found);
-    // The name is a claim: the bytes are what counts.
+    // A name is only a claim: the bytes decide.
     if (part && part->size == file.size &&
         base::sniffContentType(file.path, part->bytes) == file.content_type) {
       images.push_back(imageBlock(part->bytes, file.content_type));
@@ -386,7 +386,7 @@ Result<Window> readWindow(const Server& server, base::ObjectReader& reader) {
   return window;
 }
 
-// Where the last `lines` lines begin.
+// The offset of the last `lines` lines.
 uint64_t tailOffset(std::string_view text, int64_t lines) {
   size_t at = text.size();
   if (text.ends_with('\n')) --at;

@@ -59,7 +59,7 @@ Task<Outcome> createSessionTool(Server& server, Call& call, json::object argumen
       CO_TRY(model::parseSessionRequest(arguments, rest.bounds, rest.session_bounds));
   const model::Session session =
       CO_TRY(co_await rest.sessions.create(call.principal, std::move(wanted), std::move(key)));
-  // Nobody would hear of it.
+  // No client would learn of the session.
   if (call.exchange->cancelled()) {
     (void)co_await rest.sessions.end(call.principal, session.id);
   }

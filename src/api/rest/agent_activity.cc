@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/agents, further: what agents tried, did and use, and whether all their sandboxes can be held.
+// /v1/agents, further: attempts, actions and use of agents, and whether all their sandboxes can be
+// held.
 #include <algorithm>
 #include <utility>
 
@@ -18,7 +19,7 @@ constexpr int64_t kMaxPeriod = int64_t{3660} * 24 * 3600;  // seconds
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr uint64_t kWarnPercent = 90;
 
-// An agent of another tenant, and one that never was, are the same.
+// An agent of another tenant and an unknown agent get the same answer.
 Result<> mustSee(RestParts& parts, const Request& request, const store::AgentName& name) {
   TRY(parts.store.agents().sandbox(store::Scope::of(request.principal), name));
   return {};
@@ -40,7 +41,7 @@ Task<Result<Response>> violations(RestParts& parts, Request& request) {
   CO_TRY(pageOf(request, cursors, query));
   const auto scope = store::Scope::of(request.principal);
   const auto found = CO_TRY(parts.store.agents().violations(scope, query));
-  // They outlive the sandbox; without either there is no such agent.
+  // Violations outlive the sandbox; without violations and sandbox the agent does not exist.
   if (found.empty()) CO_TRY(mustSee(parts, request, query.of));
   json::array items;
   for (const model::Violation& violation : found)
@@ -51,8 +52,8 @@ Task<Result<Response>> violations(RestParts& parts, Request& request) {
       200, json::object{{"violations", std::move(items)}, {"next_cursor", std::move(cursor)}});
 }
 
-// An administrator who changed the agent's sandbox may be of another tenant; that tenant's numbers
-// are not for this one's readers.
+// An administrator of another tenant may have changed the agent's sandbox. Readers of this tenant
+// must not see the other tenant's numbers.
 json::object agentEntry(const model::AuditEntry& entry, const store::Scope& scope) {
   const auto& tenant = scope.tenant();
   const bool own = !tenant || *tenant == entry.event.principal.tenant;
@@ -96,7 +97,7 @@ json::object gauge(uint64_t used, std::optional<uint64_t> most,
   return out;
 }
 
-// Since when the longest of what runs does; 0 for nothing.
+// The start of the longest running execution; 0 if none runs.
 Result<int64_t> oldestStart(RestParts& parts, const Request& request,
                             const store::AgentName& name) {
   store::ListQuery query;
@@ -166,7 +167,7 @@ Task<Result<Response>> stats(RestParts& parts, Request& request) {
                                           parts.service.measuredOf(asAgent(name))));
 }
 
-// Every sandbox within the scope, for one that may have thousands: not on the io thread.
+// Reads every sandbox within the scope, perhaps thousands: not on the io thread.
 template <class Fn>
 Result<uint64_t> forEachAgent(store::Store& store, const store::Scope& scope, Fn&& visit) {
   store::AgentQuery query;

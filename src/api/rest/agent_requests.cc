@@ -63,7 +63,7 @@ Result<Texts> operations(ObjectReader& reader, std::string_view name) {
   return all;
 }
 
-// What is granted is not revoked any more, and the reverse.
+// A granted operation is no longer revoked, and the reverse.
 Result<> readOperations(ObjectReader& reader, std::string_view grant, std::string_view revoke,
                         AgentSandbox& sandbox) {
   const Texts granted = TRY(operations(reader, grant));
@@ -121,7 +121,7 @@ Result<> readEscalation(ObjectReader& body, model::AgentEscalation& escalation) 
 struct List {
   std::string_view name;
   Texts AgentSandbox::* member;
-  Texts AgentSandbox::* opposite;  // loses what this one gets; null for none
+  Texts AgentSandbox::* opposite;  // loses the added texts; null for none
 };
 constexpr List kLists[] = {
     {"allowed_commands", &AgentSandbox::allowed_commands, &AgentSandbox::forbidden_commands},
@@ -129,7 +129,7 @@ constexpr List kLists[] = {
     {"dangerous_patterns", &AgentSandbox::dangerous_patterns, nullptr},
     {"forbidden_paths", &AgentSandbox::forbidden_paths, nullptr}};
 
-// A restriction takes the place of the one that the agent had of that command.
+// A restriction replaces the agent's former restriction of the same command.
 Result<> addRestrictions(ObjectReader& body, AgentSandbox& sandbox) {
   const json::array* items = TRY(body.array("parameter_restrictions"));
   if (items == nullptr) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bodies of /v1/agents: how a sandbox is made and changed, and how it is shown.
+// The bodies of /v1/agents: creation, change and display of a sandbox.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace cloister::api {
 
-// The body of a creation into a sandbox that has its names and times.
+// Reads the body of a creation into a sandbox with its names and times set.
 Result<> readAgentSandbox(const base::json::object& body, model::AgentSandbox& sandbox);
-// The body of an update: what it names is changed, all else stays.
+// Reads the body of an update: named members change, all others stay.
 Result<> readAgentUpdate(const base::json::object& body, model::AgentSandbox& sandbox);
-// As the API gives it; with what it comes to, where its level is known.
+// The API's form, with the effective rules if the level is known.
 base::json::object agentObject(const model::AgentSandbox& sandbox, const policy::Levels& levels);
 base::json::object violationObject(const model::Violation& violation);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files about agents share.
+// Shared by the files about agents.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace cloister::api {
 
 Result<store::AgentName> agentOf(const Request& request);
-// The agent as the one who asks, with no right but to run.
+// The agent as a principal whose only right is to run.
 model::Principal asAgent(const store::AgentName& name);
 Result<const policy::Levels*> levelsOf(const RestParts& parts);
 // Violations, audit, usage, statistics, health.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/agents: the sandboxes of agents: made, changed and shown. What they tried and use is in
-// agent_activity.cc.
+// /v1/agents: creation, change and display of the sandboxes of agents. agent_activity.cc has their
+// attempts and use.
 #include <algorithm>
 #include <utility>
 
@@ -42,7 +42,7 @@ Result<const policy::Levels*> levelsOf(const RestParts& parts) {
 namespace {
 
 constexpr size_t kMostOperations = 1000;
-constexpr size_t kInPlace = 16;  // operations that the io thread looks at itself
+constexpr size_t kInPlace = 16;  // the most operations to check on the io thread
 constexpr int kTries = 4;
 
 std::string nameOf(const model::Principal& who) {
@@ -66,7 +66,7 @@ Task<Result<model::AgentSandbox>> put(RestParts& parts, Request& request,
   });
 }
 
-// Rules that no sandbox could hold would refuse all that the agent asks.
+// Rules beyond a sandbox's abilities would refuse all of the agent's requests.
 Result<> mayBeHeld(const policy::Levels& levels, const model::AgentSandbox& sandbox) {
   const policy::AgentRules rules = TRY(policy::makeAgentRules(levels, sandbox));
   TRY(policy::wallsOf(rules, base::wallMicros()));
@@ -91,7 +91,7 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
       .with("Location", "/v1/agents/" + percentEncode(name.agent) + "/sandbox");
 }
 
-// Whoever changes it at the same time is not written over.
+// A concurrent change is not overwritten.
 Task<Result<Response>> update(RestParts& parts, Request& request) {
   const policy::Levels& levels = *CO_TRY(levelsOf(parts));
   const store::AgentName name = CO_TRY(agentOf(request));
@@ -138,7 +138,7 @@ Task<Result<Response>> remove(RestParts& parts, Request& request) {
   co_return noContent();
 }
 
-// The next page is behind the last one's tenant and name.
+// The next page begins behind the last item's tenant and name.
 json::value cursorBehind(const model::AgentSandbox& last) {
   return json::string(base::toBase64(json::serialize(json::array{last.tenant, last.agent})));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/artifacts: the files that a tenant keeps, as downloads that no browser will execute; and
-// /v1/uploads: those on their way there that their clients have named.
+// /v1/artifacts: the files kept by a tenant, as downloads that no browser will execute; and
+// /v1/uploads: named uploads under way.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -142,7 +142,7 @@ Task<Result<Response>> link(RestParts& parts, Request& request) {
                               {"expires_at", base::formatTime(expires_at * kMicrosPerSecond)}});
 }
 
-// The artifact that a key or a link may read.
+// The artifact that the key or the link may read.
 Result<model::Artifact> readable(RestParts& parts, Request& request) {
   const auto signature = queryText(request, "signature");
   const auto expires = TRY(queryInteger(request, "expires", 0, kLastSecond));
@@ -170,11 +170,11 @@ Task<Result<std::string>> readPiece(RestParts& parts, std::shared_ptr<artifacts:
                                           std::min<uint64_t>(kPiece, range.to - range.from));
 }
 
-// `first`: of the range, what was read before anything was said.
+// `first`: the first piece of the range, read before the head was sent.
 Task<void> streamArtifact(RestParts& parts, std::shared_ptr<artifacts::BlobReader> reader,
                           ByteRange range, std::shared_ptr<std::string> first, BodyWriter& out) {
   Result<std::string> piece = std::exchange(*first, {});
-  // The head is out: all that is left to say "incomplete" is to break off.
+  // After the head, only a broken connection can tell the client that the body is incomplete.
   while (piece && !piece->empty() && co_await out.write(*piece)) {
     range.from += piece->size();
     if (range.from >= range.to) co_return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uploads of /v1/artifacts through the router: those that break off, and go on.
+// Uploads of /v1/artifacts through the router: interrupted and resumed.
 #include <deque>
 #include <optional>
 
@@ -15,8 +15,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// A body that comes in these pieces; then it ends, breaks off, or nothing comes until it is
-// stopped.
+// A body with these pieces; then the body ends, breaks off, or pauses until stop().
 class Arriving final : public BodyReader {
  public:
   enum class Then : uint8_t { kEnds, kBreaksOff, kWaits };
@@ -85,7 +84,7 @@ TEST_F(ArtifactsRestTest, AnUploadThatBreaksOffGoesOn) {
   EXPECT_EQ(upload("&upload=mine&offset=11").body, made.body) << "its end is told again";
 }
 
-// Of a link that was made with a key, too, though the ledger knows when that ends.
+// Also with a link made by a key, although the ledger knows the key's end.
 TEST_F(ArtifactsRestTest, AnAnswerToALinkEndsWithTheLink) {
   const Answer made = upload("", {"one"});
   const Answer link =

@@ -43,7 +43,7 @@ Result<std::string> queryAction(const Request& request) {
   const auto fits = [](char c) { return (c >= 'a' && c <= 'z') || c == '.' || c == '_'; };
   const bool kind = action.ends_with('*');
   const size_t fixed = action.size() - (kind ? 1 : 0);
-  // No action is one word: a search for it would find nothing, for ever.
+  // Every action has two words: a search for a single word would never find anything.
   const size_t dot = action.find('.');
   const bool word =
       !action.empty() && !kind && (dot == 0 || dot >= action.size() - 1);  // npos, or the last

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/commands: what the command filter says of a command. Nothing is run and nothing is recorded.
+// /v1/commands: the command filter's verdict on a command. Nothing is run and nothing is recorded.
 #include "api/rest/requests.h"
 #include "api/rest/rest.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files as downloads: in part where asked (RFC 9110 §14), and such that no browser executes them.
+// Files as downloads: in ranges if asked (RFC 9110 §14), and safe from execution by a browser.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace cloister::api {
 
 struct ByteRange {
   uint64_t from = 0;
-  uint64_t to = 0;  // one past the last
+  uint64_t to = 0;  // the byte after the last
 };
 
 enum class RangeKind { kWhole, kPart, kNone };
 
-// One range of bytes; anything else in a Range header is ignored, as the RFC permits. kNone: it is
-// outside of `size`.
+// Parses a single range of bytes; any other Range header is ignored, as the RFC permits. kNone: the
+// range is outside of `size`.
 RangeKind parseRange(std::string_view header, uint64_t size, ByteRange& range);
 
 // 416, and 206's head.

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/escalations: requests to exceed what one may do, and who decides on them; and what an agent's
-// requests meet.
+// /v1/escalations: requests for more rights, the votes on them, and the policy in an agent's way.
 #include <utility>
 
 #include "api/rest/requests.h"
@@ -26,7 +25,7 @@ json::array shownChannels(const RestParts& parts) {
   return shown;
 }
 
-// Who may decide, and who asked.
+// Approvers and the requester.
 bool maySeeAll(const model::Principal& who, const model::Escalation& escalation) {
   const bool asked = escalation.requester.tenant == who.tenant &&
                      escalation.requester.key_id == who.key_id && !who.key_id.empty();
@@ -42,7 +41,7 @@ json::object shownTo(const model::Principal& who, const model::Escalation& escal
   return shown;
 }
 
-// A run that is asked for by hand is held to the bounds of a run, and gets the same defaults.
+// A run requested by hand has the bounds and the defaults of any run.
 Result<> settleRun(const RestParts& parts, model::EscalationRequest& request) {
   if (!request.run) return {};
   auto run = model::parseRunRequest(*request.run, parts.bounds);

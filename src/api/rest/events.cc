@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/executions/{id}/events: one feed, as Server-Sent Events or over a WebSocket, which also takes
+// /v1/executions/{id}/events: a feed, as Server-Sent Events or over a WebSocket, which also takes
 // input, signals and the terminal's size.
 #include "api/feeds/event_feed.h"
 #include "api/rest/requests.h"
@@ -34,8 +34,8 @@ Task<void> sendMessages(EventFeed feed, WebSocket& out) {
   }
 }
 
-// To follow a run takes less than to write to it. A message may come just before the look at
-// credentials that ends its connection.
+// Following a run takes fewer permissions than writing to its input. A message may come just before
+// the look at credentials that ends its connection.
 Result<> mayWrite(RestParts& parts, const model::Principal& principal) {
   const Permission needed = Permission::kExecutionRun;
   if (!principal.may(needed)) {
@@ -45,8 +45,8 @@ Result<> mayWrite(RestParts& parts, const model::Principal& principal) {
   return store::stillHolds(parts.store, principal);
 }
 
-// One message: what …/input, :signal and :resize take, with a `type`. That the program has ended is
-// no fault of the client's.
+// Handles a message: the bodies of …/input, :signal and :resize, with a `type`. A message after the
+// program's end is not the client's error.
 Task<Result<>> takeMessage(RestParts& parts, model::Principal principal, std::string id,
                            std::string text) {
   CO_TRY(mayWrite(parts, principal));

@@ -89,7 +89,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
                                            {"next_cursor", std::move(page.next)}});
 }
 
-// Where the last `lines` lines begin.
+// The offset of the last `lines` lines.
 size_t tailOffset(std::string_view text, int64_t lines) {
   size_t at = text.size();
   if (text.ends_with('\n')) --at;
@@ -141,7 +141,8 @@ Task<Result<Response>> logs(RestParts& parts, Request& request) {
       .with("X-Cloister-Total-Bytes", std::to_string(log->total(stream)))
       .with("X-Cloister-Complete", log->closed() ? "true" : "false");
   response.stream_length = to - from;
-  // What is short is whole: a terminal may say more, and lose this, before it is sent.
+  // Copies a short answer whole now: a terminal may write more, and displace the bytes before they
+  // are sent.
   const std::string first(kept.substr(from - begin, kLogPiece));
   response.stream = [log, stream, from, to, first](BodyWriter& out) {
     return streamKept(log, stream, from, to, first, out);

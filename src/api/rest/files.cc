@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/sessions/{id}/files: what is in a session's workspace, one file or an archive at a time.
+// /v1/sessions/{id}/files: the content of a session's workspace, as a single file or an archive.
 #include <algorithm>
 #include <memory>
 #include <utility>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/sessions/{id}/kernels: the interpreters that run a session's cells.
+// /v1/sessions/{id}/kernels: the interpreters for a session's cells.
 #include <utility>
 
 #include "api/rest/requests.h"

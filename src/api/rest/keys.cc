@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/keys: API keys. A secret is in the answer to its creation or rotation and nowhere else.
-// /v1/whoami: what a credential is and may do. /.well-known/oauth-protected-resource: where tokens
-// come from.
+// /v1/keys: API keys. Only the answers to creation and rotation have the secret. /v1/whoami: the
+// identity and the permissions of a credential. /.well-known/oauth-protected-resource: the source
+// of tokens.
 #include <algorithm>
 #include <map>
 
@@ -38,7 +38,7 @@ json::array toJsonArray(const std::vector<base::Network>& networks) {
   return out;
 }
 
-// `replaced_by`: the keys that it was rotated to itself.
+// `replaced_by`: the keys made by rotations of the key.
 json::object toJsonObject(const store::KeyRecord& key, json::array replaced_by = {}) {
   return {{"id", key.id},
           {"name", key.name},
@@ -67,7 +67,7 @@ Result<std::string> label(base::ObjectReader& reader, std::string_view name) {
   return text;
 }
 
-// Of whom it is: nobody is to be told from another by a space that is not seen.
+// The key's holder: an invisible space must not distinguish two holders.
 Result<std::string> holder(base::ObjectReader& reader, std::string_view name) {
   constexpr std::string_view kSpaces[] = {" ",      "\u00a0", "\u1680", "\u2000", "\u2001",
                                           "\u2002", "\u2003", "\u2004", "\u2005", "\u2006",
@@ -160,7 +160,7 @@ Result<KeyRequest> parseKeyRequest(const model::Principal& maker, std::string_vi
   return key;
 }
 
-// Nobody gives more than they have: tenant, roles, and, of a key, where and how long it is good.
+// A maker gives no more than its own: tenant, roles, and for a key also networks and life.
 Result<> mayMake(RestParts& parts, const model::Principal& maker, const KeyRequest& wanted) {
   if (!maker.isAdmin() && wanted.principal.tenant != maker.tenant) {
     return fail(Code::kDenied, "tenant: a key is made for your own tenant", "tenant");
@@ -172,7 +172,7 @@ Result<> mayMake(RestParts& parts, const model::Principal& maker, const KeyReque
                 "roles");
   }
   const auto own = parts.store.key(store::Scope::of(maker), maker.key_id);
-  if (!own) return {};  // a token: it has neither
+  if (!own) return {};  // a token: without a key's networks and life
   if (own->expires_at != 0 && (wanted.expires_at == 0 || wanted.expires_at > own->expires_at)) {
     return fail(Code::kDenied, "expires_in_seconds: it would outlive your own key",
                 "expires_in_seconds");
@@ -216,7 +216,7 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
   co_return createdKey(key);
 }
 
-// The key of the path, which the asker may manage.
+// The key of the path, if the requester may manage the key.
 Result<store::KeyRecord> managed(RestParts& parts, const Request& request) {
   store::KeyRecord key =
       TRY(parts.store.key(store::Scope::of(request.principal), request.params[0]));
@@ -239,7 +239,7 @@ Task<Result<Response>> rotate(RestParts& parts, Request& request) {
   const auto seconds = CO_TRY(reader.integer("expires_in_seconds", 1, kMaxLifeSeconds));
   CO_TRY(reader.finish());
   const int64_t now = base::wallMicros();
-  // Unless asked, the new one has the life that the old one was given.
+  // Unless the request says otherwise, the new key has the original life of the old key.
   const int64_t life = old.expires_at == 0 ? 0 : old.expires_at - old.created_at;
   KeyRequest wanted{.name = old.name,
                     .principal = old.principal,
@@ -316,7 +316,7 @@ Task<Result<Response>> whoami(RestParts& parts, Request& request) {
                         {"expires_at", key ? timeOrNull(key->expires_at) : json::value(nullptr)}});
 }
 
-// RFC 9728 §3.2. What there is depends on the configuration alone.
+// RFC 9728 §3.2. The content depends on the configuration alone.
 Task<Result<Response>> metadata(RestParts& parts, std::string_view suffix) {
   const auth::AuthOptions& options = parts.authenticator.options();
   if (options.resource.empty()) {

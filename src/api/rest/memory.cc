@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/sessions/{id}/memory: values that a session keeps. A body is the value itself, kept and given
-// back byte for byte, so that no number of it loses a digit.
+// /v1/sessions/{id}/memory: values kept by a session. A body is the value itself, kept and returned
+// byte for byte, so that a number loses no digit.
 #include <utility>
 
 #include "api/rest/requests.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operators and tools ask: health, readiness, metrics, the node, the languages, the API
+// Resources for operators and tools: health, readiness, metrics, the node, the languages, the API
 // itself.
 #include <sys/statvfs.h>
 
@@ -54,7 +54,7 @@ Task<Result<Response>> readyz(RestParts& parts, Request& request) {
   co_return response;
 }
 
-// What a look at the disk tells, for which the io thread does not wait.
+// The result of reading the disk, for which the io thread does not wait.
 struct Looked {
   Result<std::map<model::EscalationStatus, uint64_t>> escalations;
   struct statvfs disk{};

@@ -66,7 +66,7 @@ TEST_F(PermissionsTest, EveryPermissionIsOfUse) {
     EXPECT_TRUE(used.contains(grant.name)) << grant.name;
 }
 
-// A route says who may use it, or it is none.
+// Without an access rule a route cannot be made.
 template <class T>
 concept MadeOfNothing = requires { T{}; };
 static_assert(!MadeOfNothing<Access>);

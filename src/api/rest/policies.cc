@@ -39,7 +39,7 @@ json::object toJsonObject(const store::PolicyVersion& policy, int64_t in_force) 
           {"in_force", policy.version == in_force}};
 }
 
-// The errors of a document are those of the member that has it.
+// Errors inside a document are reported for the member `document`.
 std::unexpected<Error> ofDocument(Error error) {
   if (error.code == Code::kInvalid || error.code == Code::kTooLarge) error.field = "document";
   return std::unexpected(std::move(error));
@@ -78,7 +78,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
       200, json::object{{"policies", std::move(items)}, {"next_cursor", std::move(cursor)}});
 }
 
-// "current" is the newest, whether it can be read or not.
+// "current" is the newest version, readable or not.
 Task<Result<Response>> show(RestParts& parts, Request& request) {
   auto* service = CO_TRY(serviceOf(parts));
   const std::string& which = request.params[0];
@@ -95,7 +95,7 @@ Task<Result<Response>> show(RestParts& parts, Request& request) {
   co_return jsonResponse(200, answer);
 }
 
-// What applying would change, as :diff tells it.
+// The effect of applying the document, in the form of :diff.
 Task<Result<Response>> tryOut(orchestrator::PolicyService& service, const Request& request,
                               std::string document, std::optional<int64_t> recent) {
   json::object question{{"document", std::move(document)}, {"recent", recent.value_or(0)}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/pool: what the node keeps ready, and how claims were served.
+// /v1/pool: the ready sandboxes of the node, and the service of claims.
 #include "api/pool_metrics.h"
 #include "api/rest/rest.h"
 

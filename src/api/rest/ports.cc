@@ -27,7 +27,7 @@ namespace json = base::json;
 using orchestrator::FileCall;
 using CallPtr = std::shared_ptr<FileCall>;
 
-constexpr int kMostInterim = 16;  // answers of the kind 1xx before the one
+constexpr int kMostInterim = 16;  // answers of the kind 1xx before the final answer
 constexpr int64_t kLinkSeconds = 3600;
 constexpr int64_t kMaxLinkSeconds = 7 * 86'400;
 constexpr std::string_view kTcp = "cloister-tcp";
@@ -38,7 +38,7 @@ Response badGateway(const Request& request, const Error& error) {
   return problem(502, error.message);
 }
 
-// A connection for whoever the key or the link is of.
+// A connection for the holder of the key or the link.
 Task<Result<CallPtr>> connect(RestParts& parts, Request& request, const PortTarget& target) {
   model::Principal principal = request.principal;
   const std::string& id = request.params[0];
@@ -61,7 +61,7 @@ Task<Result<CallPtr>> connect(RestParts& parts, Request& request, const PortTarg
       std::move(error).within("connecting to port " + std::to_string(target.port)));
 }
 
-// One request to the server inside, from its head to the end of the answer.
+// A request to the server inside, from its head to the end of the answer.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
   Exchange(boost::asio::any_io_executor executor, CallPtr call, bool to_head)
@@ -80,7 +80,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     boost::asio::co_spawn(executor_, pump(shared_from_this()), boost::asio::detached);
   }
 
-  // The head of the answer: not an interim one, but for 101.
+  // The head of the final answer; interim answers are skipped, except 101.
   Task<Result<ResponseHead>> head(Millis within) {
     const auto self = shared_from_this();
     within_ = within;
@@ -130,7 +130,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     co_await joined();
   }
 
-  // Nothing of it is under way afterwards.
+  // Ends both directions; nothing is under way afterwards.
   Task<void> finish() {
     const auto self = shared_from_this();
     within_.reset();
@@ -142,7 +142,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void abandon() { call_->abandon(); }
 
  private:
-  // Anew with each part of the body that the server has taken.
+  // Restarts the wait after each piece of the body taken by the server.
   void expectAnswer() {
     if (!within_) return;
     deadline_.expires_after(*within_);
@@ -181,7 +181,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
     bool whole = false;
     while (!whole) {
       auto piece = co_await self->body_->read();
-      // What the client did not send as a whole must not look so inside.
+      // An incomplete body from the client must not look complete inside.
       if (!piece) self->call_->abandon();
       if (!piece) break;
       whole = piece->empty();
@@ -254,7 +254,7 @@ Response switched(const ExchangePtr& exchange, std::vector<Header> headers,
   return response;
 }
 
-// What a page of a link asks before it asks the server.
+// Answers a CORS preflight from a link's page.
 Response preflight(const Request& request) {
   Response response;
   response.status = 204;
@@ -304,7 +304,7 @@ Task<Result<Response>> pass(RestParts& parts, Request& request) {
   co_return response;
 }
 
-// The port itself: a connection to it, or the way to its pages.
+// Serves the port itself: a connection, or the way to its pages.
 Task<Result<Response>> open(RestParts& parts, Request& request) {
   const PortTarget target = CO_TRY(portTarget(request));
   if (wantedUpgrade(request) == kTcp) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/quotas: what tenants and agents may use, and use.
+// /v1/quotas: quotas and use of tenants and agents.
 #include <utility>
 
 #include "api/rest/requests.h"
@@ -69,7 +69,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
   co_return jsonResponse(200, json::object{{"quotas", std::move(items)}});
 }
 
-// What the body says is all there is from then on; {} is none.
+// The body replaces all quotas; {} means none.
 Task<Result<Response>> put(RestParts& parts, Request& request, QuotaScope scope) {
   orchestrator::Quotas& quotas = *CO_TRY(quotasOf(parts));
   const json::object body = CO_TRY(parseObject(request.body, parts.bounds));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What resources have in common: how they read a request, and how they answer with an execution.
+// Shared by resources: reading a request, and answering with an execution.
 #pragma once
 
 #include <algorithm>
@@ -19,17 +19,17 @@ inline constexpr int64_t kMaxWaitSeconds = 300;
 inline constexpr int64_t kMaxList = 500;
 inline constexpr size_t kLargeBody = size_t{256} << 10;
 
-// The header, "" without; kInvalid for one that is none.
+// The header's value, "" without the header; kInvalid for a bad value.
 Result<std::string> idempotencyKey(const Request& request);
 
-// kInvalid, of `field`, for what cannot be one.
+// kInvalid, for `field`, if the key is malformed.
 Result<> checkIdempotencyKey(std::string_view key, const std::string& field);
 
-// A body that must be an object.
+// Parses a body that must be an object.
 Result<base::json::object> parseObject(std::string_view body, const model::RequestBounds& bounds);
 
-// What `parse` makes of the body. A large one takes long enough to read that others would notice on
-// the io thread; `parse` runs on another then, and must not share anything that changes.
+// The result of `parse` for the body. A large body takes long enough to delay others on the io
+// thread; `parse` then runs on another thread, and must not share mutable state.
 template <class T>
 Task<Result<T>> readBody(RestParts& parts, Request& request,
                          std::function<Result<T>(const base::json::object&)> parse) {
@@ -48,27 +48,27 @@ Task<Result<T>> readBody(RestParts& parts, Request& request,
 
 inline constexpr int64_t kMicrosPerSecond = 1'000'000;
 
-// When a link ends that is made with `credential` for so many seconds (Unix seconds): at the end of
-// that, where it is no key.
+// The end of a link made with `credential` for so many seconds (Unix seconds): at most the
+// credential's own end, unless the credential is a key.
 int64_t linkEnd(const auth::Credential& credential, int64_t seconds);
-// The request came with a good link: its answer ends with the credential that made that, and at its
-// end.
+// The request came with a good link: its answer ends with the link, and with the credential that
+// made the link.
 void answerForLink(Request& request, const std::string& made_with, int64_t expires_at);
 
-// Cursors of one list, for one reader. Lists are read newest first: the next page is before the
-// last one's `seq`, which the ledger counts over all tenants and a cursor therefore hides.
+// Cursors of a list, for a reader. Lists are read newest first: the next page is before the last
+// item's `seq`. The ledger counts `seq` over all tenants, and a cursor therefore hides the number.
 struct ListCursor {
   const orchestrator::Cursors& cursors;
   std::string tenant;
   std::string list;  // "executions": no other list takes its cursors
 
-  // kInvalid, of `query.cursor`, for what before() did not give.
+  // kInvalid, for `query.cursor`, if the cursor did not come from before().
   [[nodiscard]] Result<uint64_t> read(const std::string& cursor) const;
   [[nodiscard]] Result<base::json::value> before(uint64_t seq) const;
 };
 ListCursor cursorOf(const RestParts& parts, const model::Principal& reader, std::string list);
 
-// What every list takes: `agent`, `limit` and `cursor`.
+// Reads the parameters of every list: `agent`, `limit` and `cursor`.
 template <class Query>
 Result<> readPage(const Request& request, const ListCursor& cursors, Query& query) {
   query.agent = queryText(request, "agent").value_or("");
@@ -80,15 +80,15 @@ Result<> readPage(const Request& request, const ListCursor& cursors, Query& quer
   return {};
 }
 
-// Of a list, as it is shown.
+// A page of a list, for display.
 struct Page {
   base::json::array items;
   base::json::value next = nullptr;  // its cursor, where there may be more
 };
 
-// At most `query.limit` of what `read` gives, and of about kPageBytes: records may be megabytes
-// each, and are held a few at a time. `behind` makes `query` one for what is behind an item, and
-// gives the cursor of that.
+// At most `query.limit` items from `read`, and about kPageBytes: records may be megabytes each, and
+// only a few are held at a time. `behind` changes `query` to the items behind an item, and gives
+// the cursor for them.
 template <class Query, class Read, class Show, class Behind>
 Result<Page> readPagesBehind(Query query, Read read, Show show, Behind behind) {
   constexpr size_t kPageBytes = size_t{8} << 20;
@@ -111,7 +111,7 @@ Result<Page> readPagesBehind(Query query, Read read, Show show, Behind behind) {
   return page;
 }
 
-// Of a list whose rows are found by number.
+// For a list whose rows are found by number.
 template <class Query, class Read, class Show>
 Result<Page> readPages(Query query, Read read, Show show, const ListCursor& cursors) {
   return readPagesBehind(std::move(query), read, show, [&](const auto& last, Query& next) {
@@ -120,7 +120,7 @@ Result<Page> readPages(Query query, Read read, Show show, const ListCursor& curs
   });
 }
 
-// Of a list whose cursor is the id or key of the last item, which the reader knows.
+// For a list whose cursor is the id or key of the last item, known to the reader.
 template <class Query, class Read, class Show>
 Result<Page> readPages(Query query, Read read, Show show) {
   const auto behind = [](const auto& last, Query& next) -> Result<base::json::value> {
@@ -138,8 +138,8 @@ Result<Page> readPages(Query query, Read read, Show show) {
 // 204
 Response noContent();
 Response executionResponse(int status, const model::Execution& execution);
-// With `wait`, the execution as it is once it has ended or so many seconds have passed: 200, or 202
-// while it goes on; otherwise 201 at once.
+// With `wait`, the execution after its end or after so many seconds: 200, or 202 while still
+// running; otherwise 201 at once.
 Task<Result<Response>> answerRun(RestParts& parts, Request& request, model::Execution execution,
                                  std::optional<int64_t> wait);
 

@@ -43,7 +43,7 @@ class ToolSet;
 
 namespace cloister::api {
 
-// What the handlers work with; all of it outlives the server.
+// The services behind the handlers; all of them outlive the server.
 struct RestParts {
   orchestrator::RunService& service;
   orchestrator::Sessions& sessions;
@@ -59,7 +59,7 @@ struct RestParts {
   const base::SigningKey& audit_key;
   std::string checkpoint_file = {};
   std::string anchor_file = {};
-  std::string audit_losses = {};  // that the anchor has recorded; "": none
+  std::string audit_losses = {};  // recorded by the anchor; "": none
   std::string state = {};         // the service's directory
   // HttpServer::certificateExpires()
   std::function<std::optional<int64_t>()> certificate_expires = {};
@@ -72,13 +72,13 @@ struct RestParts {
   std::string version = {};
   bool metrics_open = false;               // without a credential, over a local listener
   std::vector<std::string> notified = {};  // where escalations are told of, for people
-  // Threads for what would hold up the io thread.
+  // Threads for work that would block the io thread.
   boost::asio::thread_pool& background;
-  // What the command filter says of {command | argv, level}; quick enough for the io thread.
+  // The command filter's verdict on {command | argv, level}; fast enough for the io thread.
   std::function<Result<base::json::object>(const base::json::object&)> explain_command = {};
   const orchestrator::AgentGuard* agents = nullptr;  // null: there are no levels
-  uint64_t agents_per_tenant = 10'000;               // that may have a sandbox
-  orchestrator::PolicyService* policies = nullptr;   // null: there is no history of them
+  uint64_t agents_per_tenant = 10'000;               // agents with a sandbox
+  orchestrator::PolicyService* policies = nullptr;   // null: without a history of policies
   const model::ToolSet* tools = nullptr;             // null: there are no tool calls
 
   [[nodiscard]] orchestrator::SessionMemory memory() {
@@ -86,10 +86,10 @@ struct RestParts {
   }
 };
 
-// What the node keeps ready, with languages that we know; nullopt while no node has told.
+// The node's ready sandboxes, with known languages; nullopt before a node's first report.
 std::optional<model::PoolStats> poolStats(const RestParts& parts);
 
-// Every route of the service. `parts` outlives them.
+// Every route of the service. `parts` outlives the routes.
 std::vector<Route> restRoutes(RestParts& parts);
 
 // By resource.

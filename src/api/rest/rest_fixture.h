@@ -40,7 +40,7 @@ class RestTest : public PartsTest {
     router_ = std::make_unique<Router>(restRoutes(*parts_), *authenticator_, served_);
   }
 
-  // `incoming`: what a handler that takes a stream reads.
+  // `incoming`: the body for a handler that reads a stream.
   Task<Answer> answer(std::string method, std::string target, std::string body,
                       std::vector<Header> headers, std::shared_ptr<BodyReader> incoming = nullptr) {
     Request request;

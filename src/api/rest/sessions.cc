@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/sessions: sandboxes that stay. Their programs are executions, shown as all others.
+// /v1/sessions: sandboxes with a longer life. Their programs are executions, shown like all others.
 #include <algorithm>
 #include <memory>
 #include <utility>

@@ -38,7 +38,7 @@ TEST_F(SessionsRestTest, FromItsCreationToItsEnd) {
   EXPECT_EQ(request("GET", path).body, ended.body);
 }
 
-// However long a page may be: what is in it is held as a whole.
+// A page is held in memory as a whole, so its bytes are bounded as well as its length.
 TEST_F(SessionsRestTest, APageOfLargeRecordsIsShort) {
   serve();
   json::object metadata;

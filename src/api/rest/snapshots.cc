@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/snapshots: workspaces of sessions that a tenant keeps. One is restored by POST /v1/sessions.
+// /v1/snapshots: a tenant's kept workspaces of sessions. POST /v1/sessions restores a snapshot.
 #include <utility>
 
 #include "api/rest/requests.h"

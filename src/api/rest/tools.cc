@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/tool-calls and /v1/capabilities: a ToolCall in, an EffectResult out. A call is an execution,
-// of a run request that the registry makes of it (model/tool.h): its record, audit rows and receipt
-// are that execution's, and so is its id.
+// /v1/tool-calls and /v1/capabilities: a ToolCall in, an EffectResult out. A call is an execution
+// of a run request made by the registry (model/tool.h): record, audit rows, receipt and id are the
+// execution's.
 #include <signal.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace json = base::json;
 using model::Execution;
 using model::Tool;
 
-constexpr int kStatusTimedOut = 124;  // as `cloister run` has them
+constexpr int kStatusTimedOut = 124;  // the same as `cloister run`
 constexpr int kStatusSignal = 128;
 constexpr std::string_view kScopeMember = "tools";  // of a session's metadata
 
@@ -66,20 +66,20 @@ Result<ToolCall> parseCall(const json::object& body, const model::ToolSet& tools
   return call;
 }
 
-// What the caller says beside its arguments.
+// Adds the call's members other than the arguments.
 json::object withRest(const ToolCall& call, json::object request) {
   request["metadata"] = call.metadata;
   if (!call.approval.empty()) request["approval"] = call.approval;
   return request;
 }
 
-// The try that is made, and what it tries again.
+// A try, and the try before.
 struct Attempt {
   uint32_t number = 1;
   std::string retry_of;  // "" for the first
 };
 
-// The registry's word, whatever the caller's metadata say.
+// The registry's values replace the caller's metadata.
 Result<> holdToRegistry(const ToolCall& call, const Attempt& attempt, model::ToolPlace place,
                         model::RunRequest& request) {
   request.metadata["tool_type"] = call.tool->tool_type;
@@ -91,7 +91,7 @@ Result<> holdToRegistry(const ToolCall& call, const Attempt& attempt, model::Too
   return model::holdToRules(call.tool->id, call.tool->rules, place, request);
 }
 
-// A session whose metadata name tools has those and no others.
+// A session whose metadata name tools is limited to those tools.
 Result<> checkScope(const model::Session& session, const Tool& tool) {
   const json::value* scope = session.metadata.if_contains(kScopeMember);
   if (scope == nullptr || !scope->is_string()) return {};
@@ -125,7 +125,7 @@ Task<Result<Execution>> callInSession(RestParts& parts, const model::Principal& 
   co_return co_await parts.sessions.exec(principal, session.id, std::move(wanted), std::move(key));
 }
 
-// One attempt, from its acceptance on.
+// Makes an attempt, from its acceptance on.
 Task<Result<Execution>> make(RestParts& parts, const model::Principal& principal,
                              const ToolCall& call, std::string key, Attempt attempt) {
   if (!call.session_id.empty()) {
@@ -137,7 +137,7 @@ Task<Result<Execution>> make(RestParts& parts, const model::Principal& principal
   co_return co_await parts.service.run(principal, std::move(wanted), std::move(key));
 }
 
-// How often more than once the call is tried where it ended so.
+// The number of retries after such an end.
 uint32_t retriesFor(const Tool& tool, const Execution& execution) {
   if (!execution.error) return 0;
   if (execution.error->type == model::error_type::kStartupFailed) return tool.retry.startup;
@@ -156,7 +156,7 @@ json::value exitCode(const Execution& execution) {
   return signal > 0 ? json::value(kStatusSignal + signal) : json::value(nullptr);
 }
 
-// A limit's value and use once more under its own name, in the unit of that: memory_limit_mb,
+// Repeats a limit's value and use under the limit's own name and unit: memory_limit_mb,
 // memory_used_mb.
 void nameLimit(json::object& details) {
   constexpr uint64_t kMiB = uint64_t{1} << 20;
@@ -238,8 +238,8 @@ Response effectResponse(const Execution& execution) {
 
 // ---- handlers ----------------------------------------------------------------------------------
 
-// Each try has a key of its own, so that the whole call can be repeated; with a space, which no
-// client's key has.
+// Each try has a key of its own, so that a client can repeat the whole call. The key has a space,
+// and client keys never do.
 std::string keyOf(const std::string& key, uint32_t tries) {
   return key.empty() || tries == 0 ? key : key + " " + std::to_string(tries);
 }
@@ -266,7 +266,7 @@ Task<Result<Response>> call(RestParts& parts, Request& request) {
     execution = CO_TRY(std::move(waited));
     const bool again = tries < retriesFor(*wanted.tool, execution) && wanted.approval.empty() &&
                        base::monotonicNow() < until;
-    // The connection may be closed by then, and nothing new begins by what was revoked.
+    // The connection may be closed by then, and a revoked credential begins nothing new.
     if (!again || !parts.authenticator.stands(request.credential))
       co_return effectResponse(execution);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tool calls over the fake runtime: what is tried again, and what each try leaves.
+// Tool calls over the fake runtime: the retries, and the record of each try.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST_F(ToolsRestTest, AStartThatFailsIsMadeAgain) {
   EXPECT_EQ(effect("twice").at("metadata").at("attempts"), 1);
 }
 
-// Its request was let in; its key is revoked before it is tried again.
+// The request was accepted; its key is revoked before the retry.
 TEST_F(ToolsRestTest, ARevokedKeyTriesNothingAgain) {
   serveTools();
   fake_->failProvision(Error{Code::kUnsupported, "making the sandbox: no namespaces", {}});

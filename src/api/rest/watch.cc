@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/sessions/{id}/files:watch: what changes in a directory of a session's workspace.
+// /v1/sessions/{id}/files:watch: the changes in a directory of a session's workspace.
 #include "api/feeds/file_feed.h"
 #include "api/rest/requests.h"
 #include "api/workspace.h"

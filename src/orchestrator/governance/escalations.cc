@@ -36,7 +36,7 @@ store::Scope scopeOf(const Principal& who, const std::string& tenant) {
   return store::Scope::ofTenant(tenant);
 }
 
-// Of one that is asked for by name; `host`, of the node's own, without.
+// The digest of the image `name`; without a name, `host`, the digest of the node's own image.
 Result<std::string> digestOfImage(const model::NodeOffer& offer, const std::string& host,
                                   const std::string& name) {
   if (name.empty() || name == model::kHostImage) {
@@ -83,7 +83,7 @@ struct EscalationService::Impl : std::enable_shared_from_this<EscalationService:
   std::shared_ptr<RunService::Impl> runs;
   async::Signal changed;
   bool stopped = false;
-  bool look_again = true;  // at every blocked execution: a start, or a node that came
+  bool look_again = true;  // at all blocked executions: after a start, or a node's return
   std::function<void()> news;
 };
 
@@ -112,7 +112,8 @@ void EscalationService::onNews(std::function<void()> news) {
   impl_->news = std::move(news);
 }
 
-// A run asked for by hand, bound as one that policy stopped. The request as it is kept.
+// Binds a run requested by hand in the way of a run stopped by policy. Gives the request in its
+// stored form.
 Result<std::string> EscalationService::Impl::bindRun(const base::json::object& body,
                                                      Escalation& e) {
   if (runs->node.runtime == nullptr) {
@@ -132,7 +133,7 @@ Result<std::string> EscalationService::Impl::bindRun(const base::json::object& b
   return json;
 }
 
-// Those whom the rule names that the run would meet now: others would approve it in vain.
+// Copies the approvers of the rule that would stop the run now: votes of others would be in vain.
 Task<void> EscalationService::Impl::nameApprovers(Principal principal, model::RunRequest run,
                                                   Escalation& e) {
   run.approval.clear();
@@ -180,7 +181,8 @@ Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
   return e;
 }
 
-// What is asked for becomes what would be opened, and those who decide see that.
+// Replaces the requested path by the pattern that an approval would open, and shows approvers the
+// effect.
 Result<> EscalationService::Impl::nameFiles(Escalation& e, const policy::AgentRules* rules) const {
   e.subject = TRY(policy::grantPattern(e.subject));
   TRY(rules != nullptr ? policy::opensFor(*rules, e.operation, e.subject)
@@ -190,8 +192,7 @@ Result<> EscalationService::Impl::nameFiles(Escalation& e, const policy::AgentRu
   return {};
 }
 
-// Rules may have changed since it was asked for. A vote that does not count has an error of its
-// own.
+// Rules may have changed since the request. A vote that does not count has an error of its own.
 Result<> EscalationService::Impl::opensStill(const Escalation& e,
                                              const policy::Ballot& ballot) const {
   Escalation now = e;
@@ -203,15 +204,15 @@ Result<> EscalationService::Impl::opensStill(const Escalation& e,
                                    "; deny it, so that it is asked for anew");
 }
 
-// kDenied: none of those who asked for what waits may go on with it.
+// kDenied: none of the requesters waiting for the approval may continue.
 Result<> EscalationService::Impl::isOfUse(const Escalation& e, const policy::Ballot& ballot) const {
   Escalation now = e;
   if (!ballot.approve || !policy::vote(now, ballot)) return {};
   return runs->someoneStands(e);
 }
 
-// An approval that lets nothing go on is refused, with its row in the log. What nobody could use
-// any more is denied with that.
+// An approval without effect is refused, with its row in the log. If no requester can ever use the
+// approval, the escalation is denied as well.
 Task<Result<>> EscalationService::Impl::mayCount(const Escalation& e,
                                                  const policy::Ballot& ballot) {
   auto counts = opensStill(e, ballot);
@@ -228,19 +229,19 @@ Task<Result<>> EscalationService::Impl::mayCount(const Escalation& e,
   co_return counts;
 }
 
-// Null: held to none, or they cannot be read.
+// Null: the agent has no rules, or the rules are unreadable.
 std::shared_ptr<const policy::AgentRules> EscalationService::Impl::rulesOf(
     const Principal& principal) const {
   if (runs->parts.agents == nullptr) return nullptr;
   return runs->parts.agents->rulesOf(principal).value_or(nullptr);
 }
 
-// What `fallback_action: allow_read_only` leaves of a request for a file that nobody answered.
+// Whether `fallback_action: allow_read_only` permits reading the file after an unanswered request.
 bool EscalationService::Impl::mayStillRead(const Escalation& e) const {
   if (!isOfFiles(e.operation) || e.status != EscalationStatus::kPending) return false;
   const auto rules = rulesOf(e.requester);
   if (!rules || rules->fallback_action != "allow_read_only") return false;
-  // One file, which no rule forbids and for which no person is needed.
+  // Only for a single file that no rule forbids and no person need approve.
   if (e.subject.contains('*') || rules->revoked.contains("file_read")) return false;
   const std::vector<std::string>& people = rules->require_human_approval;
   if (std::ranges::find(people, "file_read") != people.end()) return false;
@@ -250,7 +251,7 @@ bool EscalationService::Impl::mayStillRead(const Escalation& e) const {
   return v.approved() || (v.escalation_available && v.rule.empty());
 }
 
-// Why a rule approves it; "": it takes a person. A run is never safe by its name.
+// The reason why a rule approves; "": a person must decide. A run's name never makes the run safe.
 std::string EscalationService::Impl::safeBecause(const Escalation& e) {
   const auto& safe = config().safe_operations;
   const std::string& agent = e.requester.agent;
@@ -261,7 +262,7 @@ std::string EscalationService::Impl::safeBecause(const Escalation& e) {
     if (!by_rules) return {};
     if (*by_rules) return **by_rules;
   }
-  // Held to no rules, there is no table that says which files or commands are safe.
+  // An agent without rules has no table of safe files and commands.
   if (e.operation != model::operation::kFileRead) return {};
   const std::string because = "escalation.safe_operations has " + e.operation +
                               ", and a rule approves what is safe for agent " + agent;
@@ -309,7 +310,7 @@ Result<Escalation> EscalationService::Impl::find(const Principal& who, const std
   return ledger().get(scopeOf(who, tenant), id);
 }
 
-// What the ledger does not have: who waits, and which votes are good no more.
+// Adds facts outside of the ledger: the waiting executions, and the votes no longer valid.
 Result<> EscalationService::Impl::bringUpToNow(Escalation& e) const {
   TRY(runs->strikeIfOpen(e));
   e.waiting = runs->waitingFor(e);
@@ -371,7 +372,7 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
   CO_TRY(co_await impl->mayCount(judged, ballot));
   store::EscalationChange change = impl->changeOf(found);
   change.apply = [ballot, revoked](Escalation& e) -> Result<model::AuditEvent> {
-    // It does not complete a quorum with these.
+    // Votes of revoked credentials do not complete a quorum.
     const bool struck = policy::strike(e, revoked);
     TRY(policy::vote(e, ballot));
     model::AuditEvent event = votedEvent(e, ballot.by, ballot.approve, ballot.reason);
@@ -390,7 +391,7 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
   co_return changed;
 }
 
-// What is not a run or a session is all in its record.
+// Escalations for anything but a run or a session have their whole request in the record.
 Result<base::json::object> EscalationService::requestOf(const Escalation& e) {
   if (e.request_sha256.empty()) {
     if (!e.digest.empty()) {
@@ -411,7 +412,7 @@ Result<base::json::value> EscalationService::workspaceOf(const Escalation& e) {
 Task<void> EscalationService::noteRefused(model::Principal principal, std::string tenant,
                                           std::string id, bool approve) {
   const auto impl = impl_;
-  // Of its tenant's, whether it sees it or not: the log is to tell who tries.
+  // Any escalation of the tenant, visible or not: the log should name everyone who tries.
   const auto scope =
       principal.isAdmin() ? scopeOf(principal, tenant) : store::Scope::ofTenant(principal.tenant);
   const auto found = impl->ledger().get(scope, id);
@@ -444,7 +445,7 @@ Task<Result<model::EscalationPolicy>> EscalationService::setPolicy(Principal pri
   co_return policy;
 }
 
-// Ends what is at its end, and looks after those that wait when the node comes or we start.
+// Ends expired escalations, and looks at waiting executions after a start or a node's return.
 Task<void> EscalationService::Impl::keepTime() {
   const auto self = shared_from_this();
   while (!stopped) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// EscalationService: what people and agents ask of escalations. Runs that policy wants approved
-// make theirs themselves (blocking.cc), and sessions (session_asks.cc); here is the rest: asking by
-// hand, looking, deciding, an agent's policy, and time: what nobody decided on expires, and so does
-// a permission. On the executor of the RunService, which outlives it.
+// EscalationService: the requests of people and agents about escalations. Runs and sessions stopped
+// by policy make their escalations themselves (blocking.cc, session_asks.cc). The service does the
+// rest: requests by hand, queries, decisions, an agent's policy, and the expiry of undecided
+// escalations and of permissions. On the executor of the RunService, which outlives the service.
 #pragma once
 
 #include <cstdint>
@@ -22,30 +22,31 @@ class EscalationService {
   EscalationService(const EscalationService&) = delete;
   EscalationService& operator=(const EscalationService&) = delete;
 
-  // Asks by hand: for a run, bound to exactly that request, or for a permission. What the agent's
-  // policy calls safe is approved at once. kQuota: too many wait.
+  // Requests by hand: for a run, bound to exactly the given request, or for a permission.
+  // Operations that the agent's policy calls safe are approved at once. kQuota: too many wait.
   Task<Result<model::Escalation>> request(model::Principal principal,
                                           model::EscalationRequest request);
-  // `tenant`: of whom, for an administrator; "" for one's own, or where only one has it.
+  // `tenant`: chosen by an administrator; "" for the principal's own, or if only a single tenant
+  // has the escalation.
   Result<model::Escalation> get(const model::Principal& principal, const std::string& tenant,
                                 const std::string& id);
-  // All that it asks for, as it was accepted. Whoever calls looks whether it may be shown.
+  // The whole request, as accepted. The caller checks whether a reader may see the request.
   Result<base::json::object> requestOf(const model::Escalation& escalation);
-  // What its session's workspace had in it when it was asked for (workspace_list.h), as
-  // requestOf(); null where it has none.
+  // The content of the session's workspace at the time of the request (workspace_list.h), under the
+  // same condition; null without a workspace.
   Result<base::json::value> workspaceOf(const model::Escalation& escalation);
   Result<std::vector<model::Escalation>> list(const model::Principal& principal,
                                               const store::EscalationQuery& query);
-  // Seconds that requests of the principal's tenant have waited of late; nullopt: none was decided.
+  // The usual wait of the tenant's latest decided requests, in seconds; nullopt: none was decided.
   Result<std::optional<int64_t>> usualWait(const model::Principal& principal);
 
-  // One vote; see policy/approval.h. A refused one is audited too. What was approved goes on by
-  // itself.
+  // Records a vote; see policy/approval.h. A refused vote is audited too. Executions waiting for
+  // the approval continue by themselves.
   Task<Result<model::Escalation>> decide(model::Principal principal, std::string tenant,
                                          std::string id, bool approve, model::Vote vote);
 
-  // Audits that the principal, who lacks the permission to decide, tried to; nothing for an
-  // escalation that it cannot see.
+  // Audits an attempt to decide without the permission; nothing for an escalation outside of the
+  // principal's scope.
   Task<void> noteRefused(model::Principal principal, std::string tenant, std::string id,
                          bool approve);
 

@@ -130,7 +130,7 @@ boost::asio::awaitable<void> Notifier::Impl::giveUp(store::Notification row, std
       [&](store::Done<void> finish) { ledger().finish(row.seq, event, std::move(finish)); });
 }
 
-// Of channels that the configuration no longer has.
+// Drops the notifications for channels that the configuration no longer has.
 boost::asio::awaitable<void> Notifier::Impl::dropUnknown() {
   const auto self = shared_from_this();
   const auto due = ledger().dueNotifications("", INT64_MAX, UINT32_MAX);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Notifier: delivers what the ledger has to be told about escalations. Each notification is a row
-// until it was delivered or given up, so a crash loses none; it may be delivered twice, under the
+// Notifier: delivers the ledger's notifications about escalations. Each notification is a row until
+// delivered or given up, so a crash loses none; a notification may be delivered twice, under the
 // same number. Channels do not wait for each other. On one executor.
 #pragma once
 
@@ -20,25 +20,25 @@
 namespace cloister::orchestrator {
 
 struct Message {
-  uint64_t number = 0;  // of the delivery: the same when it is tried again
+  uint64_t number = 0;  // of the delivery: the same in a retry
   std::string event;    // "escalation.requested"
   model::Escalation escalation;
-  int64_t at = 0;  // when it happened
+  int64_t at = 0;  // time of the event
 };
 
-// A way to tell people. `send` is not called again before it has returned.
+// A way to notify people. `send` returns before the next call.
 struct Channel {
   std::string name;   // "webhook", "smtp"; in the ledger
-  std::string shown;  // where it leads, for people
+  std::string shown;  // the destination, for people
   std::function<boost::asio::awaitable<Result<>>(Message)> send;
 };
 
-// What others are told of an escalation: who, what and until when, but nothing of what would run,
-// which may hold secrets.
+// The public facts of an escalation: requester, operation and expiry. The code and command are left
+// out, because they may hold secrets.
 base::json::object toldOf(const model::Escalation& escalation);
 
 struct NotifierConfig {
-  uint32_t attempts = 10;     // of one delivery; then it is given up, which is audited
+  uint32_t attempts = 10;     // of a delivery; then it is given up, and audited
   Millis first_pause{2'000};  // before the second; twice as long each time
   Millis longest_pause{600'000};
 };

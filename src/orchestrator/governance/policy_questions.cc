@@ -19,14 +19,14 @@ namespace json = base::json;
 
 constexpr std::string_view kEmbedded = "embedded";  // reads documents, whichever engine decides
 
-// A supposed run, from what an execution asked for; nothing where it cannot be read any more.
+// A supposed run, made of a recorded request; nothing if the request is no longer readable.
 std::optional<policy::Supposed> supposedFrom(store::RecordedRequest& recorded,
                                              const policy::ReaderParts& parts) {
   const auto value = base::parseJson(recorded.request_json, {.max_bytes = size_t{256} << 20});
   if (!value || !value->is_object()) return std::nullopt;
   base::ObjectReader reader(value->get_object(), "");
   model::RunRequest request;
-  // A program of a session has members besides; they are not the policy's.
+  // A session's program has further members, which do not concern policy.
   model::RequestBounds bounds = parts.bounds;
   bounds.own_metadata = true;
   if (!model::readRunRequest(reader, bounds, request)) return std::nullopt;
@@ -36,7 +36,8 @@ std::optional<policy::Supposed> supposedFrom(store::RecordedRequest& recorded,
   return made;
 }
 
-// Changes of one kind: the same rule decides now, and what it and the rule before said is the same.
+// Changes of the same kind: the same rule decides now, and the decisions before and after are the
+// same.
 class Groups {
  public:
   void add(const json::object& before, const json::object& after, const std::string& execution) {
@@ -82,7 +83,7 @@ class Groups {
   std::map<std::string, Group> groups_;
 };
 
-// Whatever its reason says: a rule may have got another sentence.
+// Ignores the reason: a rule may have a new sentence.
 bool sameDecision(json::object before, json::object after) {
   before.erase("reason");
   after.erase("reason");
@@ -132,7 +133,7 @@ json::object notValid(const Error& error) {
           {"sha256", nullptr}};
 }
 
-// Whether it is a document of levels (`agents.levels`), which can be checked as well.
+// Whether the document has levels (`agents.levels`), which can be checked as well.
 bool isLevels(const std::string& document) {
   const auto parsed = model::parseYaml(document, "document");
   return parsed && parsed->contains("sandbox_levels");
@@ -152,12 +153,12 @@ json::object checkLevels(const std::string& document) {
           {"sha256", base::sha256Hex(document)}};
 }
 
-// The service's documents name other tenants: only who may apply one sees what is in them.
+// The service's documents name other tenants: only principals with policy.apply see the content.
 bool seesDocuments(const model::Principal& asker) {
   return asker.may(model::Permission::kPolicyApply);
 }
 
-// Whether the document that is asked about is the asker's own.
+// Whether the asker brings the document along.
 bool bringsDocument(const json::object& body) {
   const json::value* document = body.if_contains("document");
   return document != nullptr && document->is_string();
@@ -169,7 +170,7 @@ std::unexpected<Error> needsApply(const std::string& field, const std::string& w
 
 }  // namespace
 
-// A document, a version, or what is in force.
+// Reads the policy to ask: a document, a version, or the version in force.
 Result<policy::Policy> PolicyService::choose(base::ObjectReader& reader,
                                              std::string_view version_name) {
   const auto document = version_name == "version" ? TRY(reader.text("document")) : std::nullopt;
@@ -275,7 +276,7 @@ Task<Result<json::object>> PolicyService::diff(model::Principal asker, json::obj
 
 Task<Result<json::object>> PolicyService::replay(model::Principal asker, policy::Policy from,
                                                  policy::Policy to, uint32_t count) {
-  // What it works with is its own: the node may come or go meanwhile.
+  // The work owns its data: the node may come or go meanwhile.
   const auto work = [with = parts_, scope = store::Scope::of(asker), from = std::move(from),
                      to = std::move(to), count,
                      offer = parts_.service.node().offer]() -> Result<json::object> {

@@ -130,7 +130,7 @@ Task<Result<store::PolicyVersion>> PolicyService::rollBack(model::Principal prin
                          std::move(policy));
 }
 
-// Two may be applied at once: the ledger numbers them, and the later number stays.
+// Two versions may be applied at once: the ledger numbers them, and the later number stays.
 Task<Result<store::PolicyVersion>> PolicyService::put(model::Principal principal,
                                                       store::NewPolicy wanted,
                                                       model::AuditEvent event,

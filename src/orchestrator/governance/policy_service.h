@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policy in force and its history: versions in the ledger, applied while the service runs, and
-// questions about them. A version is in force from the moment that its row is durable; a version
-// that cannot be read denies everything until another is applied.
+// questions about versions. A version is in force as soon as its row is durable; an unreadable
+// version denies everything until another is applied.
 //
 // All methods run on the executor of the RunService (one thread).
 #pragma once
@@ -25,17 +25,17 @@
 
 namespace cloister::orchestrator {
 
-// The document that the service was started with.
+// The document given at the start of the service.
 struct StartDocument {
   std::string name;  // "default"
   std::string text;
-  bool chosen = false;  // the operator named the file; otherwise it is the installation's own
+  bool chosen = false;  // the operator named the file; else the installation's own
 };
 
 struct PolicyConfig {
-  model::Limits max;          // the most that a rule can allow
+  model::Limits max;          // upper bound of every rule's limits
   uint32_t history = 1000;    // versions kept
-  uint32_t replay = 200;      // recorded requests that a new version is tried on, at most
+  uint32_t replay = 200;      // the most recorded requests to try on a new version
   bool allow_weaker = false;  // policy::Policy
 };
 
@@ -48,40 +48,39 @@ class PolicyService {
     const policy::Levels& levels;
     const model::RequestBounds& bounds;
     boost::asio::thread_pool& background;
-    const RunService& service;  // whose node it is
-    PolicyEngine& engine;       // that decides; another than ours leaves the documents aside
+    const RunService& service;  // for the node's offer
+    PolicyEngine& engine;       // decides; another engine than ours ignores the documents
   };
   PolicyService(Parts parts, PolicyConfig config);
 
-  // Puts the policy in force, before anything is served; waits for the ledger. The newest version
-  // of the ledger is it, unless there is none, or `start` is the operator's own and another than
-  // the last that a start brought: then `start` becomes the next version.
+  // Puts the policy in force before the service accepts requests; waits for the ledger. Usually the
+  // newest version of the ledger comes into force. `start` becomes the next version if the ledger
+  // has none, or if `start` is the operator's own and differs from the last start's document.
   Result<> open(const StartDocument& start);
 
-  // The document becomes the next version, and is in force once this returns. kConflict where
-  // `expected` is given and not the version in force.
+  // The document becomes the next version, in force when the call returns. kConflict if `expected`
+  // is given and is not the version in force.
   Task<Result<store::PolicyVersion>> apply(model::Principal principal, store::NewPolicy wanted);
-  // The document of an earlier version becomes the next one.
+  // An earlier version's document becomes the next version.
   Task<Result<store::PolicyVersion>> rollBack(model::Principal principal, int64_t version,
                                               std::optional<int64_t> expected, std::string note);
 
   // 0: the newest. kNotFound.
   Result<store::PolicyVersion> get(int64_t version);
   [[nodiscard]] const PolicyConfig& config() const { return config_; }
-  // The version in force; 0 while it is broken.
+  // The version in force; 0 while broken.
   [[nodiscard]] int64_t version() const;
 
-  // Questions of the API, each the members of its body (spec/openapi.yaml): `document`, or a
-  // `version` (without either, what is in force), and what more is said. kInvalid names a member.
+  // Questions of the API, each with the members of its body (spec/openapi.yaml): `document`, or a
+  // `version` (without either, the version in force), and further members. kInvalid names a member.
   Result<base::json::object> check(const base::json::object& body);
-  // Without a document and a version the engine is asked, whichever it is. An asker without
-  // policy.apply asks for its own tenant, hears of the rules that match, and of no version:
-  // kDenied.
+  // Without a document and a version, the engine in use decides. An asker without policy.apply asks
+  // for its own tenant, and sees only the matching rules and no version: kDenied.
   Task<Result<base::json::object>> explain(model::Principal asker, base::json::object body);
   // An asker without policy.apply brings a document: kDenied.
   Result<base::json::object> test(const model::Principal& asker, const base::json::object& body);
-  // With `recent`, the newest requests that the asker may see are decided by both, on a thread of
-  // its own: each whose decision would be another.
+  // With `recent`, both versions decide the newest requests visible to the asker, on a thread of
+  // its own: the answer lists each changed decision.
   Task<Result<base::json::object>> diff(model::Principal asker, base::json::object body);
 
  private:

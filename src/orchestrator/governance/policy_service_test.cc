@@ -52,7 +52,7 @@ class PolicyServiceTest : public ServiceTest {
     who.roles = model::Role::kAdmin;
     return who;
   }
-  // As something that is not us would: behind the ledger's back.
+  // Damages the database behind the ledger's back, as an outside program would.
   void damage(const std::string& sql) {
     close();
     sqlite3* db = nullptr;
@@ -108,11 +108,11 @@ TEST_F(PolicyServiceTest, ItStaysOverARestartUntilTheFileIsAnother) {
   ASSERT_TRUE(start(kOpen));
   ASSERT_TRUE(apply(kClosed));
   close();
-  ASSERT_TRUE(start(kOpen));  // the same file: what was applied stays
+  ASSERT_TRUE(start(kOpen));  // the same file: the applied version stays
   EXPECT_EQ(policies_->version(), 2);
   EXPECT_EQ(policy_.get()->rules[0].name, "closed");
   close();
-  ASSERT_TRUE(start(kAsk));  // another: the operator wants it
+  ASSERT_TRUE(start(kAsk));  // another file: the operator's choice
   EXPECT_EQ(policies_->version(), 3);
   EXPECT_EQ(policy_.get()->rules[0].name, "ask");
 }

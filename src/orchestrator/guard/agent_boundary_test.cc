@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One agent and another of the same tenant: what is whose, and whose rules hold where both meet.
+// Two agents of the same tenant: ownership, and the rules where both meet.
 #include <algorithm>
 #include <optional>
 
@@ -440,7 +440,7 @@ TEST_F(BoundaryTest, WhoseRulesBecomeStricterIsStoppedThere) {
   EXPECT_EQ(stored(untouched).status, Status::kRunning) << "where she ran nothing";
 }
 
-// What a program left behind that has ended goes with the sandbox.
+// Processes left by an ended program go with the sandbox.
 TEST_F(BoundaryTest, WhatAVisitorLeftBehindEndsWhenItsRulesBecomeStricter) {
   config_.rules_every = Millis(1);
   open();

@@ -28,8 +28,8 @@ std::string nameOfAgent(const std::string& agent) {
   return agent.empty() ? "a key without an agent" : "agent " + agent;
 }
 
-// By rules that may be another agent's: in its session. Then it is none of the violations by which
-// the level of whoever asked is lowered.
+// A refusal by `rules`, perhaps another agent's, in whose session the request runs. The refusal
+// then is no violation of the principal's own rules, and does not lower the principal's level.
 AgentRefusal refusalOf(const AgentRules& rules, const model::Principal& principal,
                        const Validation& v, std::string_view operation, const std::string& what) {
   AgentRefusal refusal;
@@ -61,8 +61,8 @@ AgentRefusal refusalOf(const AgentRules& rules, const model::Principal& principa
   return refusal;
 }
 
-// Asks about one thing after the other. The first that nobody may allow refuses all; without one,
-// all that somebody may is asked for together.
+// Collects questions. The first that no person may allow refuses all; otherwise a single escalation
+// asks for all that a person may allow.
 class Questions {
  public:
   Questions(const AgentRules& rules, const model::Principal& principal)
@@ -72,8 +72,8 @@ class Questions {
     const Validation v = policy::validateOperation(rules_, operation, {}, now_);
     if (v.approved()) return;
     const std::string target = policy::targetOf(operation);
-    // A path that would be read as a pattern is none that a person could allow by itself; and
-    // nobody reads a command of pages.
+    // A path that reads as a pattern cannot be approved by itself; and no person reads a command of
+    // pages.
     const bool plain = std::holds_alternative<CommandOperation>(operation.what) ||
                        target.find_first_of("*?[") == std::string::npos;
     const bool full = wants_.size() == kMostWanted || target.size() > kMostTarget;
@@ -91,7 +91,7 @@ class Questions {
   void refuse(const Validation& v, std::string_view operation, const std::string& what) {
     if (!refusal_) refusal_ = refusalOf(rules_, principal_, v, operation, what);
   }
-  // What nobody may allow goes before what somebody may.
+  // Refusals beyond approval go first.
   std::optional<AgentRefusal> take() {
     if (refusal_ || !open_) return std::move(refusal_);
     open_->wants = std::move(wants_);
@@ -106,7 +106,7 @@ class Questions {
   const model::Principal& principal_;
   int64_t now_;
   static constexpr size_t kMostWanted = 32;
-  static constexpr size_t kMostTarget = 8192;  // bytes, as of what is asked for by hand
+  static constexpr size_t kMostTarget = 8192;  // bytes, as in a request by hand
   std::optional<AgentRefusal> refusal_;
   std::optional<AgentRefusal> open_;  // the first that a person may allow
   std::vector<model::WantedOperation> wants_;
@@ -114,7 +114,7 @@ class Questions {
   std::vector<std::string> safe_by_;
 };
 
-// As one word of a shell.
+// The text as a single word of a shell.
 std::string quoted(const std::string& text) {
   std::string out = "'";
   for (const char c : text)
@@ -122,7 +122,7 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-// Variables that change what a command runs, as a command that sets them would be judged.
+// Judges variables like a command that sets them: variables change the effect of a command.
 void askEnvironment(const AgentRules& rules, const std::map<std::string, std::string>& env,
                     Questions& questions) {
   for (const auto& [name, value] : env) {
@@ -130,7 +130,7 @@ void askEnvironment(const AgentRules& rules, const std::map<std::string, std::st
     const policy::Verdict verdict =
         policy::judgeCommand(rules.level, policy::effectsOf(text, rules.bounds, rules.image.get()));
     const auto risk = std::ranges::find_if(verdict.risks, [](const policy::Risk& each) {
-      // A text may name a program without running it.
+      // A text may name a program without running the program.
       return each.outcome != policy::Outcome::kAllow && each.kind != "names_forbidden_program";
     });
     if (risk == verdict.risks.end()) continue;
@@ -156,8 +156,8 @@ void askNetwork(const AgentRules& rules, const std::string& tier, Questions& que
   questions.refuse(v, "network", tier);
 }
 
-// What the registry says that a tool needs, and was taken from the agent. Its command is judged by
-// itself.
+// Refuses a tool whose needs, according to the registry, were revoked for the agent. The tool's
+// command is judged separately.
 void askToolNeeds(const AgentRules& rules, const model::RunRequest& run, Questions& questions) {
   const auto tool = run.metadata.find(std::string(model::kToolMember));
   if (tool == run.metadata.end()) return;
@@ -172,7 +172,7 @@ void askToolNeeds(const AgentRules& rules, const model::RunRequest& run, Questio
   }
 }
 
-// Code of a language is a file of the project that its program runs; bash is read as a command.
+// Code of a language is a file of the project, run by a program; bash code is read as a command.
 std::optional<CommandOperation> commandOf(const model::RunRequest& run,
                                           const model::LanguageSet& languages) {
   if (const auto* text = std::get_if<std::string>(&run.command))
@@ -183,13 +183,14 @@ std::optional<CommandOperation> commandOf(const model::RunRequest& run,
     return command;
   }
   const model::Language* language = languages.find(run.language);
-  if (language == nullptr) return std::nullopt;  // which is refused for that
+  if (language == nullptr) return std::nullopt;  // an unknown language is refused elsewhere
   if (language->name == "bash") return CommandOperation{.text = run.code, .argv = {}};
   const auto& by = language->compile.empty() ? language->run : language->compile;
   return CommandOperation{.text = {}, .argv = {by.at(0), language->source}};
 }
 
-// The agent's share; of memory and time only what the request does not name, more is refused.
+// Lowers limits to the agent's share. Memory and time are lowered only if the request does not name
+// them; larger named limits are refused.
 void clamp(const AgentRules& rules, model::Limits& limits, const model::LimitSet& named) {
   const auto open = [&](std::string_view name) { return !named.test(model::limitIndex(name)); };
   if (rules.limits.time_seconds && open(model::limit_name::kWall)) {
@@ -212,11 +213,11 @@ Result<Held> heldOf(const AgentRules& rules) {
 }
 
 Operation file(FileAccess access, const std::string& path, bool recursive = false) {
-  // What a session's files are called begins in the workspace.
+  // A session's paths are relative to the workspace.
   return {.what = FileOperation{access, "/workspace/" + path, recursive}, .wanted = {}};
 }
 
-// Which operations a request of wire/files.h is. One that is not known here is all of them.
+// The operations of a request of wire/files.h. An unknown request counts as all of them.
 std::vector<Operation> operationsOf(const std::vector<std::string>& argv) {
   using enum FileAccess;
   const std::string& verb = argv.at(0);
@@ -237,8 +238,8 @@ std::vector<Operation> operationsOf(const std::vector<std::string>& argv) {
           file(kDelete, path, true)};
 }
 
-// Approved by the safe table when it was asked for; `fallback_action` decides at the end of its
-// time.
+// The table of safe operations approves at the time of the request; `fallback_action` decides at
+// the expiry.
 enum class Approver : uint8_t { kPerson, kSafeTable, kFallback };
 Approver approverOf(const model::Escalation& e) {
   for (const model::EscalationDecision& decision : e.decisions) {
@@ -248,7 +249,7 @@ Approver approverOf(const model::Escalation& e) {
   return Approver::kPerson;
 }
 
-// Who may write a file may make it, as a request to a session's files does.
+// A permission to write a file includes its creation, as in requests to a session's files.
 void addGrants(const model::Escalation& e, std::vector<model::TemporaryPermission>& grants) {
   namespace asked = model::operation;
   const Approver approver = approverOf(e);
@@ -258,7 +259,7 @@ void addGrants(const model::Escalation& e, std::vector<model::TemporaryPermissio
   };
   if (e.operation == asked::kCommand) return add("command_execution", e.subject);
   if (e.operation == asked::kNetwork) return add("network", e.subject);
-  // One that is older than the check when it is asked for may open nothing.
+  // An escalation older than the check of patterns may open nothing.
   const auto pattern = policy::grantPattern(e.subject);
   if (!pattern) return;
   if (approver == Approver::kFallback || e.operation == asked::kFileRead)
@@ -271,7 +272,7 @@ void addGrants(const model::Escalation& e, std::vector<model::TemporaryPermissio
   }
 }
 
-// The rules, and what one run is approved with besides.
+// The rules, with the permissions approved for a single run.
 std::shared_ptr<const AgentRules> lifted(const AgentRules& rules, const model::Escalation& e) {
   auto more = std::make_shared<AgentRules>(rules);
   for (const model::WantedOperation& each : e.lifts) {
@@ -286,7 +287,7 @@ constexpr std::string_view kNoApproval =
 constexpr std::string_view kOwnSession =
     "make a session of your own (POST /v1/sessions), and run it there";
 
-// What is approved is for sandboxes of the agent that asked.
+// Approvals are only for sandboxes of the requesting agent.
 void closeToApproval(AgentRefusal& refused) {
   refused.wants.clear();
   refused.denied.remedy = kNoApproval;
@@ -340,7 +341,7 @@ Result<std::optional<AgentRules>> AgentGuard::ownRules(const model::Principal& p
   return rules;
 }
 
-// What `escalation policy` set for the agent goes before its level.
+// The agent's setting by `escalation policy` overrides its level.
 Result<> AgentGuard::addPolicy(const model::Principal& principal, AgentRules& rules) const {
   if (principal.agent.empty()) return {};
   const auto policy = TRY(store_.escalations().policy(principal.tenant, principal.agent));
@@ -444,7 +445,8 @@ std::optional<AgentRefusal> AgentGuard::refusalBy(const AgentRules& rules,
   return questions.take();
 }
 
-// The walls are the session's, and its maker's rules hold for whoever comes, also for who has none.
+// The sandbox's confinement is the session's. The maker's rules hold for every visitor, also for a
+// visitor without rules.
 Result<AgentJudgement> AgentGuard::judgeVisit(const model::Principal& principal,
                                               model::ExecRequest& request, const Within& session,
                                               const Resources& used) const {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// AgentGuard: holds what is asked of the service to the sandbox of the agent that asks. It reads
-// the ledger and decides; it writes nothing, and runs nothing. One thread.
+// AgentGuard: checks requests against the sandbox of the requesting agent. The guard reads the
+// ledger and decides; the guard writes nothing and runs nothing. One thread.
 //
-// An agent is a principal's tenant and agent. Whoever has no sandbox is held to the default level,
-// or to nothing where there is none. What cannot be read is refused.
+// An agent is a principal's tenant and agent. An agent without a sandbox has the default level, or
+// no rules if there is no default. Unreadable rules refuse the request.
 #pragma once
 
 #include <memory>
@@ -24,30 +24,30 @@
 
 namespace cloister::orchestrator {
 
-// Why something is not done: for its record, for whoever asked, and for the list of violations.
+// The reason of a refusal: for the record, for the requester, and for the list of violations.
 struct AgentRefusal {
   policy::Denied denied;
   base::json::object details;
   model::Violation violation;  // without `subject`
-  // What a person may allow, for once: all that was refused. Empty: something of it nobody may.
+  // All refused operations that a person may allow once. Empty: some operation is beyond approval.
   std::vector<model::WantedOperation> wants = {};
-  bool needs_person = true;                      // no rule approves all of that
-  std::vector<std::string> safe_by = {};         // otherwise: what says that it is safe
+  bool needs_person = true;                      // no rule approves all operations
+  std::vector<std::string> safe_by = {};         // otherwise: the proofs of safety
   std::optional<uint64_t> timeout_seconds = {};  // for an answer, by the agent's own settings
 };
 
-// What of its rules the kernel holds; null: there are none.
+// The part of the rules enforced by the kernel; null: no rules.
 using Held = std::shared_ptr<const policy::HeldRules>;
 
-// Of a request that makes a sandbox or runs in one.
+// The judgement of a request that makes a sandbox or runs in a sandbox.
 struct AgentJudgement {
-  std::optional<AgentRefusal> refusal;        // nothing: it may be done,
+  std::optional<AgentRefusal> refusal;        // nothing: the request may run,
   Held held;                                  // in a sandbox with these walls,
   std::optional<uint64_t> time_seconds = {};  // for so long at most
-  Held by_rules = {};                         // `held`, but for what the run is approved with
+  Held by_rules = {};                         // `held` without the run's own approvals
 };
 
-// The session that something is asked of: who made it, and what its sandbox holds.
+// The session of a request: its maker, and the rules enforced in its sandbox.
 struct Within {
   const model::Principal& maker;
   Held held;
@@ -55,52 +55,53 @@ struct Within {
 
 class AgentGuard {
  public:
-  // All of them outlive it. `default_level` is one of `levels`, or "".
+  // All arguments outlive the guard. `default_level` is in `levels`, or "".
   AgentGuard(store::Store& store, const policy::Levels& levels, const model::LanguageSet& languages,
              std::string default_level);
 
-  // Null: held to nothing. With what was approved for a time.
+  // The rules with temporary approvals; null: no rules.
   [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> rulesOf(
       const model::Principal& principal) const;
-  // The same without that: what another agent's session goes by.
+  // The rules without temporary approvals: these hold in another agent's session.
   [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> standingRulesOf(
       const model::Principal& principal) const;
-  // What was approved for a time for an agent, by escalations that are good now: of the newest
-  // hundred. An approval that is taken back, or over, is none from then on.
+  // The temporary permissions of an agent, from escalations valid now, at most the newest hundred.
+  // A revoked or expired approval no longer counts.
   [[nodiscard]] Result<std::vector<model::TemporaryPermission>> grantsOf(
       const store::AgentName& agent) const;
 
-  // A run, or a program in a session (otherwise null); `approval` lifts rules for it alone, or
-  // null. Its share of a processor, disk and largest file become what the agent may have; more
-  // memory or time than that is refused. `used`: by what it has running. In a session that another
-  // agent made, the standing rules of both hold, and no approval lifts any.
+  // Judges a run, or a program in `session`, unless null; `approval` lifts rules for the run alone,
+  // or is null. The request's shares of processor, disk and largest file are lowered to the
+  // agent's; a request for more memory or time is refused. `used`: by the agent's running
+  // executions. In another agent's session the standing rules of both hold, and no approval lifts
+  // any.
   Result<AgentJudgement> judgeRun(const model::Principal& principal, model::ExecRequest& request,
                                   const Within* session, const policy::Resources& used,
                                   const model::Escalation* approval = nullptr) const;
-  // Why `principal` may run nothing in a session that another agent made: what its own rules keep
-  // from a program, the sandbox there does not. Nothing: it may, or is held to no rules.
+  // The reason why `principal` may run nothing in another agent's session: its own rules deny
+  // programs an action that the sandbox there permits. Nothing: allowed, or without rules.
   [[nodiscard]] Result<std::optional<policy::Denied>> tooOpen(const model::Principal& principal,
                                                               const Within& session) const;
-  // A call from inside a session that another agent made, by the standing rules of `visitor` alone,
-  // one of whose programs may have made it. Nothing: they allow it.
+  // Judges a call from inside another agent's session by the standing rules of `visitor` alone,
+  // because a visitor's program may have made the call. Nothing: allowed.
   [[nodiscard]] Result<std::optional<AgentRefusal>> judgeVisitor(
       const model::Principal& visitor, const model::ExecRequest& request) const;
-  // A session as it is asked for.
+  // Judges the creation of a session.
   Result<AgentJudgement> judgeSession(const model::Principal& principal,
                                       model::RunRequest& settings,
                                       const policy::Resources& used) const;
-  // A request to a session's file server, in the words of wire/files.h. Nothing: it may be done.
-  // In a session that another agent made as judgeRun().
+  // Judges a request to a session's file server, in the words of wire/files.h. Nothing: allowed. In
+  // another agent's session the rules of both hold, as in judgeRun().
   [[nodiscard]] Result<std::optional<AgentRefusal>> judgeFiles(
       const model::Principal& principal, const model::Principal& maker,
       const std::vector<std::string>& argv) const;
-  // Why a rule may approve what the agent asks for (model::operation) without a person: it is set
-  // to, nothing wants a person, and it is allowed anyway or safe. "": it takes a person. Nothing:
-  // held to no rules.
+  // The reason why a rule may approve the agent's request (model::operation) without a person:
+  // auto-approval is on, no setting demands a person, and the operation is allowed anyway or safe.
+  // "": a person must decide. Nothing: the agent has no rules.
   [[nodiscard]] Result<std::optional<std::string>> needsNobody(const model::Principal& principal,
                                                                const std::string& operation,
                                                                const std::string& subject) const;
-  // As it would be for a request now; and by its standing rules.
+  // The enforced rules for a new request; and by the standing rules.
   [[nodiscard]] Result<Held> heldFor(const model::Principal& principal) const;
   [[nodiscard]] Result<Held> standingFor(const model::Principal& principal) const;
 
@@ -127,14 +128,14 @@ class AgentGuard {
   std::vector<store::Lowering> lowering_;
 };
 
-// Whether a sandbox with `has` lets its programs do what one with `rules` does not; null: it was
+// Whether a sandbox with `has` permits programs an action that `rules` deny; null: the sandbox was
 // made without rules.
 bool letsMore(const Held& has, const policy::HeldRules& rules);
 
-// Of an approval by a rule: what of the table of safe operations has it.
+// The reason for an approval by a rule: the matching entries of the table of safe operations.
 std::string safeReason(const std::vector<std::string>& safe_by);
 
-// An error for who asked for something that has no record of its own.
+// The error for a requester without a record of its own.
 Error toError(const AgentRefusal& refusal, const std::string& doing);
 Error toError(const policy::Denied& denied, const std::string& doing);
 

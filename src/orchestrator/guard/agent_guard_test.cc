@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs, sessions and files, held to the sandbox of the agent that asks.
+// Runs, sessions and files under the rules of the agent's sandbox.
 #include "orchestrator/guard/agent_guard.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +55,7 @@ safe_operations:
   - {operation: command_execution, level: reads, why: a test}
 )";
 
-// It does not run: not at all, or not before somebody allows it.
+// Whether the execution does not run: never, or only after an approval.
 bool refused(Status status) {
   return status == Status::kDenied || status == Status::kBlocked;
 }
@@ -93,7 +93,7 @@ class AgentsTest : public SessionsTest {
     runUntil([&] { return done.has_value(); });
     ASSERT_TRUE(*done);
   }
-  // An escalation that is good for so many seconds; its id.
+  // Makes an escalation valid for so many seconds; gives its id.
   std::string approve(const std::string& operation, const std::string& subject, int seconds = 60,
                       const std::string& tenant = "acme", const std::string& agent = "agent",
                       bool automatic = false) {
@@ -340,7 +340,7 @@ TEST_F(AgentsTest, NobodyApprovesWhatWouldOpenNothing) {
   const auto vote = [&](const std::string& id, bool approve) {
     return await(escalations.decide(boss, "", id, approve, {.reason = "why", .approver = ""}));
   };
-  const std::string old = pending("*.txt");  // of a service that asked for less
+  const std::string old = pending("*.txt");  // recorded by a service with looser checks
   const auto refusal = vote(old, true);
   ASSERT_FALSE(refusal);
   EXPECT_EQ(refusal.error().code, Code::kConflict);
@@ -487,7 +487,7 @@ TEST_F(AgentsTest, SessionsTheirProgramsAndFiles) {
   EXPECT_EQ(violations().front().operation, "file_delete");
 }
 
-// While it moves to a sandbox with those rules they are looked at again, and the move fails.
+// The rules are checked again during the move to a new sandbox, and the move fails.
 TEST_F(AgentsTest, NothingIsLetInBeforeTheRulesAreApplied) {
   config_.rules_every = std::chrono::milliseconds(1);
   openGuarded("build");
@@ -506,7 +506,7 @@ TEST_F(AgentsTest, NothingIsLetInBeforeTheRulesAreApplied) {
   };
   fake_->holdProvisions(true);
   give("look");
-  for (const std::string& tenant : others) {  // a look begins after this one, and is felt
+  for (const std::string& tenant : others) {  // a look begins after the change, and is observed
     give("look", tenant);
     runUntil([&] { return stored(runs[tenant]).status == Status::kFailed; });
     refused();

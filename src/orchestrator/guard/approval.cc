@@ -21,8 +21,8 @@ using model::Escalation;
 constexpr int kMostRotations = 10'000;
 constexpr std::string_view kDomain = "cloister-approval v2\n";
 
-// The program as it is asked for: limits that policy lowers are not in it, and a session's program
-// has names that are the same for each execution.
+// The requested program: without the limits lowered by policy, and with names of a session's files
+// that are the same for each execution.
 Result<std::string> neutralSpec(const json::object& request, bool in_session,
                                 const model::LanguageSet& languages) {
   base::ObjectReader reader(request, "");
@@ -32,8 +32,7 @@ Result<std::string> neutralSpec(const json::object& request, bool in_session,
   return wire::encodeExecSpec(spec);
 }
 
-// --- what is shown
-// --------------------------------------------------------------------------------
+// --- the display ---------------------------------------------------------------------------------
 
 constexpr size_t kShownCode = 6000;
 constexpr size_t kShownFile = 3000;
@@ -105,7 +104,7 @@ void addFiles(std::string& out, const json::object& request) {
   }
 }
 
-// Of a call: the registry's word, which no request can have.
+// Adds the registry's words about a tool call, which no request can forge.
 void addTool(std::string& out, const json::object& request) {
   const json::value* metadata = request.if_contains("metadata");
   if (metadata == nullptr || !metadata->is_object()) return;
@@ -115,7 +114,7 @@ void addTool(std::string& out, const json::object& request) {
          model::markedText(textIn(metadata->get_object(), model::kRiskMember), kShownValue);
 }
 
-// What its caller says of it: readers of its record see that, and rules may go by it.
+// Adds the caller's metadata: readers of the record see them, and rules may depend on them.
 void addMetadata(std::string& out, const json::object& request) {
   const json::value* value = request.if_contains("metadata");
   if (value == nullptr || !value->is_object()) return;
@@ -131,8 +130,8 @@ void addMetadata(std::string& out, const json::object& request) {
   }
 }
 
-// Early, so that it is not cut off. A program of the session can show another workspace to who
-// reads its files, and put what is bound back before the start.
+// Comes early, so that the text is not cut off. A program of the session can show a false workspace
+// to readers of its files, and restore the bound state before the start.
 void addWorkspace(std::string& out, const std::string& workspace, bool fresh) {
   out += "\nworkspace of the session: " + workspace + "; it runs only while that is so";
   out +=
@@ -191,9 +190,9 @@ model::AuditEvent about(std::string_view action, const Escalation& e, const mode
 
 namespace {
 
-// The service's own members say which tool is called. No request that is made by hand can name
-// them, so what is approved ahead of a call is approved without; `tool_type` and the rest of the
-// metadata are bound all the same.
+// The service's own members name the called tool. A request by hand cannot name them, so an
+// approval given ahead of a call is bound without them; `tool_type` and the rest of the metadata
+// are bound in every case.
 void leaveOutOwn(json::object& request) {
   json::value* metadata = request.if_contains("metadata");
   if (metadata == nullptr || !metadata->is_object()) return;
@@ -204,8 +203,8 @@ void leaveOutOwn(json::object& request) {
   *metadata = std::move(rest);
 }
 
-// What an approval binds of a request: all of it, but for the name of the approval, and which
-// limits the request itself names, which says nothing of what would run.
+// The bound text of a request: everything except the name of the approval and the list of named
+// limits, which do not affect the program.
 std::string boundText(json::object request) {
   if (request.erase("approval") > 0) leaveOutOwn(request);
   request.erase("named_limits");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each member of a request changes the digest that an approval binds. A member that a later version
-// adds is missing from the table here, and the test says so.
+// Each member of a request changes the digest bound by an approval. The test fails if a later
+// version adds a member that the table lacks.
 #include <functional>
 #include <map>
 #include <set>
@@ -31,7 +31,7 @@ class ApprovalDigestTest : public ServiceTest {
   }
   std::string digest(const ExecRequest& request) { return digest(model::toJsonObject(request)); }
 
-  // Each member that a request can have is there.
+  // A request with every possible member.
   ExecRequest whole() {
     ExecRequest made;
     made.run = request({"echo", "hello"});
@@ -100,7 +100,7 @@ TEST_F(ApprovalDigestTest, EachMemberOfARequestIsInIt) {
   const ExecRequest base = whole();
   const std::string before = digest(base);
   const auto table = changes();
-  // Which approval is used, and which limits the request names, say nothing of what would run.
+  // The name of the approval and the list of named limits do not affect the program.
   const std::set<std::string> unbound = {"approval", "named_limits"};
   for (const auto& member : model::toJsonObject(base)) {
     const std::string name(member.key());
@@ -137,8 +137,8 @@ TEST_F(ApprovalDigestTest, CodeContentAndNamesAreInIt) {
   EXPECT_NE(digest(model::toJsonObject(base), "ses_1"), digest(model::toJsonObject(base), "ses_2"));
 }
 
-// A call that waits is bound to the tool that its approver was shown; one that names an approval
-// which was given before the call is bound without that.
+// A waiting call is bound to the tool shown to its approver. A call with an earlier approval is
+// bound without the tool.
 TEST_F(ApprovalDigestTest, TheToolIsInThatOfACallThatWaits) {
   ExecRequest call = whole();
   call.run.approval.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RulesNow: what agents are held to at one moment, asked of the ledger once for each agent. It is
-// made for one look at all that runs. One thread.
+// RulesNow: the agents' present rules, read from the ledger once for each agent. Made for a single
+// look at all running executions. One thread.
 #pragma once
 
 #include <map>
@@ -16,9 +16,9 @@ class RulesNow {
  public:
   explicit RulesNow(const AgentGuard& guard) : guard_(guard) {}
 
-  // What of that which `held` lets the programs of a sandbox do has since been taken from its
-  // agent: what it is held to now; null where nothing was. An error: it cannot be read now. Rules
-  // that are only text compared with text (HeldRules::by_text) are none of a sandbox's.
+  // The agent's present rules, if `held` still permits programs an action that the present rules
+  // deny; null otherwise. An error: the rules are unreadable now. Rules that only compare texts
+  // (HeldRules::by_text) do not concern a sandbox.
   Result<Held> stricter(const model::Principal& principal, const Held& held) {
     return stricterThan(held, principal, false);
   }

@@ -31,7 +31,7 @@ model::AuditEvent eventOf(std::string action, const model::Principal& by,
                       {"tenant", artifact.tenant}}};
 }
 
-// What names one in a path of the API.
+// Checks a name for use in a path of the API.
 Result<> checkUploadName(std::string_view name) {
   const auto plain = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' ||
@@ -47,7 +47,7 @@ Result<> checkUploadName(std::string_view name) {
               "query.upload");
 }
 
-// For whoever asked: what is wrong is what is stored of the artifact, and it stays wrong.
+// The error for the requester: the stored artifact is damaged, and a retry does not help.
 Error unusable(Error error, const std::string& id) {
   if (error.code != Code::kInternal) return error;
   base::log(base::Level::kError, "artifact unreadable",
@@ -99,8 +99,8 @@ Result<> checkWanted(const NewArtifact& wanted) {
 
 }  // namespace
 
-// One request that sends an upload. Its end is that of the request: what it had named is kept, if
-// it is good for going on.
+// A request that sends an upload. At the end of the request, a named upload is kept if it can be
+// resumed.
 class ArtifactService::Upload {
  public:
   Upload(std::shared_ptr<void> place, model::Principal by, const NewArtifact& wanted)
@@ -126,19 +126,19 @@ class ArtifactService::Upload {
  private:
   friend class ArtifactService;
 
-  std::shared_ptr<void> place_;  // among those at once
+  std::shared_ptr<void> place_;  // a place among the uploads at once
   model::Principal by_;
-  std::string sha256_;  // that it must have
+  std::string sha256_;  // the expected digest
   int64_t ttl_us_;
-  std::shared_ptr<UploadContent> content_;  // null: it has ended before, as ended_
+  std::shared_ptr<UploadContent> content_;  // null: the upload ended before, as ended_
   std::string ended_;
-  std::shared_ptr<KeptUploads> kept_;  // where it is, as name_; null: nowhere
+  std::shared_ptr<KeptUploads> kept_;  // has the upload as name_; null: unnamed
   UploadName name_;
   bool busy_ = false;  // another thread has content_
-  // Bytes of all that the tenant sends now, and how many of them are this one's.
+  // The bytes that the tenant is sending now, and this upload's part.
   std::shared_ptr<uint64_t> sent_;
   uint64_t size_ = 0;
-  uint64_t room_ = 0;  // of the tenant, when this one began
+  uint64_t room_ = 0;  // the tenant's, at the beginning of the upload
 };
 
 ArtifactService::ArtifactService(boost::asio::any_io_executor executor,
@@ -179,7 +179,7 @@ Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
     upload->name_ = name;
     upload->kept_ = kept_;
   }
-  // What is kept of this one does not count any more.
+  // The kept bytes of the upload do not count twice.
   upload->room_ = TRY(roomFor(principal.tenant, before + now));
   upload->content_->allow(std::min(config_.max_bytes, upload->room_));
   upload->sent_ = sentBy(principal.tenant);
@@ -195,12 +195,12 @@ std::shared_ptr<uint64_t> ArtifactService::sentBy(const std::string& tenant) {
   return sent;
 }
 
-// Many at once are not to fill the disk with what the ledger refuses one by one at their ends.
+// Parallel uploads must not fill the disk with bytes that the ledger refuses only at their ends.
 Result<> ArtifactService::count(Upload& upload, uint64_t more) {
   const auto fits = [&](uint64_t sent) {
     return more <= upload.room_ - std::min(upload.room_, sent);
   };
-  if (fits(upload.size_) && !fits(*upload.sent_)) {  // alone it would be its own bound's affair
+  if (fits(upload.size_) && !fits(*upload.sent_)) {  // otherwise its own bound refuses the upload
     return fail(Code::kQuota,
                 "uploading: what the tenant uploads now has used up its room for artifacts "
                 "(artifacts.quota_mb)");
@@ -210,7 +210,7 @@ Result<> ArtifactService::count(Upload& upload, uint64_t more) {
   return {};
 }
 
-// What was kept of it, or a new one; null for one that has ended.
+// The kept content of the upload, or new content; null for an ended upload.
 Result<std::shared_ptr<UploadContent>> ArtifactService::contentFor(
     const model::Principal& principal, const NewArtifact& wanted) {
   const UploadName name{principal.tenant, principal.agent, wanted.upload};
@@ -227,7 +227,7 @@ model::ArtifactQuota ArtifactService::quotaOf(const std::string& tenant) const {
   return config_.quotas->storageOf(tenant, config_.quota);
 }
 
-// What the ledger will say at the end, before anything is sent.
+// Applies the ledger's final check before any bytes are sent.
 Result<uint64_t> ArtifactService::roomFor(const std::string& tenant, uint64_t size) {
   model::ArtifactQuota used = TRY(store_.artifactUsage(tenant));
   const model::ArtifactQuota kept = blobs_.unnamed(tenant);
@@ -304,7 +304,7 @@ int64_t ArtifactService::expiryOf(int64_t created_at, int64_t wanted_ttl_us) con
   return ttl > 0 ? created_at + ttl : 0;
 }
 
-// Whether it is what was to be sent, and may be kept.
+// Checks the digest, and asks the scanner.
 ArtifactService::Task<Result<>> ArtifactService::check(const Upload& upload,
                                                        const model::Artifact& artifact) {
   if (!upload.sha256_.empty() && upload.sha256_ != artifact.ref.sha256) {
@@ -366,7 +366,7 @@ ArtifactService::Task<Result<>> ArtifactService::remove(model::Principal princip
   co_return Result<>();
 }
 
-// The key goes first: whatever comes between, nothing can be read any more.
+// The key goes first: after a crash in between, all artifacts are already unreadable.
 ArtifactService::Task<Result<uint64_t>> ArtifactService::forget(model::Principal by,
                                                                 std::string tenant) {
   kept_->dropAll(tenant);
@@ -410,7 +410,7 @@ Result<model::Artifact> ArtifactService::verify(const std::string& id, int64_t e
     return fail(Code::kUnauthorized,
                 "the link is not one that was made here, or its artifact is gone");
   }
-  // Only who has a link that was good hears why it is no longer.
+  // Only the holder of a once good link learns the reason.
   if (expires_at * 1'000'000 <= base::wallMicros()) {
     return fail(Code::kUnauthorized, "the link has expired; ask for another");
   }

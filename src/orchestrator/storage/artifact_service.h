@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// ArtifactService: the files that tenants keep, beside the runs that leave some. What takes time (a
-// disk, a cipher over much) happens on background threads; everything else on the executor.
+// ArtifactService: the files that tenants keep, besides artifacts of runs. Slow work (a disk, a
+// cipher over much) happens on background threads; everything else on the executor.
 //
-// An upload: begin → write … → finish: the blob is finished, then the ledger names it; only then is
-// it acknowledged. Until then it is nothing, and dropping it removes what was written.
+// An upload: begin → write … → finish: the blob is finished, then the ledger names the blob; only
+// then is the upload acknowledged. Before, dropping the upload removes the written bytes.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,9 @@ namespace cloister::orchestrator {
 class Quotas;
 
 struct ArtifactConfig {
-  uint64_t max_bytes = uint64_t{4} << 30;  // of one upload
+  uint64_t max_bytes = uint64_t{4} << 30;  // of an upload
   model::ArtifactQuota quota;              // of each tenant
-  const Quotas* quotas = nullptr;          // whose bytes count before those; null: none
+  const Quotas* quotas = nullptr;          // override `quota`; null: none
   int64_t ttl_us = 0;                      // at most; 0: none
   uint32_t uploads = 64;                   // at once, of all tenants
   uint32_t uploads_per_tenant = 48;
@@ -46,13 +46,13 @@ struct ArtifactConfig {
 };
 
 struct NewArtifact {
-  std::string path;              // relative; only a name, nothing is ever opened by it
-  int64_t ttl_us = 0;            // 0: as long as may be
-  std::optional<uint64_t> size;  // of what is sent now, if it is known
-  std::string upload = {};       // the client's name for it; "": it is dropped if it breaks off
-  std::optional<uint64_t> offset = {};  // where the kept one ends, and this goes on
-  std::string sha256 = {};              // what the whole of it must have; "": nothing is said
-  std::function<void()> stop = {};      // ends the request that sends it
+  std::string path;                     // relative; only a name, never opened
+  int64_t ttl_us = 0;                   // 0: as long as may be
+  std::optional<uint64_t> size;         // of the bytes sent now, if known
+  std::string upload = {};              // the client's name; "": dropped on a break
+  std::optional<uint64_t> offset = {};  // end of the kept part, where these bytes go on
+  std::string sha256 = {};              // the expected digest of the whole; "": none
+  std::function<void()> stop = {};      // ends the sending request
 };
 
 class ArtifactService {
@@ -65,15 +65,15 @@ class ArtifactService {
                   store::Store& store, BlobKeeper& blobs, artifacts::Keyring& keys,
                   ArtifactConfig config, Scanner* scanner = nullptr);
 
-  // kInvalid names the field; kTooLarge; kQuota when there is no room, or too many upload at once;
-  // kNotFound and kConflict as KeptUploads::find(). Whoever names an upload calls interrupt()
-  // first.
+  // kInvalid names the field; kTooLarge; kQuota without room, or with too many uploads at once;
+  // kNotFound and kConflict like KeptUploads::find(). A caller with a named upload calls
+  // interrupt() first.
   Result<std::shared_ptr<Upload>> begin(const model::Principal& principal, NewArtifact wanted);
   Task<Result<>> write(std::shared_ptr<Upload> upload, std::string bytes);
   // kDenied and kUnavailable as Scanner::scan(); kInvalid for another digest than was said.
   Task<Result<model::Artifact>> finish(std::shared_ptr<Upload> upload);
 
-  // The tenant's named uploads; interrupt() as KeptUploads has it.
+  // The tenant's named uploads; interrupt() is KeptUploads::interrupt().
   Task<Result<>> interrupt(const model::Principal& principal, const std::string& upload);
   [[nodiscard]] Result<UploadState> upload(const model::Principal& principal,
                                            const std::string& upload) const;
@@ -84,11 +84,11 @@ class ArtifactService {
   Result<std::vector<model::Artifact>> list(const model::Principal& principal,
                                             const store::ArtifactQuery& query);
   Task<Result<>> remove(model::Principal principal, std::string id);
-  // Destroys a tenant's key, and with it all of its artifacts; gives how many there were.
+  // Destroys a tenant's key, and so all of its artifacts; gives their number.
   Task<Result<uint64_t>> forget(model::Principal by, std::string tenant);
 
-  // Its bytes; the reader belongs to the caller, who reads it in the background. kConflict, also
-  // of read(), for what is damaged.
+  // Opens the artifact's bytes; the caller owns the reader, and reads in the background. kConflict,
+  // also from read(), for a damaged artifact.
   Result<std::shared_ptr<artifacts::BlobReader>> open(const model::Artifact& artifact);
   Task<Result<std::string>> read(std::shared_ptr<artifacts::BlobReader> reader, uint64_t offset,
                                  size_t length);
@@ -97,7 +97,7 @@ class ArtifactService {
   // as the credential `made_with` is good.
   Result<std::string> sign(const model::Artifact& artifact, int64_t expires_at,
                            const std::string& made_with);
-  // The artifact of a link. kUnauthorized for any that is not good, whatever is wrong with it.
+  // The artifact of a link. kUnauthorized for every bad link, for any reason.
   Result<model::Artifact> verify(const std::string& id, int64_t expires_at,
                                  const std::string& made_with, const std::string& signature);
 
@@ -107,9 +107,9 @@ class ArtifactService {
   Task<Result<>> check(const Upload& upload, const model::Artifact& artifact);
   [[nodiscard]] int64_t expiryOf(int64_t created_at, int64_t wanted_ttl_us) const;
   [[nodiscard]] model::ArtifactQuota quotaOf(const std::string& tenant) const;
-  // Bytes that the tenant may still keep; `size` has to fit in.
+  // The bytes that the tenant may still keep; `size` must fit.
   Result<uint64_t> roomFor(const std::string& tenant, uint64_t size);
-  // The bytes that its requests send now; and so many more of one of them, or kQuota.
+  // The bytes that the tenant's requests send now; and adds bytes of a request, or kQuota.
   std::shared_ptr<uint64_t> sentBy(const std::string& tenant);
   static Result<> count(Upload& upload, uint64_t more);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// BlobKeeper: blobs and the records that name them, held together. A blob is there before a record
-// names it and goes after no record does; in between, it is held. For RunService and
-// ArtifactService, on their executor.
+// BlobKeeper: keeps blobs and the records that name them consistent. A blob exists before the first
+// record names the blob, and goes after the last record; in between, the keeper holds the blob. For
+// RunService and ArtifactService, on their executor.
 #pragma once
 
 #include <map>
@@ -16,27 +16,27 @@ namespace cloister::orchestrator {
 
 class BlobKeeper {
  public:
-  // Settles what a crash left of blobs that were being named.
+  // Settles blobs whose naming was interrupted by a crash.
   static Result<BlobKeeper> open(store::Store& store, artifacts::Blobs& blobs);
 
   [[nodiscard]] artifacts::Blobs& blobs() const { return blobs_; }
-  // A record that names it is on its way to the ledger.
+  // A record with the blob's name is on its way to the ledger.
   void hold(model::BlobName blob) { held_.insert(std::move(blob)); }
-  // That record is there, or will never be: then `named` is false, and the blob goes unless another
-  // record names it.
+  // The record exists, or will never exist: then `named` is false, and the blob goes unless another
+  // record names the blob.
   void release(const model::BlobName& blob, bool named);
-  // Between these two nothing is removed, for a blob that is being finished has no name to hold
+  // Between these two calls no blob is removed, because a blob being finished has no name to hold
   // yet.
   void beginNaming() { naming_++; }
   void endNaming();
-  // Removes those that the ledger has just said no record names, but none that is held; gives those
-  // that are gone.
+  // Removes blobs that no record names according to the ledger, except held blobs; gives the
+  // removed.
   std::vector<model::BlobName> remove(const std::vector<model::BlobName>& blobs);
 
-  // What a tenant has that no record names yet, and will for a while: it counts all the same.
+  // Counts a tenant's kept blobs that no record names yet, such as interrupted uploads.
   void countUnnamed(const std::string& tenant, model::ArtifactQuota kept);
   [[nodiscard]] model::ArtifactQuota unnamed(const std::string& tenant) const;
-  // What of `quota` that leaves for the ledger to give.
+  // The rest of `quota` for the ledger to give.
   [[nodiscard]] model::ArtifactQuota without(const std::string& tenant,
                                              model::ArtifactQuota quota) const;
 

@@ -7,7 +7,7 @@
 namespace cloister::orchestrator {
 namespace {
 
-// For a request that is told to end: it has a piece to write at most, or an artifact to name.
+// For an interrupted request, which at most writes a piece or names an artifact.
 constexpr Millis kEndPatience{10'000};
 
 std::unexpected<Error> conflict(const UploadName& name, const std::string& why, std::string field) {
@@ -31,7 +31,7 @@ boost::asio::awaitable<Result<>> KeptUploads::interrupt(UploadName name) {
     if (base::monotonicNow() >= deadline) {
       co_return conflict(name, "is still being sent; ask again in a moment", "query.upload");
     }
-    const auto stop = entry->stop;  // its end may come at once, and take this away
+    const auto stop = entry->stop;  // stop() may end the upload at once and remove the entry
     stop();
     if (sent() != nullptr) co_await rested_.wait(deadline);
   }
@@ -141,13 +141,13 @@ void KeptUploads::settle(const UploadName& name, Entry& entry) {
   entry.stop = nullptr;
   entry.until = base::monotonicNow() + bounds_.ttl;
   entry.expires_at = base::wallMicros() + bounds_.ttl.count() * kMicrosPerMilli;
-  const UploadName last = name;  // which may go with its entry
+  const UploadName last = name;  // a copy: `name` may go with its entry
   trim(last);
   changed(last.tenant);
   rested_.notify();
 }
 
-// The agent of that tenant which keeps the most; of several, the one of `last`.
+// The tenant's agent with the most kept; on a tie, the agent of `last`.
 std::string KeptUploads::largestOf(const UploadName& last, Measure of) const {
   std::map<std::string, uint64_t> kept = {{last.agent, 0}};
   for (const auto& [name, entry] : entries_) {
@@ -160,8 +160,8 @@ std::string KeptUploads::largestOf(const UploadName& last, Measure of) const {
   return largest;
 }
 
-// Until the tenant's, and then all, are within their bounds. Of a tenant's agents the one that
-// keeps the most gives way: it alone notices.
+// Trims to the tenant's bounds, and then to the bounds for all. The tenant's agent with the most
+// kept loses an upload: so no other agent is affected.
 void KeptUploads::trim(const UploadName& last) {
   const std::string& tenant = last.tenant;
   const auto count = [&](bool all) {
@@ -214,19 +214,19 @@ void KeptUploads::changed(const std::string& tenant) {
   waitForAge();
 }
 
-// Until the first of them has waited long enough.
+// Waits for the expiry of the oldest.
 void KeptUploads::waitForAge() {
   auto next = base::Monotonic::max();
   for (const auto& [name, entry] : entries_) {
     if (!entry.sent()) next = std::min(next, entry.until);
   }
   if (next == std::exchange(next_age_, next)) return;
-  age_.expires_at(next);  // which cancels an earlier wait
+  age_.expires_at(next);  // cancels an earlier wait
   if (next == base::Monotonic::max()) return;
   age_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const auto self = weak.lock();
     const auto now = base::monotonicNow();
-    // A timer that had already fired when it was set anew reports no error.
+    // A timer that had already fired when set anew reports no error.
     if (error || !self || self->next_age_ > now) return;
     self->next_age_ = base::Monotonic::max();
     while (self->dropOldest([&](const auto& row) { return row.second.until <= now; })) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// KeptUploads: uploads that their clients have named, so that one which breaks off can be gone on
-// with. Each is being sent, or kept for a while, or has ended, which is remembered for a client
-// that did not hear of it. Bounded for each tenant and in all: what has waited longest gives way.
-// Within a tenant that is of the agent which keeps the most. They are in memory; a restart forgets
-// them, and BlobKeeper::open() what they had written. One executor.
+// KeptUploads: named uploads, which clients can resume after a break. Each upload is being sent, or
+// kept for a while, or has ended; the end is remembered for clients that missed the answer. Bounded
+// for each tenant and in all: the longest waiting upload gives way; within a tenant, an upload of
+// the agent with the most kept. The uploads are in memory; a restart forgets them, and
+// BlobKeeper::open() removes their bytes. One executor.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@
 
 namespace cloister::orchestrator {
 
-// Of those that nobody sends now.
+// Bounds of uploads that no request sends now.
 struct KeptBounds {
   uint32_t all = 128;
   uint32_t per_tenant = 16;  // 0: none is kept
@@ -42,57 +42,57 @@ struct UploadName {
   friend auto operator<=>(const UploadName&, const UploadName&) = default;
 };
 
-// One of them, for whoever asks.
+// The state of an upload, for queries.
 struct UploadState {
   std::string name;
   std::string path;
-  uint64_t size = 0;        // bytes that are there
-  int64_t expires_at = 0;   // wall-clock microseconds; 0 while it is being sent
-  std::string artifact_id;  // of one that has ended
+  uint64_t size = 0;        // received bytes
+  int64_t expires_at = 0;   // wall-clock microseconds; 0 during sending
+  std::string artifact_id;  // of an ended upload
 };
 
 class KeptUploads : public std::enable_shared_from_this<KeptUploads> {
  public:
   KeptUploads(boost::asio::any_io_executor executor, BlobKeeper& blobs, KeptBounds bounds);
 
-  // Ends the request that sends it now, if there is one: a client that comes back is here before
-  // the end of its earlier connection is. kConflict where that takes long.
+  // Ends the request that sends the upload now, if any: a client may come back before the server
+  // notices the end of its earlier connection. kConflict if the end takes long.
   boost::asio::awaitable<Result<>> interrupt(UploadName name);
 
-  // It is being sent from here on, by a request that `stop` ends, in the place of what had that
-  // name. kConflict while another sends it.
+  // The request behind `stop` sends the upload from now on, and replaces an earlier upload with the
+  // same name. kConflict while another request sends the upload.
   Result<> begin(const UploadName& name, std::shared_ptr<UploadContent> content,
                  std::function<void()> stop);
-  // What is kept of it, if it is of `path` and ends at `offset`: kConflict otherwise, kNotFound
-  // where nothing is. Null for one that has ended; its artifact is in get().
+  // The kept content, if the upload is for `path` and ends at `offset`: kConflict otherwise,
+  // kNotFound if nothing is kept. Null for an ended upload; get() has its artifact.
   Result<std::shared_ptr<UploadContent>> find(const UploadName& name, const std::string& path,
                                               uint64_t offset) const;
   // So much is there.
   void grown(const UploadName& name, uint64_t size);
-  // Nobody sends it any more, and: it is kept; it has become an artifact; it is of no use.
+  // No request sends the upload any more: the upload is kept; became an artifact; or is of no use.
   void rest(const UploadName& name);
   void end(const UploadName& name, std::string artifact_id);
   void drop(const UploadName& name);
 
-  // kNotFound for what is not there.
+  // kNotFound for an unknown upload.
   [[nodiscard]] Result<UploadState> get(const UploadName& name) const;
-  // Those that `who` sees.
+  // The uploads visible to `who`.
   [[nodiscard]] std::vector<UploadState> list(const model::Principal& who) const;
-  // The one that `who` means by `name`: its own, or else the first of that name that it sees. Its
-  // own name where there is none.
+  // The upload that `who` means by `name`: its own, or else the first visible upload with the name.
+  // Its own name if there is no such upload.
   [[nodiscard]] UploadName meant(const model::Principal& who, const std::string& name) const;
-  // All of a tenant, those being sent too.
+  // Drops all uploads of a tenant, including those being sent.
   void dropAll(const std::string& tenant);
 
  private:
   struct Entry {
-    std::shared_ptr<UploadContent> content;  // null once it has ended
+    std::shared_ptr<UploadContent> content;  // null after the end
     std::string path;
     uint64_t size = 0;
     std::string artifact_id;
-    std::function<void()> stop;  // set while it is being sent
+    std::function<void()> stop;  // set while a request sends
     bool doomed = false;         // not to be kept
-    base::Monotonic until{};     // it goes then
+    base::Monotonic until{};     // expiry
     int64_t expires_at = 0;
 
     [[nodiscard]] bool sent() const { return stop != nullptr; }
@@ -115,7 +115,7 @@ class KeptUploads : public std::enable_shared_from_this<KeptUploads> {
   Entries entries_;
   async::Signal rested_;
   boost::asio::steady_timer age_;
-  base::Monotonic next_age_ = base::Monotonic::max();  // that it waits for
+  base::Monotonic next_age_ = base::Monotonic::max();  // the time of the pending wait
 };
 
 }  // namespace cloister::orchestrator

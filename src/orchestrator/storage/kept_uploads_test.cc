@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uploads that break off, and go on.
+// Uploads that break off and are resumed.
 #include "orchestrator/storage/kept_uploads.h"
 
 #include <gmock/gmock.h>
@@ -37,7 +37,7 @@ class KeptUploadsTest : public ServiceTest {
     wanted.sha256 = sha256;
     return service->begin(principal(tenant), std::move(wanted));
   }
-  // What a request sends before its connection breaks.
+  // Sends bytes, and then breaks the connection.
   void breakOff(const std::string& name, const std::string& bytes,
                 std::optional<uint64_t> offset = {}, const std::string& tenant = "acme") {
     const auto upload = begin(name, offset, tenant);
@@ -137,7 +137,7 @@ TEST_F(KeptUploadsTest, AnotherDigestIsRefusedAndLeavesNothing) {
   EXPECT_TRUE(service->list(principal(), {})->empty());
 }
 
-// A client that comes back is here before the server knows that its connection is gone.
+// A client may come back before the server notices the end of its connection.
 TEST_F(KeptUploadsTest, WhoComesBackTakesOver) {
   UploadPtr first;
   first = service
@@ -174,7 +174,7 @@ TEST_F(KeptUploadsTest, TheOldestGivesWay) {
   breakOff("b", "2");
   breakOff("c", "3");
   EXPECT_THAT(kept(), ElementsAre("b", "c"));
-  breakOff("b", std::string(80, 'x'), 1);  // which makes it the newest
+  breakOff("b", std::string(80, 'x'), 1);  // so "b" is the newest
   EXPECT_THAT(kept(), ElementsAre("b", "c"));
   breakOff("d", std::string(30, 'x'));
   EXPECT_THAT(kept(), ElementsAre("d")) << "of bytes there is room for one";
@@ -192,7 +192,7 @@ TEST_F(KeptUploadsTest, TheOldestGivesWay) {
   EXPECT_TRUE(kept().empty()) << "0: none is kept";
 }
 
-// One agent's uploads do not go for those of another that keeps more.
+// An agent's uploads do not give way to an agent that keeps more.
 TEST_F(KeptUploadsTest, WhoKeepsTheMostGivesWay) {
   make({.per_tenant = 3, .bytes_per_tenant = 100});
   const auto of = [](const std::string& agent) {
@@ -285,7 +285,7 @@ TEST_F(KeptUploadsTest, ARestartLeavesNothingOfThem) {
   service.reset();
   close();
   std::filesystem::remove_all(dir_ + "/blobs");
-  std::filesystem::rename(copy, dir_ + "/blobs");  // as a killed process leaves it
+  std::filesystem::rename(copy, dir_ + "/blobs");  // the state after a killed process
   EXPECT_EQ(files(), 1U);
   open();
   EXPECT_EQ(files(), 0U);

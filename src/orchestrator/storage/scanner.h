@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scanner: a command of the operator that is asked about each stored file before anyone can read
-// it. It fails closed: what it did not call clean is not kept. docs/adr/0026. On the executor; the
-// command is waited for on threads of its own.
+// Scanner: an operator's command that examines each stored file before any reader. The scanner
+// fails closed: a file not called clean is not kept. docs/adr/0026. On the executor; threads of
+// their own wait for the command.
 #pragma once
 
 #include <cstddef>
@@ -20,26 +20,26 @@
 
 namespace cloister::orchestrator {
 
-// What the command came to: its exit status, or less than 0 if it has none.
+// The command's end: its exit status, or less than 0 without a status.
 struct ScanEnd {
   int status = -1;
-  std::string said;  // bounded; what it wrote
+  std::string said;  // the command's output, bounded
 };
 
 class Scanner {
  public:
   using More = std::function<Result<std::string>()>;  // the content's next bytes; "" at its end
   // Runs the command in `slot` (0 to slots - 1), on one thread at a time for each. An error means
-  // that the slot is of no use any more.
+  // an unusable slot.
   using Command = std::function<Result<ScanEnd>(size_t slot, const More& more)>;
 
-  // `stop` makes every command that is running end at once.
+  // `stop` ends every running command at once.
   Scanner(const boost::asio::any_io_executor& executor, size_t slots, Command command,
           std::function<void()> stop);
   ~Scanner();
 
-  // Nothing when it is clean; kDenied when it was refused; kUnavailable when it is not known. Waits
-  // for a slot.
+  // Nothing for a clean file; kDenied for a refused file; kUnavailable without a verdict. Waits for
+  // a slot.
   boost::asio::awaitable<Result<>> scan(std::shared_ptr<artifacts::BlobReader> content);
 
  private:

@@ -85,7 +85,7 @@ std::unexpected<Error> ManifestReader::damaged(std::string_view what) const {
   return fail(Code::kInternal, "manifest " + sha256_ + " is damaged: " + std::string(what));
 }
 
-// All of it, or why not.
+// All bytes, or an error.
 Result<std::string> ManifestReader::read(uint64_t offset, size_t length) {
   auto bytes = blob_->read(offset, length);
   if (!bytes) return damaged(bytes.error().message);
@@ -93,7 +93,7 @@ Result<std::string> ManifestReader::read(uint64_t offset, size_t length) {
   return bytes;
 }
 
-// At least one whole item, or what is left.
+// At least a whole item, or the rest.
 Result<std::string_view> ManifestReader::look(Cursor& cursor) {
   if (cursor.ahead.size() - cursor.taken < kLongest && cursor.at < cursor.end) {
     cursor.ahead.erase(0, std::exchange(cursor.taken, 0));
@@ -140,7 +140,7 @@ Result<std::optional<SnapshotChunk>> ManifestReader::chunk() {
   return chunk;
 }
 
-// A chunk is checked whole before any of it is used.
+// A chunk is checked whole before any use.
 Result<> SnapshotArchive::readChunk() {
   const auto reader = std::exchange(given_, nullptr);
   const SnapshotChunk chunk = *std::exchange(wanted_, std::nullopt);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The manifest of a snapshot: what is in the workspace, and of which chunks the content of its
-// files is, one file after the other. A blob like any other, so encrypted, and named by its digest:
+// The manifest of a snapshot: the entries of the workspace, and the chunks with the content of its
+// files, in the order of the entries. A manifest is a blob, so encrypted, and named by its digest:
 //   "CLSNAP1\n"
 //   entries: u8 kind, u32 mode, u64 size, i64 modified (ns), bytes path, bytes target
 //   chunks, in order: u64 size, bytes SHA-256 (64 hex digits)
@@ -28,7 +28,7 @@ class ManifestWriter {
   // After all entries.
   void add(const model::SnapshotChunk& chunk);
   void finish();
-  // What has been written since; the writer holds no more than that.
+  // The bytes written since the last call; the writer holds no more.
   std::string take();
   [[nodiscard]] size_t waiting() const { return text_.size(); }
 
@@ -46,7 +46,7 @@ class ManifestWriter {
   uint64_t bytes_ = 0;
 };
 
-// Reads one, from both of its lists at once, with a bounded look ahead. Errors: kInternal.
+// Reads a manifest, both lists at once, with a bounded look ahead. Errors: kInternal.
 class ManifestReader {
  public:
   // `sha256`, the blob's, is for messages.
@@ -57,7 +57,7 @@ class ManifestReader {
   Result<std::optional<model::SnapshotChunk>> chunk();
 
  private:
-  // A part of the blob that is read from the front.
+  // A part of the blob, read from the front.
   struct Cursor {
     uint64_t at = 0;
     uint64_t end = 0;
@@ -76,15 +76,15 @@ class ManifestReader {
   Cursor chunks_;
 };
 
-// The archive of a snapshot, put together again as it is asked for.
+// The archive of a snapshot, put together on demand.
 class SnapshotArchive {
  public:
   explicit SnapshotArchive(ManifestReader manifest) : manifest_(std::move(manifest)) {}
 
-  // More of the archive; a chunk that is needed first, for give(); or its end.
+  // More of the archive; a chunk wanted next, for give(); or the end.
   struct End {};
   using Step = std::variant<std::string, model::SnapshotChunk, End>;
-  // kInternal names the chunk that is not what it should be.
+  // kInternal names the damaged chunk.
   Result<Step> next();
   void give(std::shared_ptr<artifacts::BlobReader> chunk) { given_ = std::move(chunk); }
 

@@ -50,7 +50,7 @@ Made make(const std::vector<Entry>& entries, const std::vector<std::string>& chu
   return made;
 }
 
-// The archive that comes of it.
+// The archive made of the manifest.
 Result<std::string> archiveOf(const Made& made) {
   SnapshotArchive archive(
       TRY(ManifestReader::open(std::make_shared<Bytes>(made.manifest), "digest")));
@@ -64,7 +64,7 @@ Result<std::string> archiveOf(const Made& made) {
   }
 }
 
-// Both of its lists, as far as they can be read.
+// Reads both lists, as far as possible.
 Result<> readThrough(const Made& made) {
   auto reader = TRY(ManifestReader::open(std::make_shared<Bytes>(made.manifest), "digest"));
   while (TRY(reader.entry())) {
@@ -129,7 +129,7 @@ TEST(SnapshotArchive, RefusesMoreFilesThanChunks) {
   EXPECT_FALSE(archiveOf(make({file("f", 7)}, {"abcdef"})));
 }
 
-// Whatever byte is changed or missing: an error or an archive, never anything else.
+// Any changed or missing byte gives an error or an archive, never anything else.
 TEST(ManifestReader, ADamagedManifestIsNotFollowed) {
   const Made whole = make({file("name", 6), file("second", 0)}, {"abcdef"});
   for (size_t i = 0; i < whole.manifest.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// UploadContent: what a client uploads, on its way into a blob. Without finish() nothing of it
-// stays. Used by one thread at a time.
+// UploadContent: a client's upload on its way into a blob. Without finish() no bytes stay. Used by
+// one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ class UploadContent {
   UploadContent(std::string path, std::unique_ptr<artifacts::BlobWriter> writer)
       : path_(std::move(path)), writer_(std::move(writer)) {}
 
-  // As large it may become.
+  // Sets the largest size.
   void allow(uint64_t most) { most_ = most; }
   // After an error there is nothing to go on with.
   Result<> write(std::string_view bytes);
-  // Its path, size, digest and type. Once; the blob is there until this is destroyed.
+  // Gives path, size, digest and type, once; the blob exists until the destruction of the content.
   Result<model::ArtifactRef> finish();
 
   [[nodiscard]] const std::string& path() const { return path_; }

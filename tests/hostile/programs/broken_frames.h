@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of src/wire/runner.h as broken_guest.c says them: whole, and whatever they hold.
+// Frames of src/wire/runner.h as sent by broken_guest.c: whole, with any content.
 #pragma once
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 enum { kHeader = 12, kMost = 65536, kGeneration = 1 };
 // To the runner.
 enum { kText = 3, kStart = 4 };
-// From it.
+// From the runner.
 enum {
   kHello = 65,
   kStarted,
@@ -31,7 +31,7 @@ enum {
 enum { kGreetings = 901 };
 
 static int the_port = 3;
-static uint32_t the_channel;  // of the program that is to be started
+static uint32_t the_channel;  // of the program to start
 static int is_machine;
 
 // --- frames

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A guest that was broken: it takes the place of cloister-guest as pid 1 of a virtual machine, or
-// of cloister-runner, greets the node as they do, and answers the start of a program with whatever
-// that program's last argument names below. Where a start is not to be waited for, the sandbox's
-// limit of open files says it: kGreetings and up. Frames are in broken_frames.h.
+// A broken guest: runs in the place of cloister-guest as pid 1 of a virtual machine, or of
+// cloister-runner. The guest greets the node like the original, and answers the start of a program
+// with the behaviour below that the program's last argument names. For tests without a start, the
+// sandbox's limit of open files names the behaviour: kGreetings and up. Frames are in
+// broken_frames.h.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +28,7 @@ static void waitForever(void) {
     pause();
 }
 
-// --- what it answers a start with
+// --- answers to a start
 
 static void plain(void) {
   started();
@@ -147,14 +148,14 @@ static void floodsCounts(void) {
   for (uint64_t n = 1;; ++n)
     counts(n, 0, 0);
 }
-// More than the window of a session's program, of which the node gives nothing back.
+// More than the window of a session's program, which the node never refills.
 static void overflows(void) {
   started();
   for (int i = 0; i < 1000; ++i)
     say(kStdout, the_noise, sizeof the_noise);
   ended(0, 0);
 }
-// Of a program that has ended, without ever reading what the node answers.
+// Frames about a program that has ended, without ever reading the node's answers.
 static void haunts(void) {
   for (plain();;)
     say(kStdout, "x", 1);
@@ -196,7 +197,7 @@ static void startFailsWide(void) {
   say(kStartFailed, lie, sizeof lie);
 }
 
-// Of files, behind an exit.
+// Files, sent after an exit.
 static void filesEarly(void) {
   started();
   file("early");
@@ -262,7 +263,7 @@ static void filesNever(void) {
   waitForever();
 }
 
-// It has ended, and its input, with which whoever sends it is stuck by then, is never read.
+// The program has ended, and its input is never read, which by then blocks the sender.
 static void deaf(void) {
   started();
   sleep(1);
@@ -342,7 +343,7 @@ static const struct {
     {"asks_within", asksWithin},
 };
 
-// --- how it greets
+// --- greetings
 
 static void hello(void) {
   frame(kHello, 0, "\1\0\0\0", 4);
@@ -427,7 +428,7 @@ static void converse(void) {
       if (named != NULL) answer = named;
     } else if (head.type == kStart) {
       the_channel = head.channel;
-      if (answer == NULL && makes_within) continue;  // what listens for tool calls
+      if (answer == NULL && makes_within) continue;  // the listener for tool calls
       (answer != NULL ? answer : noise)();
       answer = NULL;
     }

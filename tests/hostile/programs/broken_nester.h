@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a broken runner can ask of the process that makes sandboxes within its own
-// (src/wire/guest.h): packets of any kind, with any descriptors, on a socket that only it has.
+// A broken runner's requests to the process that makes sandboxes within its own (src/wire/guest.h):
+// packets of any kind, with any descriptors, on a socket that only the runner has.
 #pragma once
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static int ask(const void* bytes, size_t size, const int* fds, size_t count) {
   return sendmsg(kNester, &message, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -1;
 }
 
-// Asks with one end of a stream, and returns the other; -1 where that was not possible.
+// Sends a request with an end of a stream, and returns the other end; -1 on failure.
 static int askOnStream(const void* bytes, size_t size) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return -1;
@@ -62,7 +62,7 @@ static int isGreeted(int stream, int millis) {
   "\0cloister_shares=0\0cloister_limits=7:64"
 #define FINE "cloister_memory=67108864\0" NO_MEMORY
 
-// Each of them makes no sandbox, and harms nobody but who asked.
+// Each request makes no sandbox, and harms only the requester.
 static void askWildly(const char* noise, size_t noise_size) {
   static const struct {
     const char* bytes;
@@ -93,7 +93,7 @@ static void askWildly(const char* noise, size_t noise_size) {
     const int stream = askOnStream(noise, size < noise_size ? size : noise_size);
     if (stream >= 0) close(stream);
   }
-  // What is no stream, or more than one.
+  // Descriptors other than a stream, or more than one.
   static int many[kMostFds];
   const int file = open("/workspace/stream", O_RDWR | O_CREAT, 0600);
   const int own = open("/proc/self/mem", O_RDWR);
@@ -112,9 +112,9 @@ static void askWildly(const char* noise, size_t noise_size) {
   close(own);
 }
 
-// Of the sandboxes that greeted: every other one's runner is made to end by what is no frame, while
-// nobody hears what is said of that, and nothing tells who holds it that he may go. How many are
-// still to stand.
+// Breaks every other sandbox that greeted: a malformed frame ends its runner, while nobody reads
+// the report, and nothing tells the stream's holder to stop. Gives the number of sandboxes expected
+// to remain.
 static int breakSome(const int* streams, const int* greeted, int count) {
   static const char no_frame[64] = {1, 2, 3, 4, 5, 6, 7, 8};
   int stand = 0;
@@ -131,8 +131,8 @@ static int breakSome(const int* streams, const int* greeted, int count) {
   return stand;
 }
 
-// More sandboxes than there may be, and once more when some of them have ended: how many then
-// stand, at most, until this returns.
+// Requests more sandboxes than the bound, and again after some have ended. Gives the largest number
+// of sandboxes that exist at once.
 static int askForMany(const char* packet, size_t size) {
   static int streams[kAsks];
   static int greeted[kAsks];
@@ -152,7 +152,7 @@ static int askForMany(const char* packet, size_t size) {
   return stand;
 }
 
-// Whether one that asks as a runner does still gets a sandbox; those that ended make room in time.
+// Whether an ordinary request still gets a sandbox; ended sandboxes make room in time.
 static int isServed(void) {
   for (int tries = 0; tries < 100; ++tries) {
     const int stream = askOnStream(WITHIN(FINE));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// P02: a daemon that means to survive the run: double fork, setsid, closed descriptors, a
+// P02: a daemon that tries to survive the run: double fork, setsid, closed descriptors, a
 // heartbeat.
 #include <fcntl.h>
 #include <sys/socket.h>

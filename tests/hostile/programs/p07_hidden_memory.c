@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// P07: memory in places that a limit may not look at. Prints how much it could take of each.
+// P07: memory in places that a limit may miss. Prints the amount taken in each place.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ static long sockets(void) {
   return n;
 }
 
-// In sockets of 127.0.0.1, where nobody reads; what of it has been kept is read in the end.
+// Fills sockets of 127.0.0.1 without a reader, and reads the kept bytes in the end.
 static long unread(int type) {
   enum { kMost = 900, kPiece = 32768 };
   static int to[kMost];

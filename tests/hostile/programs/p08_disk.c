@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// P08: full: writes until it cannot; inodes: empty files without end; deep N: N nested
-// directories; sparse: one file of a terabyte.
+// P08: full: writes until a refusal; inodes: empty files without end; deep N: N nested directories;
+// sparse: a file of a terabyte.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// P09: fds: opens files and sockets until refused; fail: the same, and fails with what it was
-// refused for; few: opens ten and fails; core: dies with a core dump asked for.
+// P09: fds: opens files and sockets until refused; fail: the same, and fails with the refusal's
+// error; few: opens ten and fails; core: dies and requests a core dump.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>

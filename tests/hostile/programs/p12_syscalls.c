@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // P12, P13, P14, P19: calls that must be refused. Prints "group name errno" for each; errno 0 means
-// that it worked. Arguments are valid enough to succeed where the kernel would allow it, and
-// harmless where it would.
+// success. The arguments are valid enough to succeed if the kernel allows the call, and harmless in
+// any case.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // P15: system calls through the i386 gate (int 0x80) and the x32 numbers, each in a child that may
-// be killed for it. Prints "abi name result"; a negative result is an errno.
+// be killed for the call. Prints "abi name result"; a negative result is an errno.
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// P16: pushes bytes into whatever terminal it can reach, and into one of its own making.
+// P16: pushes bytes into every reachable terminal, and into a terminal of its own.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// P21: goes after pid 1. Prints "what errno" for each try; errno 0 means that it worked.
+// P21: attacks pid 1. Prints "what errno" for each try; errno 0 means success.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
