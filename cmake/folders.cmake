@@ -54,6 +54,20 @@ function(cloister_sources result result_tests name)
   set(${result_tests} ${tests} PARENT_SCOPE)
 endfunction()
 
+# cloister_generated(FOLDER FILE SCRIPT DATA): a source of that folder of src/, which a script of cmake/ makes of a data
+# file. A build stops where the script finds something wrong (docs/adr/0097).
+find_program(PYTHON_PROGRAM python3 REQUIRED)
+function(cloister_generated folder file script data)
+  set(output ${CMAKE_BINARY_DIR}/generated/${folder}/${file})
+  cmake_path(GET output PARENT_PATH parent)
+  file(MAKE_DIRECTORY ${parent})
+  add_custom_command(OUTPUT ${output} VERBATIM
+    DEPENDS ${CMAKE_SOURCE_DIR}/${data} ${CMAKE_SOURCE_DIR}/cmake/${script} ${CMAKE_SOURCE_DIR}/cmake/plain_yaml.py
+    COMMAND ${PYTHON_PROGRAM} -B ${CMAKE_SOURCE_DIR}/cmake/${script} ${CMAKE_SOURCE_DIR}/${data} ${output})
+  set_source_files_properties(${output} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  set(generated_${folder} ${generated_${folder}} ${output} PARENT_SCOPE)
+endfunction()
+
 # cloister_folder(NAME [LIBS library...])
 function(cloister_folder name)
   cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
@@ -61,7 +75,7 @@ function(cloister_folder name)
   list(TRANSFORM below_${name} PREPEND cloister_ OUTPUT_VARIABLE below)
   if(sources)
     cloister_batches(sources ${name} ${sources})
-    add_library(cloister_${name} STATIC ${sources})
+    add_library(cloister_${name} STATIC ${sources} ${generated_${name}})
     set(scope PUBLIC)
   else()
     add_library(cloister_${name} INTERFACE)

@@ -10,7 +10,6 @@ file(CREATE_LINK ../${programs}/cloister ${generated}/bin/cloister SYMBOLIC)
 install(FILES ${generated}/bin/cloister DESTINATION bin)
 
 # The manual page and the completions are made from the command line's own tables.
-find_program(PYTHON_PROGRAM python3 REQUIRED)
 set(manual ${generated}/cloister.1.gz)
 add_custom_command(OUTPUT ${manual} DEPENDS cloister ${CMAKE_SOURCE_DIR}/tools/manual.py VERBATIM
   COMMAND ${PYTHON_PROGRAM} ${CMAKE_SOURCE_DIR}/tools/manual.py $<TARGET_FILE:cloister> ${manual})

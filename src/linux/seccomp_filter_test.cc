@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(Documents, WholePolicy,
                          });
 
 #ifdef __x86_64__
-// Values of the C headers; see seccomp_constants.cc.
+// Values of the C headers; see cmake/seccomp_constants.py.
 constexpr uint64_t kKvmGetMsrIndexList = 0xc004ae02;
 constexpr uint64_t kKvmSetMsrs = 0x4008ae89;
 constexpr uint64_t kKvmGetXsave = 0x9000aea4;

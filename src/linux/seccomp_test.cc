@@ -282,7 +282,7 @@ TEST_F(SandboxPolicy, LetsWorkBeDone) {
 }
 
 #ifdef __x86_64__
-// Values of the C headers; see seccomp_constants.cc.
+// Values of the C headers; see cmake/seccomp_constants.py.
 constexpr uint32_t kKvmGetMsrIndexList = 0xc004ae02;
 constexpr uint32_t kKvmSetCpuid2 = 0x4008ae90;
 

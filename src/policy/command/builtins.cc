@@ -65,7 +65,7 @@ void EffectReader::builtin(Words argv, const Program& program, Execution& execut
         arithmetic(word.text, word.span);
       }
       return;
-    case kTestBuiltin:
+    case kTest:
       return testWords(argv);
     case kWait:
       return wait(argv);
@@ -153,7 +153,7 @@ void EffectReader::declaresArrays(const Command& command, std::string_view decla
 
 // read, printf -v and the like: names of variables among their words.
 void EffectReader::assignsNames(Words argv, const Program& program) {
-  const bool format = program.names == "printf";
+  const bool format = program.format;
   if (format) {
     if (argv.size() < 2) return;
     if (setsVariable(argv[1].text)) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of programs, as data: which run other commands, and which of their options do.
-// What is not in the table is run as it stands, and never taken for harmless (Kind::kUnknown).
-// Source: the manual pages of Debian 12. Immutable; thread-safe.
+// The known programs: which run other commands, and which of their options do. The rows are in
+// policies/programs.yaml (tables.h). A program without a row is run as it stands, and never taken
+// for harmless (Kind::kUnknown). Immutable; thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -47,18 +47,25 @@ struct Program {
     kArithmetic,  // let
     kAssigns,     // read, getopts ...: its operands are names of variables
     kWait,        // wait -p NAME
-    kTestBuiltin,
+    kTest,
   };
-  std::string_view names = {};
   Kind kind = Kind::kUnknown;
   std::string_view group = {};    // name for `builtin:` of a rule
   std::string_view options = {};  // "-n: --adjustment= -v": known options, `:` and `=` with a value
   std::string_view executes = {};  // options that run their value, or read code from their value
   int operands = 0;
+  bool at_files = false;       // a word @FILE names a file with more options
+  bool bundle = false;         // the first word may be letters of options without a dash
+  bool format = false;         // the first word is a format, and %n in it names a variable
+  bool modules = false;        // -m names a module, and -v does not print the version
+  bool number_option = false;  // a number with a dash is an option
+  bool past_dashes = false;    // options behind -- count as well
+  bool plus_commands = false;  // a word that begins with + is a command
+  bool rust_flags = false;     // linker= and codegen-backend= name programs, also behind --
+  bool shell_text = false;     // -c behind the operands is followed by text for a shell
 };
 
-// By the last part of the path, with and without a version behind it (python3.11). The entry of an
-// unknown program has no names.
+// By the last part of the path, with and without a version behind it (python3.11).
 const Program& programNamed(std::string_view name);
 // The names of a group; none for an unknown group.
 std::vector<std::string> programsOf(std::string_view group);

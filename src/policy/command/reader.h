@@ -73,23 +73,23 @@ class EffectReader {
   std::optional<size_t> pastOptions(Words argv, std::string_view options, size_t at = 1);
 
   // Programs with rules of their own (wrappers.cc).
-  void env(Words argv);
+  void env(Words argv, const Program& program);
   void ip(Words argv);
-  void xargs(Words argv);
+  void xargs(Words argv, const Program& program);
   void find(Words argv);
   bool findExec(Words argv, size_t& at, const std::vector<Value>& where);
-  void git(Words argv);
+  void git(Words argv, const Program& program);
   void gitWrites(Words argv, const std::string& directory);
   void gitConfig(Words argv, size_t at);
   void gitSetting(std::string_view key, const Value& value);
   void sed(Words argv);
   void awk(Words argv);
-  void ssh(Words argv);
+  void ssh(Words argv, const Program& program);
   void su(Words argv);
   void scriptCommand(Words argv);
-  void watch(Words argv);
-  void runner(Words argv);
-  void node(Words argv);
+  void watch(Words argv, const Program& program);
+  void runner(Words argv, const Program& program);
+  void node(Words argv, const Program& program);
   void make(Words argv);
 
   void doubt(std::string_view kind, std::string what, Span span);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policy/command/reader.h"
+#include "policy/command/tables.h"
 
 namespace cloister::policy {
 namespace {
@@ -80,7 +81,7 @@ void EffectReader::judge(Words argv, Execution& execution, const Program& progra
   execution.unknown = program.kind == kUnknown;
   if (dynamicLoader(execution.program)) {
     execution.wrapper = true;
-    return prefix(argv, {.names = "ld.so", .kind = kPrefix});
+    return prefix(argv, {.kind = kPrefix});
   }
   switch (program.kind) {
     case kUnknown:
@@ -134,29 +135,29 @@ void EffectReader::wrapped(Words argv, const Program& program) {
     case kShell:
       return shell(argv);
     case kEnv:
-      return env(argv);
+      return env(argv, program);
     case kXargs:
-      return xargs(argv);
+      return xargs(argv, program);
     case kFind:
       return find(argv);
     case kGit:
-      return git(argv);
+      return git(argv, program);
     case kSed:
       return sed(argv);
     case kAwk:
       return awk(argv);
     case kSsh:
-      return ssh(argv);
+      return ssh(argv, program);
     case kSu:
       return su(argv);
     case kScript:
       return scriptCommand(argv);
     case kWatch:
-      return watch(argv);
+      return watch(argv, program);
     case kRunner:
-      return runner(argv);
+      return runner(argv, program);
     case kNode:
-      return node(argv);
+      return node(argv, program);
     default:
       return make(argv);
   }
@@ -211,7 +212,7 @@ std::optional<size_t> EffectReader::pastOptions(Words argv, std::string_view opt
 
 void EffectReader::prefix(Words argv, const Program& program) {
   size_t at = 1;
-  if (program.names == "nice" && argv.size() > 1 && argv[1].known && argv[1].text.size() > 1 &&
+  if (program.number_option && argv.size() > 1 && argv[1].known && argv[1].text.size() > 1 &&
       argv[1].text[0] == '-' &&
       argv[1].text.find_first_not_of("0123456789", 1) == std::string::npos) {
     at = 2;
@@ -222,7 +223,7 @@ void EffectReader::prefix(Words argv, const Program& program) {
   for (int i = 0; i < program.operands && at < argv.size(); ++i, ++at) {
     if (argv[at].many) return doubt("unknown_option", "a word that may be several", argv[at].span);
   }
-  if (program.names == "flock" && at < argv.size() && argv[at].text == "-c") {
+  if (program.shell_text && at < argv.size() && argv[at].text == "-c") {
     if (at + 1 < argv.size()) shellText(argv[at + 1], "flock", Dialect::kPosix);
     return;
   }
@@ -325,19 +326,18 @@ void EffectReader::unknown(Words argv) {
 
 void EffectReader::plain(Words argv, const Program& program) {
   if (program.executes.empty()) return;
-  const bool files = program.group == "build" || program.names.starts_with("nm ");
-  const bool cargo = program.names.starts_with("cargo");
+  const bool cargo = program.rust_flags;
   bool past = false;  // behind --, where the options of rustc are
   for (const Value& word : argv.subspan(1)) {
     const bool linker = word.text.contains(cargo ? "linker=" : "extld") ||
                         (cargo && word.text.contains("codegen-backend="));
-    if (files && (linker || word.text.starts_with('@'))) {
+    if (program.at_files && (linker || word.text.starts_with('@'))) {
       return doubt("runs_its_option",
                    std::string(lastPart(argv[0].text)) + " may run what this word says", word.span);
     }
     past = past || (cargo && word.known && word.text == "--");
     if (past) continue;
-    if (word.known && word.text == "--" && program.names != "fd fdfind") break;
+    if (word.known && word.text == "--" && !program.past_dashes) break;
     const bool hidden = mayHideOptions(word);
     const bool build = program.kind == Program::Kind::kProject;  // whose options are not bundled
     const bool runs = mayBeOption(program.executes, word.text) &&
@@ -351,14 +351,12 @@ void EffectReader::plain(Words argv, const Program& program) {
   }
   if (lastPart(argv[0].text) == "ip") return ip(argv);
   // The oldest way to give tar its options.
-  const bool bundle =
-      program.names.starts_with("tar") && argv.size() > 1 && argv[1].text.find_first_of("IF") == 0;
-  if (bundle ||
-      (program.names.starts_with("tar") && argv.size() > 1 && !argv[1].text.starts_with('-') &&
-       argv[1].text.find_first_of("IF") != std::string::npos)) {
+  const bool bundle = program.bundle && argv.size() > 1 && argv[1].text.find_first_of("IF") == 0;
+  if (bundle || (program.bundle && argv.size() > 1 && !argv[1].text.starts_with('-') &&
+                 argv[1].text.find_first_of("IF") != std::string::npos)) {
     doubt("runs_its_option", "tar may run what its options say", argv[1].span);
   }
-  if (program.names.starts_with("less")) {
+  if (program.plus_commands) {
     for (const Value& word : argv.subspan(1)) {
       if (word.text.starts_with('+')) doubt("runs_its_option", "a command of the pager", word.span);
     }
@@ -384,7 +382,7 @@ void EffectReader::interpreter(Words argv, const Program& program, Execution& ex
       return projectCode("a program of the project, which is not read: " + file.text, file.span,
                          &execution);
     }
-    const bool python = program.names.starts_with("python");
+    const bool python = program.modules;
     if (python && text.starts_with("-m")) return module(argv, at, execution);
     const std::string name =
         text.substr(0, text.starts_with("--") ? text.find('=') : std::string::npos);
@@ -415,9 +413,7 @@ void EffectReader::module(Words argv, size_t at, Execution& execution) {
   if (name == nullptr || !name->known || option.size() > 2) {
     return doubt("unknown_option", "a module whose name is not plain", argv[at].span);
   }
-  constexpr std::string_view kRunsText[] = {"timeit", "code",    "IPython",  "idlelib", "asyncio",
-                                            "pdb",    "profile", "cProfile", "trace",   "runpy"};
-  if (std::ranges::find(kRunsText, name->text) != std::end(kRunsText)) {
+  if (kPythonModules.contains(name->text)) {
     return doubt("inline_code", "a module that runs its arguments: " + name->text, name->span);
   }
   projectCode("a module of Python: " + name->text, name->span, &execution);

@@ -3,68 +3,10 @@
 #include <algorithm>
 
 #include "policy/command/reader.h"
+#include "policy/command/tables.h"
 
 namespace cloister::policy {
 namespace {
-
-constexpr std::string_view kEnvOptions =
-    "-i -0 -u: -C: -v --ignore-environment --null --unset= --chdir= --debug";
-constexpr std::string_view kXargsOptions =
-    "-0 -r -t -x -p -n: -P: -L: -I: -d: -s: -E: -a: --null --no-run-if-empty --verbose --exit "
-    "--max-args= "
-    "--max-procs= --max-lines --replace --delimiter= --max-chars= --arg-file= --open-tty "
-    "--interactive";
-constexpr std::string_view kGitOptions =
-    "-C: -p -P --paginate --no-pager --bare --no-replace-objects --literal-pathspecs --git-dir= "
-    "--work-tree= "
-    "--namespace= --version --help --no-optional-locks";
-
-// Settings of git that do not run anything, and change nothing that does.
-constexpr std::string_view kPlainSettings[] = {
-    "user.",
-    "color.",
-    "init.defaultbranch",
-    "pull.",
-    "push.default",
-    "push.autosetupremote",
-    "merge.ff",
-    "core.autocrlf",
-    "core.filemode",
-    "core.quotepath",
-    "core.eol",
-    "core.ignorecase",
-    "core.longpaths",
-    "advice.",
-    "fetch.prune",
-    "rebase.autostash",
-    "log.",
-    "column.",
-    "branch.",
-    "commit.gpgsign",
-    "safe.directory",
-    "http.postbuffer",
-    "diff.renames",
-    "status.",
-    "rerere.",
-    "gc.auto",
-    "feature.",
-    "protocol.version",
-};
-constexpr std::string_view kGitCommands =
-    " add am annotate apply archive blame branch bundle cat-file check-ignore check-attr checkout "
-    "cherry cherry-pick clean "
-    "clone commit count-objects describe diff diff-tree diff-index diff-files fetch for-each-ref "
-    "format-patch fsck gc "
-    "grep hash-object init log ls-files ls-remote ls-tree merge merge-base mv name-rev pull push "
-    "rebase reflog remote "
-    "reset restore rev-list rev-parse revert rm shortlog show show-ref sparse-checkout stash "
-    "status switch symbolic-ref "
-    "tag update-index update-ref var verify-commit version whatchanged worktree write-tree help "
-    "notes prune range-diff ";
-constexpr std::string_view kGitRuns =
-    "-x --exec --upload-pack --receive-pack --ext-diff --open-files-in-pager -O --textconv "
-    "--template --config -c -u "
-    "--tree-filter --msg-filter --index-filter --env-filter --editor --tool --extcmd";
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -86,8 +28,8 @@ Value joined(std::span<const Value> words, Span span) {
 
 }  // namespace
 
-void EffectReader::env(Words argv) {
-  const auto past = pastOptions(argv, kEnvOptions);
+void EffectReader::env(Words argv, const Program& program) {
+  const auto past = pastOptions(argv, program.options);
   if (!past) return;
   size_t at = *past;
   for (size_t i = 1; i < at; ++i) {
@@ -121,8 +63,8 @@ void EffectReader::ip(Words argv) {
   }
 }
 
-void EffectReader::xargs(Words argv) {
-  const auto past = pastOptions(argv, kXargsOptions);
+void EffectReader::xargs(Words argv, const Program& program) {
+  const auto past = pastOptions(argv, program.options);
   if (!past || *past >= argv.size()) return;
   std::string replaced;
   for (size_t i = 1; i < *past; ++i) {
@@ -212,7 +154,7 @@ void EffectReader::find(Words argv) {
 void EffectReader::gitSetting(std::string_view key, const Value& value) {
   const std::string name = lower(key);
   const bool plain = std::ranges::any_of(
-      kPlainSettings, [&](std::string_view entry) { return name.starts_with(entry); });
+      kGitSettings, [&](std::string_view entry) { return name.starts_with(entry); });
   if (plain && !name.contains("signingkey")) return;
   if (name == "core.pager" || name == "core.editor" || name == "sequence.editor" ||
       name == "core.sshcommand" || name == "diff.external") {
@@ -282,7 +224,7 @@ void EffectReader::gitWrites(Words argv, const std::string& directory) {
   if (here && !named) effects_.writes.push_back({.known = false, .span = argv[0].span});
 }
 
-void EffectReader::git(Words argv) {
+void EffectReader::git(Words argv, const Program& program) {
   size_t at = 1;
   while (at < argv.size() && argv[at].known &&
          (argv[at].text == "-c" || argv[at].text.starts_with("--exec-path=") ||
@@ -300,14 +242,14 @@ void EffectReader::git(Words argv) {
     gitSetting(argv[at].text.substr(0, equals), value);
     ++at;
   }
-  const auto past = pastOptions(argv, kGitOptions, at);
+  const auto past = pastOptions(argv, program.options, at);
   if (!past || *past >= argv.size()) return;
   at = *past;
   const Value& name = argv[at];
   if (!name.known)
     return doubt("unknown_option", "a command of git that is not written here", name.span);
   if (name.text == "config") return gitConfig(argv, at);
-  if (!kGitCommands.contains(" " + name.text + " ")) {
+  if (!kGitCommands.contains(name.text)) {
     return doubt("git_command", "a command of git that may be an alias or run others: " + name.text,
                  name.span);
   }
@@ -326,7 +268,7 @@ void EffectReader::git(Words argv) {
              word.text == "--author" || word.text == "--grep");
     const bool hidden = mayHideOptions(word);
     const bool exact = word.text.starts_with("--")
-                           ? mayBeOption(kGitRuns, word.text) && word.text.size() >= 4
+                           ? mayBeOption(program.executes, word.text) && word.text.size() >= 4
                        : !word.text.starts_with('-') ? false
                        : name.text == "grep"         ? word.text.contains('O')
                        : name.text == "rebase"       ? word.text.contains('x')
@@ -410,27 +352,15 @@ void EffectReader::awk(Words argv) {
   }
 }
 
-void EffectReader::ssh(Words argv) {
-  constexpr std::string_view kOptions =
-      "-4 -6 -A -a -C -f -i: -K -k -l: -M -m: -N -n -p: -q -T -t -v -V -X -x -Y -L: -R: -D: -b: "
-      "-c: -J: -o:";
-  constexpr std::string_view kSettings[] = {"stricthostkeychecking",
-                                            "batchmode",
-                                            "connecttimeout",
-                                            "userknownhostsfile",
-                                            "serveraliveinterval",
-                                            "loglevel",
-                                            "identitiesonly",
-                                            "port",
-                                            "user"};
-  const auto past = pastOptions(argv, kOptions);
+void EffectReader::ssh(Words argv, const Program& program) {
+  const auto past = pastOptions(argv, program.options);
   if (!past) return;
   for (size_t i = 1; i < *past; ++i) {
     if (!argv[i].text.starts_with("-o")) continue;
     const Value& value = argv[i].text.size() > 2 ? argv[i] : argv[std::min(i + 1, argv.size() - 1)];
     const std::string setting = lower(argv[i].text.size() > 2 ? value.text.substr(2) : value.text);
     const bool plain =
-        value.known && std::ranges::any_of(kSettings, [&](std::string_view one) {
+        value.known && std::ranges::any_of(kSshSettings, [&](std::string_view one) {
           return setting.starts_with(one) && !setting.substr(one.size()).starts_with('c');
         });
     if (!plain) return doubt("runs_its_option", "ssh may run what this word says", value.span);
@@ -471,16 +401,14 @@ void EffectReader::scriptCommand(Words argv) {
   doubt("opaque_program", "a shell whose input is not written here", argv[0].span);
 }
 
-void EffectReader::watch(Words argv) {
-  const auto past = pastOptions(argv,
-                                "-n: -d -t -e -g -c -b -x -p --interval= --differences --no-title "
-                                "--errexit --chgexit --color --exec");
+void EffectReader::watch(Words argv, const Program& program) {
+  const auto past = pastOptions(argv, program.options);
   if (!past || *past >= argv.size()) return;
   shellText(joined(argv.subspan(*past), argv[*past].span), "watch", Dialect::kPosix);
 }
 
 // poetry run CMD and its like.
-void EffectReader::runner(Words argv) {
+void EffectReader::runner(Words argv, const Program& program) {
   if (argv.size() < 2) return;
   if (!argv[1].known)
     return doubt("unknown_option", "a command that is not written here", argv[1].span);
@@ -492,19 +420,17 @@ void EffectReader::runner(Words argv) {
   if (argv[1].text != "run" && argv[1].text != "exec" && argv[1].text != "tool" &&
       argv[1].text != "x")
     return;
-  const auto past = pastOptions(argv, "-n: --name= --no-capture-output -q --quiet", 2);
+  const auto past = pastOptions(argv, program.options, 2);
   if (past) nested(argv.subspan(*past), argv[0].text);
 }
 
-void EffectReader::node(Words argv) {
-  constexpr std::string_view kOptions =
-      "-y --yes -q --quiet --silent -p: --package= -w: --workspace= --no --no-install --prefix= "
-      "-C: --cwd= --dir= --filter= -s --workspaces -ws --if-present";
+void EffectReader::node(Words argv, const Program& program) {
   const std::string name = argv[0].text.substr(argv[0].text.rfind('/') + 1);
   size_t at = 1;
   if (name != "npx" && name != "pnpx" && name != "bunx") {
     const std::string own = name == "pnpm" ? " -r --recursive" : "";
-    const auto past = pastOptions(argv, std::string(kOptions) + " -v --version -h --help" + own, 1);
+    const auto past =
+        pastOptions(argv, std::string(program.options) + " -v --version -h --help" + own, 1);
     if (!past || *past >= argv.size()) return;
     at = *past;
     constexpr std::string_view kRuns[] = {"exec", "x", "dlx", "explore"};
@@ -521,7 +447,7 @@ void EffectReader::node(Words argv) {
     if (!runs) return;
     ++at;
   }
-  const auto past = pastOptions(argv, kOptions, at);
+  const auto past = pastOptions(argv, program.options, at);
   if (past) nested(argv.subspan(*past), name);
 }
 

@@ -1,128 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: the manual pages of Debian 12, and what tests/integration/test_command_oracle.py saw.
 #include "policy/command/writes.h"
 
 #include <algorithm>
-#include <array>
 #include <span>
 
-#include "policy/command/programs.h"
+#include "policy/command/tables.h"
 
 namespace cloister::policy {
 namespace {
 
-// Which operands are files that the program makes, changes or removes.
-enum class Operands : uint8_t {
-  kNone,
-  kAll,
-  kFirst,
-  kSecond,     // and all behind it; `-` is the output
-  kNamed,      // as kSecond, but `-` is a name
-  kLast,       // the others are read; without -t
-  kButFirst,   // which is a mode, an owner or a script
-  kOf,         // of=
-  kMachine,    // any operand sets something of the machine, but for +FORMAT
-  kBeforeOne,  // the first, if there is a second: a command or a descriptor stands there too
-  kSeeks,      // input that may be a pipe is copied to a file in /tmp
-};
-
-struct Writing {
-  std::string_view programs = {};
-  Operands operands = Operands::kNone;
-  // "-o: --output=": the value names what is written; "-C": the words do not name it.
-  std::string_view options = {};
-  // Options whose value is a word of its own: "-k --key=". One that is missing here makes an
-  // operand of the value, which is on the safe side.
-  std::string_view values = {};
-  std::string_view when = {};       // operands are written with one of these options only
-  std::string_view unless = {};     // nothing is written with one of these
-  std::string_view otherwise = {};  // written if the words name nothing; "?": some file
-  bool stops = false;               // options end at the first operand, and so do its own words
-  bool whole = false;               // options with one - are words and not letters
-  bool first = false;               // options end at the first operand, and others follow
-};
-
-using enum Operands;
-
-constexpr auto kWritings = std::to_array<Writing>({
-    // Programs that are known to read.
-    {"sort", kNone, "-o: --output= -T: --temporary-directory=", "-k -t -S"},
-    {"shuf", kNone, "-o: --output=", "-i -n"},
-    {"uniq", kSecond, "", "-f -s -w"},
-    {"xxd", kSecond, "", "-c -g -l -n -o -s -R", "", "", "", false, true, true},
-    {"ptx", kNamed, "", "", "-G --traditional"},
-    {"tac", kSeeks, "", "-s --separator=", "", "--help --version"},
-    {"tree", kNone, "-o: -R", "-L -P -I -H -T"},
-    {"file", kNone, "-C --compile", "-e -F -f -m -P"},
-    {"lsof", kNone, "-D", "-c -d -p -u -g"},
-    {"less more most", kNone, "-o: -O: --log-file= --LOG-FILE=", "-b -h -j -P -p -x -y -z"},
-    {"bat", kNone, "--generate-config-file"},
-    {"cloc", kNone,
-     "--out= --report-file= --counted= --ignored= --found= --categorized= --write-lang-def= "
-     "--write-lang-def-incl-dup= --sql= --strip-comments --strip-code --save-extract"},
-    {"sdiff", kNone, "-o: --output=", "-I -w"},
-    {"yq", kAll, "-s --split-exp", "", "-i --inplace --in-place"},
-    {"man", kNone, "-u --update", "-C -R -L -m -M -S -s -e -r -p -T -E"},
-    {"hostname", kMachine, "-F -b --file --boot"},
-    {"date", kMachine, "-s --set", "-d -f -r --date= --file= --reference="},
-    // Wrappers, whose own files come on top of what they run.
-    {"script", kAll, "-O: -B: -I: -T: -t --log-out= --log-io= --log-in= --log-timing= --timing",
-     "-c -E -o -m --command= --echo= --output-limit= --logging-format=", "", "", "typescript"},
-    {"time", kNone, "-o: --output=", "-f --format=", "", "", "", true},
-    {"flock", kBeforeOne, "", "-w -E --wait= --timeout= --conflict-exit-code=", "", "", "", true},
-    {"nohup", kNone, "", "", "", "--help --version", "nohup.out", true},
-    // Programs that write.
-    {"iconv", kNone, "-o: --output=", "-f -t"},
-    {"split", kNamed, "", "-a -b -C -l -n -t", "", "", "xaa"},
-    {"csplit", kNone, "-f: --prefix=", "-b -n", "", "", "xx00"},
-    {"cp ln", kLast, "-t: --target-directory=", "-S --suffix="},
-    {"install", kLast, "-t: --target-directory= -d --directory",
-     "-S -g -m -o --suffix= --group= --mode= --owner="},
-    {"mv rm rmdir unlink shred", kAll, "-t: --target-directory="},
-    {"tee touch truncate mkfifo mknod sponge dos2unix unix2dos", kAll},
-    {"chmod chown chgrp", kButFirst},
-    {"patch", kAll, "-o: -r: -d: --output= --reject-file= --directory=",
-     "-i -p -F -D -g -Y -z -V -B --input= --strip= --fuzz=", "", "--dry-run", "?"},
-    {"mktemp", kAll, "-p: --tmpdir=", "--suffix="},
-    {"sed gsed", kButFirst, "", "-e -f -l --expression= --file= --line-length=", "-i --in-place"},
-    {"dd", kOf},
-    {"gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lzma unlzma", kAll, "-o:", "-S -T -M -D", "",
-     "-c -t -l --stdout --to-stdout --test --list"},
-    {"zip", kFirst, "-O: -m -lf --out= --logfile-path= --move", "-b -n -t -P"},
-    {"unzip", kNone, "-d:", "-x -P", "", "-l -p -t -Z -v -c", "?"},
-    {"7z 7za 7zr", kNone, "-o", "", "", "", "?"},
-    // The network.
-    {"rsync", kSecond,
-     "-T: --log-file= --write-batch= --only-write-batch= --backup-dir= --partial-dir= --temp-dir=",
-     "-e -f -B --exclude= --include= --exclude-from= --include-from= --filter= --files-from= "
-     "--bwlimit= --timeout= --port= --chmod= --chown= --rsh= --max-size= --min-size= --suffix= "
-     "--password-file= --info= --debug= --out-format= --compare-dest= --copy-dest= --link-dest="},
-    {"scp", kSecond, "", "-c -F -i -J -l -o -P -S -X -D"},
-    {"curl", kNone,
-     "-o: -D: -c: -O --output= --output-dir= --dump-header= --cookie-jar= --trace= --trace-ascii= "
-     "--stderr= --etag-save= --hsts= --alt-svc= --libcurl= --remote-name --remote-name-all",
-     "-A -b -d -e -E -F -H -K -m -P -Q -r -t -T -u -U -w -x -X -y -Y -z"},
-    {"wget", kNone,
-     "-O: -o: -a: -P: --output-document= --output-file= --append-output= --directory-prefix= "
-     "--save-cookies= --warc-file= --hsts-file= --rejected-log=",
-     "", "", "--spider --version --help", "?"},
-    {"ss", kNone, "-D: --diag="},
-    // Building.
-    {"gcc g++ cc c++ clang clang++ ld", kNone, "-o: --output=", "", "", "", "", false, true},
-    {"javac", kNone, "-d: -s: -h:", "", "", "", "", false, true},
-    {"gofmt", kAll, "", "", "-w", "", "", false, true},
-    {"clang-format", kAll, "", "", "-i", "", "", false, true},
-    {"rustfmt", kAll, "", "", "", "--check"},
-    {"strip ranlib", kAll, "-o:"},
-    {"ar", kSecond},
-});
-
-const Writing* writingNamed(std::string_view program) {
-  for (const Writing& row : kWritings) {
-    if (anyWord(row.programs, [&](std::string_view name) { return name == program; })) return &row;
-  }
-  return nullptr;
-}
+using enum Writing::Files;
 
 Value someFile(Span span) {
   return {.text = "", .known = false, .span = span};
@@ -150,8 +37,8 @@ class FileWords {
       } else {
         if (open_ && mayHideOptions(word)) hidden(word);
         operands_.push_back(word);
-        if (row_.stops) break;
-        open_ = open_ && !row_.first;
+        if (row_.command) break;
+        open_ = open_ && !row_.first_operand;
       }
     }
     if (harmless_) return {};
@@ -199,7 +86,7 @@ class FileWords {
   }
 
   void shortOptions(const Value& word) {
-    const size_t letters = row_.whole ? 2 : word.text.size();
+    const size_t letters = row_.whole_words ? 2 : word.text.size();
     for (size_t i = 1; i < letters; ++i) {
       const std::string option = std::string("-") + word.text[i];
       harmless_ = harmless_ || findOption(row_.unless, option) == Option::kFlag;
@@ -220,14 +107,14 @@ class FileWords {
 
   void from(size_t first) {
     for (size_t i = first; i < operands_.size(); ++i) {
-      const bool output = first > 0 && row_.operands != kNamed;
+      const bool output = first > 0 && row_.files != kNamed;
       if (!(operands_[i].known && operands_[i].text == "-" && output)) out_.push_back(operands_[i]);
     }
   }
 
   void operands() {
     const size_t count = operands_.size();
-    switch (row_.operands) {
+    switch (row_.files) {
       case kNone:
         return;
       case kAll:
@@ -346,7 +233,7 @@ std::vector<Value> writesOf(const Execution& execution) {
   if (program == "cargo") return cargoWrites(execution.argv);
   if (program == "tar" || program == "gtar" || program == "bsdtar")
     return tarWrites(execution.argv);
-  const Writing* row = writingNamed(program);
+  const Writing* row = kWritings.find(program);
   return row == nullptr ? std::vector<Value>{} : FileWords(execution, *row).run();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which files a program makes, changes or removes, as far as its words tell. The table of writes.cc
-// holds it as data. Redirections and scripts (sed, awk, find, git) are effects.h's.
-// Pure; thread-safe.
+// Which files a program makes, changes or removes, as far as its words tell. The rows are in
+// policies/programs.yaml (tables.h). Redirections and scripts (sed, awk, find, git) are
+// effects.h's. Pure; thread-safe.
 #pragma once
 
 #include "policy/command/effects.h"
