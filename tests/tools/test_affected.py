@@ -20,11 +20,11 @@ base:
 model: base
 store: base model
 runner: base
-runtime: base
+sandbox: base
 auth: base store
 api: base auth
 """
-UNITS = ("api", "auth", "base", "model", "runner", "runtime", "store")
+UNITS = ("api", "auth", "base", "model", "runner", "sandbox", "store")
 OTHERS = [suites.Suite("integration/api", ["worker.py"]), suites.Suite("asan/integration/api", ["worker.py"], preset="asan"),
           suites.Suite("replay/json", ["fuzz_json"], "fuzz", "asan")]
 SUITES = [*OTHERS, *(suites.Suite(f"asan/unit/{name}", [f"/build/{name}_test"], "gtest", "asan") for name in UNITS)]
@@ -75,14 +75,14 @@ class Chosen(Clone):
         self.write("src/store/store.cc", "// changed\n")
         self.commit()
         self.assertEqual(self.units(), ["api", "auth", "store"])  # api may include store through auth alone
-        self.assertEqual(self.line, "asan units left out: base, model, runner, runtime; no change since the tag v1 affects "
+        self.assertEqual(self.line, "asan units left out: base, model, runner, sandbox; no change since the tag v1 affects "
                                     "them")
 
     def test_files_that_are_not_committed_or_new_or_moved_away(self):
         self.write("src/auth/auth.cc", "// changed\n")
         self.assertEqual(self.units(), ["api", "auth"])
-        self.write("src/runtime/new.cc", "// new\n")
-        self.assertEqual(self.units(), ["api", "auth", "runtime"])
+        self.write("src/sandbox/new.cc", "// new\n")
+        self.assertEqual(self.units(), ["api", "auth", "sandbox"])
         self.git("mv", "src/runner/runner.cc", "src/api/runner.cc")
         self.assertIn("runner", self.units())
 
@@ -97,7 +97,7 @@ class Chosen(Clone):
 
     def test_units_that_run_programs(self):
         self.write("src/runner/runner.cc", "// changed\n")
-        self.assertEqual(self.units(), ["runner", "runtime"])
+        self.assertEqual(self.units(), ["runner", "sandbox"])
 
     def test_documents_affect_only_the_units_that_read_them(self):
         self.write("docs/OTHER.md", "changed\n")
