@@ -40,6 +40,7 @@
 #include "bin/deciding.h"
 #include "bin/scan.h"
 #include "bin/settings.h"
+#include "fixtures/mcp_conformance.h"
 #include "linux/credentials.h"
 #include "linux/process.h"
 #include "linux/seccomp.h"
@@ -429,12 +430,12 @@ void sayReady(int fd, const std::string& address) {
 }
 
 Result<std::unique_ptr<api::mcp::Server>> openMcp(IoContext& io, api::RestParts& parts,
-                                                  const std::string& definitions,
-                                                  const Options& options) {
-  api::mcp::Settings settings = mcpSettings(options.config.mcp);
-  settings.fixtures = options.mcp_fixtures;
-  return api::mcp::Server::make(io.get_executor(), parts,
-                                api::mcp::fillIn(definitions, parts, settings), settings);
+                                                  const Data& data, const Options& options) {
+  const api::mcp::Settings settings = mcpSettings(options.config.mcp);
+  auto mcp = TRY(api::mcp::Server::make(io.get_executor(), parts,
+                                        api::mcp::fillIn(data.mcp, parts, settings), settings));
+  if (options.mcp_fixtures) mcp->offer(fixtures::mcpConformance());
+  return mcp;
 }
 
 std::vector<api::Route> allRoutes(api::RestParts& parts, api::mcp::Server& mcp) {
@@ -495,7 +496,7 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
 // Serves the API until told to stop.
 Result<> answerAll(IoContext& io, api::HttpServer& server, api::RestParts& parts, const Data& data,
                    const Options& options, const std::string& address) {
-  const auto mcp = TRY(openMcp(io, parts, data.mcp, options));
+  const auto mcp = TRY(openMcp(io, parts, data, options));
   api::Router router(allRoutes(parts, *mcp), parts.authenticator, parts.metrics,
                      requestsPerTenant(options.config));
   router.onLook([&mcp] { mcp->lookAtCredentials(); });

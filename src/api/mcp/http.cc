@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "api/mcp/fixtures.h"
 #include "api/mcp/headers.h"
 #include "api/mcp/server.h"
 #include "api/rest/requests.h"
@@ -133,7 +132,7 @@ Response errorResponse(const json::value& id, const RpcError& error) {
 std::vector<Route> Server::routes() {
   // The tables of tools and resources have the further permissions.
   const Access access = needs(Permission::kServiceRead,
-                              settings_.fixtures ? Access::Or::kAnonymous : Access::Or::kNobody);
+                              extras_.anonymous ? Access::Or::kAnonymous : Access::Or::kNobody);
   return {{.method = "POST",
            .pattern = "/mcp",
            .access = access,
@@ -192,9 +191,9 @@ Rpc<Call> Server::readCall(const Request& request, const Message& message) {
         "_meta: \"" + std::string(meta::kCapabilities) + "\" must be given as an object", 400);
   }
   call.capabilities = capabilities->get_object();
-  if (message.method == "tools/call" && settings_.fixtures) {
-    const json::object schema = fixtures::schemaOf(textIn(message.params, "name"));
-    if (auto bad = checkParameters(request, schema, objectIn(message.params, "arguments"))) {
+  const ExtraTool* extra = extras_.tool(textIn(message.params, "name"));
+  if (message.method == "tools/call" && extra != nullptr) {
+    if (auto bad = checkParameters(request, extra->schema, objectIn(message.params, "arguments"))) {
       return rpcError(code::kHeaderMismatch, *std::move(bad), 400);
     }
   }
@@ -257,7 +256,7 @@ Result<Response> Server::initialize(Request& request, Message message) {
         .with("Retry-After", "5");
   }
   json::object result{{"protocolVersion", version},
-                      {"capabilities", capabilitiesOf(*this, Era::kLegacy)},
+                      {"capabilities", capabilitiesOf(*this)},
                       {"serverInfo", serverInfo()},
                       {"instructions", definitions_.at("instructions")}};
   return jsonResponse(200, resultMessage(message.id, std::move(result)))

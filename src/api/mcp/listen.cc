@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // subscriptions/listen: a request that stays open and reports changes.
-#include "api/mcp/fixtures.h"
 #include "api/mcp/server.h"
 
 namespace cloister::api::mcp {
@@ -9,10 +8,10 @@ namespace {
 constexpr size_t kMaxListeners = 1024;
 constexpr Millis kLook{60'000};
 
-// The part of `wanted` that the server reports: only the fixtures ever change.
+// The part of `wanted` that the server reports: only extras ever change.
 json::object honoured(const Server& server, const json::object& wanted) {
   json::object kept;
-  if (!server.settings().fixtures) return kept;
+  if (!server.extras().changes) return kept;
   for (const std::string_view name :
        {"toolsListChanged", "promptsListChanged", "resourcesListChanged"}) {
     const json::value* asked = wanted.if_contains(name);

@@ -3,7 +3,6 @@
 // an argument.
 #include <algorithm>
 
-#include "api/mcp/fixtures.h"
 #include "api/mcp/server.h"
 #include "api/mcp/text.h"
 
@@ -97,15 +96,15 @@ Task<Reply> listPrompts(Server& server, Call& call, const json::object& params) 
   json::array all = server.definitions().at("prompts").as_array();
   for (json::value& prompt : all)
     prompt.get_object().erase("text");
-  if (server.settings().fixtures) fixtures::addPrompts(all);
+  server.extras().listPrompts(all);
   co_return json::object{
       {"prompts", std::move(all)}, {"ttlMs", 3'600'000}, {"cacheScope", "private"}};
 }
 
 Task<Reply> getPrompt(Server& server, Call& call, const json::object& params) {
   const std::string name = textIn(params, "name");
-  if (server.settings().fixtures && fixtures::hasPrompt(name)) {
-    co_return co_await fixtures::getPrompt(server, call, params);
+  if (const ExtraPrompt* extra = server.extras().prompt(name)) {
+    co_return co_await extra->handle(server, call, params);
   }
   const json::object* prompt = find(server.definitions().at("prompts").as_array(), name);
   if (prompt == nullptr) {

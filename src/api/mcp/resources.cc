@@ -2,7 +2,6 @@
 // resources/*: the languages, the limits in force, artifacts and the files of sessions.
 #include <chrono>
 
-#include "api/mcp/fixtures.h"
 #include "api/mcp/tool.h"
 #include "base/content_type.h"
 #include "base/crypto.h"
@@ -113,7 +112,7 @@ std::unexpected<RpcError> badCursor() {
 Task<Reply> listResources(Server& server, Call& call, const json::object& params) {
   if (params.contains("cursor")) co_return badCursor();
   json::array all = server.definitions().at("resources").as_array();
-  if (server.settings().fixtures) fixtures::addResources(all);
+  all.insert(all.end(), server.extras().resources.begin(), server.extras().resources.end());
   (void)call;
   co_return json::object{
       {"resources", std::move(all)}, {"ttlMs", 3'600'000}, {"cacheScope", "private"}};
@@ -122,7 +121,7 @@ Task<Reply> listResources(Server& server, Call& call, const json::object& params
 Task<Reply> listTemplates(Server& server, Call& call, const json::object& params) {
   if (params.contains("cursor")) co_return badCursor();
   json::array all = server.definitions().at("templates").as_array();
-  if (server.settings().fixtures) fixtures::addTemplates(all);
+  all.insert(all.end(), server.extras().templates.begin(), server.extras().templates.end());
   (void)call;
   co_return json::object{
       {"resourceTemplates", std::move(all)}, {"ttlMs", 3'600'000}, {"cacheScope", "private"}};
@@ -131,8 +130,8 @@ Task<Reply> listTemplates(Server& server, Call& call, const json::object& params
 Task<Reply> readResource(Server& server, Call& call, const json::object& params) {
   const std::string uri = textIn(params, "uri");
   if (uri.empty()) co_return rpcError(code::kInvalidParams, "uri: is required");
-  if (server.settings().fixtures) {
-    if (auto found = fixtures::readResource(uri)) co_return *std::move(found);
+  if (server.extras().read != nullptr) {
+    if (auto found = server.extras().read(uri)) co_return *std::move(found);
   }
   if (uri == "cloister://languages") co_return document(uri, languages(server));
   if (uri == "cloister://limits") co_return document(uri, limits(server));

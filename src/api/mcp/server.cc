@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/mcp/fixtures.h"
 #include "base/log.h"
 
 namespace cloister::api::mcp {
@@ -144,18 +143,19 @@ Task<void> Server::work(std::shared_ptr<Call> call, std::string method, json::ob
   }
 }
 
-json::object capabilitiesOf(const Server& server, Era era) {
+json::object capabilitiesOf(const Server& server) {
   json::object all{{"tools", json::object()},
                    {"resources", json::object()},
                    {"prompts", json::object()},
                    {"completions", json::object()}};
-  if (server.settings().fixtures) fixtures::addCapabilities(all, era);
+  for (const auto& extra : server.extras().capabilities)
+    all[extra.key()] = extra.value();
   return all;
 }
 
 Task<Reply> discover(Server& server, Call& call, const json::object&) {
   co_return json::object{{"supportedVersions", json::array{kModernVersion}},
-                         {"capabilities", capabilitiesOf(server, call.era)},
+                         {"capabilities", capabilitiesOf(server)},
                          {"instructions", server.definitions().at("instructions")},
                          {"ttlMs", 3'600'000},
                          {"cacheScope", "public"}};

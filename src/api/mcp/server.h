@@ -12,6 +12,7 @@
 #include <list>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -20,6 +21,7 @@
 #include "api/http/router.h"
 #include "api/mcp/approval.h"
 #include "api/mcp/exchange.h"
+#include "api/mcp/extras.h"
 #include "api/mcp/legacy.h"
 #include "api/mcp/message.h"
 #include "api/rest/rest.h"
@@ -36,7 +38,6 @@ struct Settings {
   Millis heartbeat{5'000};  // between notifications of progress, at most
   LegacySessions::Bounds legacy;
   Millis approval_life{600'000};
-  bool fixtures = false;  // the official conformance suite's, for anyone on a local listener
 };
 
 // The context of a request.
@@ -52,7 +53,7 @@ struct Call {
   LegacyPtr session;  // of the legacy era
 
   [[nodiscard]] bool modern() const { return era == Era::kModern; }
-  // Nobody: a local client of the conformance fixtures, without a key.
+  // Nobody: a client without a key, which may use extras alone.
   [[nodiscard]] bool anonymous() const { return principal.tenant.empty(); }
   [[nodiscard]] bool may(Permission permission) const {
     return !anonymous() && principal.may(permission);
@@ -74,6 +75,10 @@ class Server {
   static Result<std::unique_ptr<Server>> make(boost::asio::any_io_executor executor,
                                               RestParts& rest, std::string_view definitions,
                                               Settings settings);
+
+  // Adds tools, resources and prompts to the server's own. Call it before routes().
+  void offer(Extras extras) { extras_ = std::move(extras); }
+  [[nodiscard]] const Extras& extras() const { return extras_; }
 
   // POST, GET and DELETE /mcp. The server outlives the routes.
   std::vector<Route> routes();
@@ -113,6 +118,7 @@ class Server {
   RestParts& rest_;
   json::object definitions_;
   Settings settings_;
+  Extras extras_;
   Approvals approvals_;
   LegacySessions sessions_;
   std::list<Listener> listeners_;
@@ -132,7 +138,7 @@ Task<Reply> complete(Server& server, Call& call, const json::object& params);
 Task<Reply> listen(Server& server, Call& call, const json::object& params);
 
 // The server's capabilities for `server/discover` and `initialize`.
-json::object capabilitiesOf(const Server& server, Era era);
+json::object capabilitiesOf(const Server& server);
 // The HTTP answer of an error.
 Response errorResponse(const json::value& id, const RpcError& error);
 

@@ -4,9 +4,8 @@
 
 #include <gmock/gmock.h>
 
-#include "api/mcp/definitions.h"
-#include "api/parts_fixture.h"
-#include "base/file.h"
+#include "api/mcp/mcp_fixture.h"
+#include "api/mcp/tool.h"
 
 namespace cloister::api::mcp {
 namespace {
@@ -14,100 +13,11 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-struct Told {
-  int status = 0;
-  std::vector<Header> headers;
-  std::string body;
-
-  [[nodiscard]] json::object message() const { return base::parseJson(body).value().as_object(); }
-  [[nodiscard]] json::object result() const { return objectIn(message(), "result"); }
-  [[nodiscard]] json::object facts() const { return objectIn(result(), "structuredContent"); }
-  [[nodiscard]] int error() const {
-    const json::object error = objectIn(message(), "error");
-    return error.contains("code") ? static_cast<int>(error.at("code").as_int64()) : 0;
-  }
-  [[nodiscard]] bool isError() const { return result().at("isError").as_bool(); }
-  [[nodiscard]] std::string text() const {
-    return textIn(result().at("content").as_array().at(0).as_object(), "text");
-  }
-  [[nodiscard]] std::string header(std::string_view name) const {
-    const auto found = std::ranges::find(headers, name, &Header::name);
-    return found == headers.end() ? "" : found->value;
-  }
-};
-
-class McpTest : public PartsTest {
+class McpTest : public McpServerTest {
  protected:
-  void serve(bool fixtures = false) {
-    open();
-    makeParts();
-    settings_.fixtures = fixtures;
-    const auto text = base::readFile(CLOISTER_SOURCE_DIR "/spec/mcp.json");
-    ASSERT_TRUE(text) << text.error().message;
-    auto made =
-        Server::make(io_->get_executor(), *parts_, fillIn(*text, *parts_, settings_), settings_);
-    ASSERT_TRUE(made) << made.error().message;
-    server_ = *std::move(made);
-    router_ = std::make_unique<Router>(server_->routes(), *authenticator_, served_);
-    router_->onLook([this] { server_->lookAtCredentials(); });
+  void serve(Extras extras = {}) {
+    McpServerTest::serve(CLOISTER_SOURCE_DIR "/spec/mcp.json", std::move(extras));
   }
-
-  Task<Told> answer(std::string method, std::string body, std::vector<Header> headers, bool key) {
-    Request request;
-    request.method = std::move(method);
-    request.local = true;
-    request.has_body = !body.empty();
-    request.body = std::move(body);
-    request.headers = std::move(headers);
-    if (key) request.headers.push_back({"authorization", "Bearer " + secret_});
-    request.when_closed = [this](std::function<void()> act) { gone_ = std::move(act); };
-    EXPECT_TRUE(parseTarget("/mcp", request));
-    std::optional<Response> refused = co_await router_->admit(request);
-    const Response response = refused ? *std::move(refused) : co_await router_->handle(request);
-    Collected collected;
-    collected.body = response.body;
-    if (response.stream) co_await response.stream(collected);
-    co_return Told{response.status, response.headers, std::move(collected.body)};
-  }
-  Told post(const std::string& body, std::vector<Header> headers = {}, bool key = true) {
-    return await(answer("POST", body, std::move(headers), key));
-  }
-
-  static json::object message(std::string_view method, json::object params, json::object about) {
-    about[meta::kVersion] = kModernVersion;
-    if (!about.contains(meta::kCapabilities)) about[meta::kCapabilities] = json::object();
-    params["_meta"] = std::move(about);
-    return {{"jsonrpc", "2.0"}, {"id", 1}, {"method", method}, {"params", std::move(params)}};
-  }
-  static std::vector<Header> headersOf(std::string_view method, const json::object& params) {
-    std::vector<Header> headers = {{"mcp-protocol-version", std::string(kModernVersion)},
-                                   {"mcp-method", std::string(method)}};
-    const std::string name = textIn(params, method == "resources/read" ? "uri" : "name");
-    if (!name.empty()) headers.push_back({"mcp-name", name});
-    return headers;
-  }
-  Told modern(std::string_view method, const json::object& params = {},
-              const json::object& about = {}, bool key = true) {
-    return post(base::toJson(message(method, params, about)), headersOf(method, params), key);
-  }
-  Told tool(std::string_view name, json::object arguments, const json::object& about = {}) {
-    return modern("tools/call", {{"name", name}, {"arguments", std::move(arguments)}}, about);
-  }
-  std::vector<Header> initialized(const std::string& version = "2025-11-25") {
-    const Told told = post(base::toJson(json::object{
-        {"jsonrpc", "2.0"},
-        {"id", 1},
-        {"method", "initialize"},
-        {"params",
-         {{"protocolVersion", version}, {"capabilities", {{"elicitation", json::object()}}}}}}));
-    EXPECT_EQ(told.status, 200) << told.body;
-    return {{"mcp-session-id", told.header("Mcp-Session-Id")}, {"mcp-protocol-version", version}};
-  }
-
-  Settings settings_;
-  std::unique_ptr<Server> server_;
-  std::unique_ptr<Router> router_;
-  std::function<void()> gone_;
 };
 
 TEST_F(McpTest, SaysWhatItIs) {
@@ -334,29 +244,66 @@ TEST_F(McpTest, NothingWithoutAKey) {
   EXPECT_EQ(modern("tools/list", {}, {}, false).status, 401);
 }
 
-TEST_F(McpTest, TheFixturesAreAllThatIsThereWithoutAKey) {
-  serve(true);
-  const Told listed = modern("tools/list", {}, {}, false);
-  EXPECT_FALSE(listed.body.contains("\"create_session\""));
-  EXPECT_TRUE(listed.body.contains("\"test_simple_text\""));
-  const json::object run{{"name", "run"}, {"arguments", {{"argv", {"echo"}}}}};
-  EXPECT_EQ(modern("tools/call", run, {}, false).error(), code::kInvalidParams);
-  EXPECT_TRUE(modern("tools/list").body.contains("\"create_session\""));
+Task<Reply> greet(Server&, Call&, const json::object& params) {
+  co_return json::object{{"content", json::array{textBlock("hello")}},
+                         {"messages", json::array()},
+                         {"asked", textIn(params, "name")}};
 }
 
-TEST_F(McpTest, AQuestionIsAskedOnlyOfWhomDeclaresItAndAnsweredOnce) {
-  serve(true);
-  json::object params{{"name", "test_input_required_result_request_state"}};
-  EXPECT_EQ(modern("tools/call", params).error(), code::kMissingCapability);
-  const json::object able{{meta::kCapabilities, {{"elicitation", json::object()}}}};
-  const json::object asked = modern("tools/call", params, able).result();
-  EXPECT_EQ(textIn(asked, "resultType"), "input_required");
-  params["inputResponses"] = {{"confirm", {{"action", "accept"}, {"content", {{"ok", true}}}}}};
-  // Without its state the answer does not count.
-  EXPECT_EQ(textIn(modern("tools/call", params, able).result(), "resultType"), "input_required");
-  params["requestState"] = asked.at("requestState");
-  EXPECT_THAT(modern("tools/call", params, able).text(), HasSubstr("state-ok"));
-  EXPECT_EQ(modern("tools/call", params, able).error(), code::kInvalidParams);  // used
+std::optional<json::object> readNote(std::string_view uri) {
+  if (uri != "note://1") return std::nullopt;
+  return json::object{{"contents", json::array{json::object{{"uri", uri}, {"text", "noted"}}}}};
+}
+
+Extras someExtras() {
+  Extras extras;
+  extras.capabilities = {{"logging", json::object()}};
+  extras.tools = {{.name = "greet",
+                   .eras = static_cast<uint8_t>(Era::kModern),
+                   .description = "greets",
+                   .schema = {{"type", "object"}},
+                   .handle = greet},
+                  {.name = "old_greet",
+                   .eras = static_cast<uint8_t>(Era::kLegacy),
+                   .description = "greets",
+                   .schema = {{"type", "object"}},
+                   .handle = greet}};
+  extras.prompts = {
+      {.name = "shown", .description = "is listed", .arguments = {"whom"}, .handle = greet},
+      {.name = "hidden",
+       .description = "is not",
+       .arguments = {},
+       .listed = false,
+       .handle = greet}};
+  extras.resources = {json::object{{"uri", "note://1"}, {"name", "a note"}}};
+  extras.templates = {json::object{{"uriTemplate", "note://{id}"}, {"name", "notes"}}};
+  extras.read = readNote;
+  return extras;
+}
+
+TEST_F(McpTest, OffersExtrasBesideItsOwn) {
+  serve(someExtras());
+  EXPECT_THAT(modern("server/discover").body, HasSubstr("\"logging\""));
+  const std::string tools = modern("tools/list").body;
+  EXPECT_THAT(tools, HasSubstr("\"create_session\""));
+  EXPECT_THAT(tools, HasSubstr("\"greet\""));
+  EXPECT_FALSE(tools.contains("old_greet"));
+  EXPECT_EQ(tool("greet", {}).text(), "hello");
+  EXPECT_EQ(tool("old_greet", {}).error(), code::kInvalidParams);
+  const std::string prompts = modern("prompts/list").body;
+  EXPECT_THAT(prompts, HasSubstr("\"analyse_file\""));
+  EXPECT_THAT(prompts, HasSubstr("\"whom\""));
+  EXPECT_FALSE(prompts.contains("hidden"));
+  EXPECT_THAT(modern("prompts/get", {{"name", "hidden"}}).body, HasSubstr("\"hidden\""));
+  EXPECT_THAT(modern("resources/list").body, HasSubstr("note://1"));
+  EXPECT_THAT(modern("resources/templates/list").body, HasSubstr("note://{id}"));
+  EXPECT_THAT(modern("resources/read", {{"uri", "note://1"}}).body, HasSubstr("noted"));
+  EXPECT_EQ(modern("resources/read", {{"uri", "note://2"}}).error(), code::kInvalidParams);
+}
+
+TEST_F(McpTest, ExtrasNeedAKeyUnlessTheyAreForAnyone) {
+  serve(someExtras());
+  EXPECT_EQ(modern("tools/list", {}, {}, false).status, 401);
 }
 
 TEST_F(McpTest, ReadsItsResourcesAndCompletesIds) {

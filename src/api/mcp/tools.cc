@@ -2,7 +2,6 @@
 // tools/list and tools/call: the table of tools, and the shape of their answers.
 #include <algorithm>
 
-#include "api/mcp/fixtures.h"
 #include "api/mcp/tool.h"
 #include "api/rest/requests.h"
 #include "base/crypto.h"
@@ -191,7 +190,7 @@ Task<Reply> listTools(Server& server, Call& call, const json::object& params) {
     const auto* row = std::ranges::find(kTools, textIn(tool.get_object(), "name"), &Tool::name);
     if (row != std::end(kTools) && call.may(row->permission)) tools.push_back(tool);
   }
-  if (server.settings().fixtures) fixtures::addTools(call, tools);
+  server.extras().listTools(call.era, tools);
   co_return json::object{
       {"tools", std::move(tools)}, {"ttlMs", 3'600'000}, {"cacheScope", "private"}};
 }
@@ -203,8 +202,11 @@ Task<Reply> callTool(Server& server, Call& call, const json::object& params) {
     co_return rpcError(code::kInvalidParams, "arguments: must be an object");
   }
   json::object arguments = objectIn(params, "arguments");
-  if (server.settings().fixtures && fixtures::hasTool(name)) {
-    co_return co_await fixtures::callTool(server, call, name, params);
+  if (const ExtraTool* extra = server.extras().tool(name)) {
+    if ((extra->eras & static_cast<uint8_t>(call.era)) != 0) {
+      co_return co_await extra->handle(server, call, params);
+    }
+    co_return rpcError(code::kInvalidParams, "there is no such tool");
   }
   const auto* tool = std::ranges::find(kTools, name, &Tool::name);
   if (tool == std::end(kTools) || call.anonymous()) {
