@@ -121,19 +121,12 @@ const json::array& arrayOf(const json::object& object, std::string_view name) {
   return value != nullptr && value->is_array() ? value->get_array() : kEmpty;
 }
 
-Result<json::array> newest(HttpClient& client, const std::string& path, const base::Flags& flags,
-                           std::initializer_list<std::string_view> filters, std::string_view also) {
+Result<json::array> newest(HttpClient& client, std::string target, std::string_view member,
+                           const base::Flags& flags) {
   constexpr int64_t kMost = 100'000;
-  constexpr int64_t kPage = 200;
+  constexpr size_t kPage = 200;
   const auto most = static_cast<size_t>(TRY(flags.integer("limit", 1, kMost)).value_or(20));
-  std::string target = path + "?limit=" + std::to_string(std::min<size_t>(most, kPage));
-  if (!also.empty()) target.append("&").append(also);
-  for (const std::string_view name : filters) {
-    if (const auto text = flags.text(name)) {
-      target.append("&").append(name).append("=").append(percentEncode(*text));
-    }
-  }
-  const std::string member = path.substr(path.rfind('/') + 1);
+  target += (target.contains('?') ? "&limit=" : "?limit=") + std::to_string(std::min(most, kPage));
   json::array all;
   std::string cursor;
   for (;;) {

@@ -3,7 +3,6 @@
 // why and what to do.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -35,10 +34,9 @@ bool boolOf(const json::object& object, std::string_view name);
 const json::object& objectOf(const json::object& object, std::string_view name);
 const json::array& arrayOf(const json::object& object, std::string_view name);
 
-// The newest items of the list at `path`, over all of its pages: as many as --limit says, 20
-// without it. `filters`: flags that are query parameters; `also`: more of the query, as "a=b".
-Result<json::array> newest(HttpClient& client, const std::string& path, const base::Flags& flags,
-                           std::initializer_list<std::string_view> filters = {},
-                           std::string_view also = {});
+// The newest items of the list `member` at `target`, over all of its pages: as many as --limit
+// says, 20 without it.
+Result<json::array> newest(HttpClient& client, std::string target, std::string_view member,
+                           const base::Flags& flags);
 
 }  // namespace cloister::cli

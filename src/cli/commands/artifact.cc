@@ -5,8 +5,7 @@
 
 #include <utility>
 
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/download.h"
 #include "cli/file_upload.h"
 #include "cli/render/outline.h"
@@ -18,14 +17,7 @@ namespace {
 
 using base::Flag;
 
-Result<std::string> operandOf(const Invocation& invocation, const std::string& wanted) {
-  if (!invocation.flags.operands().empty()) return invocation.flags.operands()[0];
-  return fail(Code::kInvalid, wanted);
-}
-
-Result<std::string> idOf(const Invocation& invocation) {
-  return operandOf(invocation, "which artifact: give its id (see `cloister artifact list`)");
-}
+constexpr std::string_view kWhich = "which artifact: give its id (see `cloister artifact list`)";
 
 std::string baseName(std::string_view path) {
   const size_t slash = path.rfind('/');
@@ -37,8 +29,8 @@ uint64_t fullSizeOf(const json::object& artifact) {
   return static_cast<uint64_t>(integerOf(artifact, "full_size"));
 }
 
-std::string sizeOf(const json::object& artifact) {
-  const std::string size = humanBytes(static_cast<uint64_t>(integerOf(artifact, "size")));
+std::string sizeOf(const json::object& artifact, std::string_view name) {
+  const std::string size = bytesOf(artifact, name);
   const uint64_t full = fullSizeOf(artifact);
   return full > 0 ? size + " of " + humanBytes(full) : size;
 }
@@ -50,29 +42,14 @@ void noteCut(const json::object& artifact) {
                              std::to_string(fullSizeOf(artifact)) + " bytes\n");
 }
 
-Result<int> list(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  json::array all = TRY(newest(client, "/v1/artifacts", invocation.flags));
-  if (invocation.globals.json) {
-    printJson(json::object{{"artifacts", std::move(all)}});
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows = {
-      {"ID", "PATH", "SIZE", "TYPE", "CREATED", "EXPIRES"}};
-  for (const json::value& item : all) {
-    const json::object& one = item.get_object();
-    rows.push_back({textOf(one, "id"), textOf(one, "path"), sizeOf(one),
-                    textOf(one, "content_type"), textOf(one, "created_at"),
-                    textOf(one, "expires_at")});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
-}
+constexpr Verb kMade = {.said = "{id}\n"};
 
 Result<int> put(const Invocation& invocation) {
   constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86'400;
-  const std::string file =
-      TRY(operandOf(invocation, "which file: give its path, or - for standard input"));
+  if (invocation.flags.operands().empty()) {
+    return fail(Code::kInvalid, "which file: give its path, or - for standard input");
+  }
+  const std::string& file = invocation.flags.operands()[0];
   const auto path = invocation.flags.text("path");
   if (file == "-" && !path) return fail(Code::kInvalid, "--path: required with standard input");
   std::string target = "/v1/artifacts?path=" + percentEncode(path.value_or(baseName(file)));
@@ -83,18 +60,14 @@ Result<int> put(const Invocation& invocation) {
   const json::object artifact = TRY(
       source.size ? FileUpload(client, target, std::move(source)).run()
                   : upload(client, "POST", target, [&source] { return nextPiece(source); }, {}));
-  if (invocation.globals.json) {
-    printJson(artifact);
-  } else {
-    writeTo(STDOUT_FILENO, printable(textOf(artifact, "id")) + "\n");
-  }
-  return 0;
+  return showAnswer(kMade, invocation, artifact);
 }
 
 Result<int> get(const Invocation& invocation) {
-  const std::string id = TRY(idOf(invocation));
+  const std::string target =
+      TRY(requestTarget({.path = "/v1/artifacts/{}", .missing = kWhich}, invocation.flags));
   HttpClient client = TRY(connect(invocation.globals));
-  const json::object artifact = TRY(call(client, "GET", "/v1/artifacts/" + percentEncode(id)));
+  const json::object artifact = TRY(call(client, "GET", target));
   const std::string name = baseName(textOf(artifact, "path"));
   const auto& operands = invocation.flags.operands();
   const std::string path = operands.size() > 1 ? operands[1] : name;
@@ -122,48 +95,32 @@ Result<int> get(const Invocation& invocation) {
 
 Result<int> url(const Invocation& invocation) {
   constexpr int64_t kMostSeconds = 7 * 86'400;
-  std::string target = "/v1/artifacts/" + percentEncode(TRY(idOf(invocation))) + "/url";
+  std::string target =
+      TRY(requestTarget({.path = "/v1/artifacts/{}/url", .missing = kWhich}, invocation.flags));
   const auto seconds = TRY(invocation.flags.integer("expires-seconds", 1, kMostSeconds));
   if (seconds) target += "?expires_seconds=" + std::to_string(*seconds);
   HttpClient client = TRY(connect(invocation.globals));
   json::object link = TRY(call(client, "GET", target));
   link["url"] = client.url().origin() + textOf(link, "url");
-  if (invocation.globals.json) {
-    printJson(link);
-  } else {
-    writeTo(STDOUT_FILENO, printable(textOf(link, "url")) + "\n");
-  }
-  return 0;
+  return showAnswer({.said = "{url}\n"}, invocation, link);
 }
 
-Result<int> rm(const Invocation& invocation) {
-  TRY(idOf(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  for (const std::string& id : invocation.flags.operands()) {
-    TRY(call(client, "DELETE", "/v1/artifacts/" + percentEncode(id)));
-    if (!invocation.globals.json) writeTo(STDOUT_FILENO, printable(id) + ": deleted\n");
-  }
-  if (invocation.globals.json) {
-    const auto& ids = invocation.flags.operands();
-    printJson(json::object{{"deleted", json::array(ids.begin(), ids.end())}});
-  }
-  return 0;
-}
-
-Result<int> destroy(const Invocation& invocation) {
-  const std::string tenant = TRY(operandOf(invocation, "whose artifacts: give the tenant"));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object done =
-      TRY(call(client, "DELETE", "/v1/tenants/" + percentEncode(tenant) + "/artifacts"));
-  if (invocation.globals.json) {
-    printJson(done);
-  } else {
-    writeTo(STDOUT_FILENO, printable(tenant) + ": " + textOf(done, "artifacts") +
-                               " artifacts destroyed with their key\n");
-  }
-  return 0;
-}
-
+constexpr Column kArtifacts[] = {
+    {"ID", "id"},
+    {"PATH", "path"},
+    {"SIZE", "size", sizeOf},
+    {"TYPE", "content_type"},
+    {"CREATED", "created_at"},
+    {"EXPIRES", "expires_at"},
+};
+constexpr Verb kList = {
+    .path = "/v1/artifacts", .items = "artifacts", .paged = true, .columns = kArtifacts};
+constexpr Verb kRemove = {
+    .method = "DELETE", .path = "/v1/artifacts/{}", .missing = kWhich, .each = "deleted"};
+constexpr Verb kDestroy = {.method = "DELETE",
+                           .path = "/v1/tenants/{}/artifacts",
+                           .missing = "whose artifacts: give the tenant",
+                           .said = "{}: {artifacts} artifacts destroyed with their key\n"};
 constexpr Flag kListFlags[] = {
     {.name = "limit", .value = "N", .help = "how many (default 20)"},
 };
@@ -183,7 +140,7 @@ constexpr size_t kManyIds = 1000;
 const Command kArtifactList = {.name = "artifact list",
                                .summary = "list stored files, newest first",
                                .flags = kListFlags,
-                               .run = list};
+                               .run = carryOut<kList>};
 const Command kArtifactPut = {
     .name = "artifact put",
     .operands = "FILE | -",
@@ -213,13 +170,13 @@ const Command kArtifactRm = {.name = "artifact rm",
                              .operands = "ID...",
                              .max_operands = kManyIds,
                              .summary = "delete stored files",
-                             .run = rm};
+                             .run = carryOut<kRemove>};
 const Command kArtifactDestroy = {
     .name = "artifact destroy",
     .operands = "TENANT",
     .max_operands = 1,
     .summary = "destroy a tenant's key, and with it all of its stored files",
     .details = "For administrators. Nothing of them can be read again.",
-    .run = destroy};
+    .run = carryOut<kDestroy>};
 
 }  // namespace cloister::cli

@@ -7,8 +7,7 @@
 #include <ctime>
 
 #include "base/file.h"
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/render/escalation_text.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
@@ -59,49 +58,7 @@ Result<json::object> requestBody(const Flags& flags) {
   return body;
 }
 
-Result<int> request(const Invocation& invocation) {
-  const json::object body = TRY(requestBody(invocation.flags));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object made = TRY(call(client, "POST", "/v1/escalations", body));
-  if (invocation.globals.json) {
-    printJson(made);
-  } else {
-    writeTo(STDOUT_FILENO, requestedText(made));
-  }
-  return 0;
-}
-
-Result<int> printList(const Invocation& invocation, std::string_view also) {
-  HttpClient client = TRY(connect(invocation.globals));
-  json::array all =
-      TRY(newest(client, "/v1/escalations", invocation.flags, {"agent", "status"}, also));
-  if (invocation.globals.json) {
-    printJson(json::object{{"escalations", std::move(all)}});
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows = {
-      {"ID", "STATUS", "AGENT", "OPERATION", "WHAT", "APPROVALS", "EXPIRES", "REASON"}};
-  for (const json::value& item : all) {
-    const json::object& one = item.get_object();
-    rows.push_back({textOf(one, "id"), textOf(one, "status"),
-                    textOf(objectOf(one, "requester"), "agent"), textOf(one, "operation"),
-                    shortText(textOf(one, "subject")),
-                    textOf(one, "approvals") + "/" + textOf(one, "quorum"),
-                    textOf(one, "expires_at"), shortText(textOf(one, "reason"))});
-  }
-  writeTo(STDOUT_FILENO, all.empty() ? "no escalations\n" : table(rows));
-  return 0;
-}
-
-Result<int> pending(const Invocation& invocation) {
-  return printList(invocation, "status=pending");
-}
-
-Result<int> list(const Invocation& invocation) {
-  return printList(invocation, {});
-}
-
-Result<int> show(const Invocation& invocation) {
+Result<int> showWhole(const Invocation& invocation) {
   const std::string id = TRY(idOf(invocation));
   HttpClient client = TRY(connect(invocation.globals));
   json::object one = TRY(call(client, "GET", targetOf(id, "", invocation.flags)));
@@ -162,12 +119,7 @@ Result<int> approve(const Invocation& invocation) {
 Result<int> deny(const Invocation& invocation) {
   HttpClient client = TRY(connect(invocation.globals));
   const json::object decided = TRY(vote(invocation, client, ":deny"));
-  if (invocation.globals.json) {
-    printJson(decided);
-  } else {
-    writeTo(STDOUT_FILENO, deniedText(decided));
-  }
-  return 0;
+  return showAnswer({.text = deniedText}, invocation, decided);
 }
 
 Result<int> policy(const Invocation& invocation) {
@@ -181,14 +133,41 @@ Result<int> policy(const Invocation& invocation) {
   } else {
     answer = TRY(call(client, "GET", target));
   }
-  if (invocation.globals.json) {
-    printJson(answer);
-  } else {
-    writeTo(STDOUT_FILENO, policyText(answer));
-  }
-  return 0;
+  return showAnswer({.text = policyText}, invocation, answer);
 }
 
+std::string shortOf(const json::object& object, std::string_view name) {
+  return shortText(textOf(object, name));
+}
+
+std::string approvalsOf(const json::object& one, std::string_view) {
+  return textOf(one, "approvals") + "/" + textOf(one, "quorum");
+}
+
+constexpr Column kEscalations[] = {
+    {"ID", "id"},
+    {"STATUS", "status"},
+    {"AGENT", "requester.agent"},
+    {"OPERATION", "operation"},
+    {"WHAT", "subject", shortOf},
+    {"APPROVALS", "", approvalsOf},
+    {"EXPIRES", "expires_at"},
+    {"REASON", "reason", shortOf},
+};
+constexpr Verb kRequest = {
+    .method = "POST", .path = "/v1/escalations", .body = requestBody, .text = requestedText};
+constexpr Verb kPending = {.path = "/v1/escalations?status=pending",
+                           .query = "agent",
+                           .items = "escalations",
+                           .paged = true,
+                           .columns = kEscalations,
+                           .empty = "no escalations\n"};
+constexpr Verb kList = {.path = "/v1/escalations",
+                        .query = "agent status",
+                        .items = "escalations",
+                        .paged = true,
+                        .columns = kEscalations,
+                        .empty = "no escalations\n"};
 constexpr Flag kRequestFlags[] = {
     {.name = "operation",
      .value = "NAME",
@@ -250,16 +229,16 @@ const Command kEscalationRequest = {
         "cloister escalation request --operation file_write \\\n"
         "  --path src/security/auth.rs --reason \"auth refactoring task\"\n"
         "cloister escalation request --operation run --run job.json --reason \"release\"",
-    .run = request};
+    .run = carryOut<kRequest>};
 const Command kEscalationPending = {.name = "escalation pending",
                                     .summary = "list what waits for a decision",
                                     .flags = kListFlags,
                                     .examples = "cloister escalation pending --agent alice",
-                                    .run = pending};
+                                    .run = carryOut<kPending>};
 const Command kEscalationList = {.name = "escalation list",
                                  .summary = "list escalations, newest first",
                                  .flags = kAllFlags,
-                                 .run = list};
+                                 .run = carryOut<kList>};
 const Command kEscalationShow = {.name = "escalation show",
                                  .operands = "ID",
                                  .max_operands = 1,
@@ -268,7 +247,7 @@ const Command kEscalationShow = {.name = "escalation show",
                                  .examples =
                                      "cloister escalation show ESC-2026-001\n"
                                      "cloister escalation show ESC-2026-001 --full",
-                                 .run = show};
+                                 .run = showWhole};
 const Command kEscalationApprove = {
     .name = "escalation approve",
     .operands = "[ID]",

@@ -4,8 +4,7 @@
 #include <unistd.h>
 
 #include "base/crypto.h"
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/follow.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
@@ -17,56 +16,26 @@ namespace {
 
 using base::Flag;
 
-Result<std::string> targetOf(const Invocation& invocation) {
-  if (invocation.flags.operands().empty()) {
-    return fail(Code::kInvalid, "which execution: give its id (see `cloister execution list`)");
-  }
-  return "/v1/executions/" + percentEncode(invocation.flags.operands()[0]);
-}
+constexpr std::string_view kWhich = "which execution: give its id (see `cloister execution list`)";
+constexpr std::string_view kPath = "/v1/executions/{}";
 
-std::string endOf(const json::object& execution) {
+std::string endOf(const json::object& execution, std::string_view) {
   const std::string signal = textOf(execution, "signal");
   return signal.empty() ? textOf(execution, "exit_code") : signal;
 }
 
-Result<int> list(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  json::array all = TRY(newest(client, "/v1/executions", invocation.flags, {"status", "agent"}));
-  if (invocation.globals.json) {
-    printJson(json::object{{"executions", std::move(all)}});
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows = {
-      {"ID", "STATUS", "END", "LANGUAGE", "WALL MS", "TENANT", "CREATED"}};
-  for (const json::value& item : all) {
-    const json::object& e = item.get_object();
-    rows.push_back({textOf(e, "id"), textOf(e, "status"), endOf(e), textOf(e, "language"),
-                    textOf(objectOf(e, "resource_usage"), "wall_ms"),
-                    textOf(objectOf(e, "principal"), "tenant"), textOf(e, "created_at")});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
-}
-
-Result<int> show(const Invocation& invocation) {
-  const std::string target = TRY(targetOf(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  json::object execution = TRY(call(client, "GET", target));
-  if (invocation.globals.json) {
-    printJson(execution);
-    return 0;
-  }
-  // The output has a command of its own, which does not squeeze it into a line.
+// The output has a command of its own, which does not squeeze it into a line.
+std::string recordText(const json::object& execution) {
+  json::object record = execution;
   for (const std::string_view name : {"stdout", "stderr", "stdout_encoding", "stderr_encoding"})
-    execution.erase(name);
-  writeTo(STDOUT_FILENO, outline(execution));
-  return 0;
+    record.erase(name);
+  return outline(record);
 }
 
 Result<int> logs(const Invocation& invocation) {
   const base::Flags& flags = invocation.flags;
   constexpr int64_t kMostLines = 1'000'000;
-  std::string target = TRY(targetOf(invocation)) +
+  std::string target = TRY(requestTarget({.path = kPath, .missing = kWhich}, flags)) +
                        "/logs?stream=" + percentEncode(flags.text("stream").value_or("stdout"));
   const auto tail = TRY(flags.integer("tail", 1, kMostLines));
   if (tail) target += "&tail_lines=" + std::to_string(*tail);
@@ -87,21 +56,9 @@ Result<int> logs(const Invocation& invocation) {
   return 0;
 }
 
-Result<int> cancel(const Invocation& invocation) {
-  const std::string target = TRY(targetOf(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object execution = TRY(call(client, "DELETE", target));
-  if (invocation.globals.json) {
-    printJson(execution);
-  } else {
-    writeTo(STDOUT_FILENO, printable(textOf(execution, "id")) + ": " +
-                               printable(textOf(execution, "status")) + "\n");
-  }
-  return 0;
-}
-
 Result<int> watch(const Invocation& invocation) {
-  const std::string target = TRY(targetOf(invocation));
+  const std::string target =
+      TRY(requestTarget({.path = kPath, .missing = kWhich}, invocation.flags));
   const supervisor::Signals signals =
       TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   HttpClient client = TRY(connect(invocation.globals, signals.fd()));
@@ -123,6 +80,23 @@ Result<int> watch(const Invocation& invocation) {
   return exitStatus(*ended);
 }
 
+constexpr Column kExecutions[] = {
+    {"ID", "id"},
+    {"STATUS", "status"},
+    {"END", "", endOf},
+    {"LANGUAGE", "language"},
+    {"WALL MS", "resource_usage.wall_ms"},
+    {"TENANT", "principal.tenant"},
+    {"CREATED", "created_at"},
+};
+constexpr Verb kList = {.path = "/v1/executions",
+                        .query = "status agent",
+                        .items = "executions",
+                        .paged = true,
+                        .columns = kExecutions};
+constexpr Verb kShow = {.path = kPath, .missing = kWhich, .text = recordText};
+constexpr Verb kCancel = {
+    .method = "DELETE", .path = kPath, .missing = kWhich, .said = "{id}: {status}\n"};
 constexpr Flag kListFlags[] = {
     {.name = "status", .value = "STATUS", .help = "only these (queued, running, completed, …)"},
     {.name = "agent", .value = "NAME", .help = "only this agent's"},
@@ -143,12 +117,12 @@ const Command kExecutionList = {.name = "execution list",
                                 .summary = "list executions, newest first",
                                 .flags = kListFlags,
                                 .examples = "cloister execution list --status failed --limit 50",
-                                .run = list};
+                                .run = carryOut<kList>};
 const Command kExecutionShow = {.name = "execution show",
                                 .operands = "ID",
                                 .max_operands = 1,
                                 .summary = "show one execution's record",
-                                .run = show};
+                                .run = carryOut<kShow>};
 const Command kExecutionLogs = {.name = "execution logs",
                                 .operands = "ID",
                                 .max_operands = 1,
@@ -167,6 +141,6 @@ const Command kExecutionCancel = {.name = "execution cancel",
                                   .operands = "ID",
                                   .max_operands = 1,
                                   .summary = "stop an execution",
-                                  .run = cancel};
+                                  .run = carryOut<kCancel>};
 
 }  // namespace cloister::cli

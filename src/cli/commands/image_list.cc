@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/api.h"
+#include "cli/commands/resources.h"
 #include "cli/image_store.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
@@ -25,13 +25,13 @@ Result<json::array> allImages(HttpClient& client) {
   return fail(Code::kInternal, "listing images: the server's answer has none");
 }
 
-std::string sizeOf(const json::object& image) {
+std::string sizeOf(const json::object& image, std::string_view) {
   const json::value* size = image.if_contains("size_bytes");
   if (size == nullptr || !size->is_number()) return "";
-  return humanBytes(static_cast<uint64_t>(integerOf(image, "size_bytes")));
+  return bytesOf(image, "size_bytes");
 }
 
-std::string languagesOf(const json::object& image) {
+std::string languagesOf(const json::object& image, std::string_view) {
   std::string text;
   for (const json::value& each : arrayOf(image, "languages")) {
     if (each.is_string()) text += (text.empty() ? "" : ",") + std::string(each.get_string());
@@ -39,30 +39,26 @@ std::string languagesOf(const json::object& image) {
   return text;
 }
 
+std::string digestOf(const json::object& image, std::string_view name) {
+  constexpr size_t kShown = 19;  // "sha256:" and twelve digits
+  return textOf(image, name).substr(0, kShown);
+}
+
+constexpr Column kImages[] = {
+    {"NAME", "name"},     {"DIGEST", "digest", digestOf}, {"SIZE", "", sizeOf},
+    {"SOURCE", "source"}, {"LANGUAGES", "", languagesOf}, {"CREATED", "created"},
+};
+
 Result<int> list(const Invocation& invocation) {
   const bool local = std::ranges::any_of(
       kListFlags, [&](const base::Flag& flag) { return invocation.flags.has(flag.name); });
   if (local) return onImageStore("list", kImageStoreFlags, invocation);
   HttpClient client = TRY(connect(invocation.globals));
-  json::array images = TRY(allImages(client));
-  if (invocation.globals.json) {
-    printJson(json::object{{"images", std::move(images)}});
-    return 0;
-  }
-  constexpr size_t kShownDigest = 19;  // "sha256:" and twelve digits
-  std::vector<std::vector<std::string>> rows = {
-      {"NAME", "DIGEST", "SIZE", "SOURCE", "LANGUAGES", "CREATED"}};
-  for (const json::value& item : images) {
-    const json::object& image = item.get_object();
-    rows.push_back({textOf(image, "name"), textOf(image, "digest").substr(0, kShownDigest),
-                    sizeOf(image), textOf(image, "source"), languagesOf(image),
-                    textOf(image, "created")});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
+  const json::object answer{{"images", TRY(allImages(client))}};
+  return showAnswer({.items = "images", .columns = kImages}, invocation, answer);
 }
 
-Result<int> show(const Invocation& invocation) {
+Result<int> showOne(const Invocation& invocation) {
   if (invocation.flags.operands().empty()) {
     return fail(Code::kInvalid, "which image: give its name (see `cloister image list`)");
   }
@@ -71,12 +67,7 @@ Result<int> show(const Invocation& invocation) {
   for (const json::value& item : TRY(allImages(client))) {
     const json::object& image = item.get_object();
     if (textOf(image, "name") != name) continue;
-    if (invocation.globals.json) {
-      printJson(image);
-    } else {
-      writeTo(STDOUT_FILENO, outline(image));
-    }
-    return 0;
+    return showAnswer({.text = outline}, invocation, image);
   }
   return fail(Code::kNotFound,
               "image \"" + name + "\": the node has none of that name (see `cloister image list`)");
@@ -100,6 +91,6 @@ const Command kImageShow = {.name = "image show",
                             .max_operands = 1,
                             .summary = "show one",
                             .examples = "cloister image show data",
-                            .run = show};
+                            .run = showOne};
 
 }  // namespace cloister::cli

@@ -2,8 +2,7 @@
 // `cloister key …`: the API keys of tenants. `cloister whoami`: one's own.
 #include <unistd.h>
 
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 
@@ -16,19 +15,7 @@ constexpr int64_t kDay = 86'400;
 constexpr int64_t kMostDays = 3650;
 constexpr int64_t kMostOverlapHours = 720;
 
-Result<std::string> operand(const Invocation& invocation) {
-  if (!invocation.flags.operands().empty()) return invocation.flags.operands()[0];
-  return fail(Code::kInvalid, "which key: give its id (see `cloister key list`)");
-}
-
-// "agent, viewer"
-std::string joined(const json::object& from, std::string_view name) {
-  std::string text;
-  for (const json::value& item : arrayOf(from, name)) {
-    if (item.is_string()) text += (text.empty() ? "" : ", ") + std::string(item.get_string());
-  }
-  return text;
-}
+constexpr std::string_view kWhich = "which key: give its id (see `cloister key list`)";
 
 // The secret alone on stdout, for a pipe; it is shown this once.
 int printNew(const Invocation& invocation, const json::object& key) {
@@ -60,87 +47,64 @@ Result<int> create(const Invocation& invocation) {
 
 Result<int> rotate(const Invocation& invocation) {
   constexpr int64_t kHour = 3600;
-  const std::string id = TRY(operand(invocation));
+  const std::string target =
+      TRY(requestTarget({.path = "/v1/keys/{}:rotate", .missing = kWhich}, invocation.flags));
   json::object body;
   const auto hours = TRY(invocation.flags.integer("overlap-hours", 0, kMostOverlapHours));
   if (hours) body["overlap_seconds"] = *hours * kHour;
   const auto days = TRY(invocation.flags.integer("expires-in-days", 1, kMostDays));
   if (days) body["expires_in_seconds"] = *days * kDay;
   HttpClient client = TRY(connect(invocation.globals));
-  const std::string path = "/v1/keys/" + percentEncode(id) + ":rotate";
-  return printNew(invocation, TRY(call(client, "POST", path, body)));
+  return printNew(invocation, TRY(call(client, "POST", target, body)));
 }
 
-Result<int> show(const Invocation& invocation) {
-  const std::string id = TRY(operand(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object key = TRY(call(client, "GET", "/v1/keys/" + percentEncode(id)));
-  if (invocation.globals.json) {
-    printJson(key);
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows;
-  for (const std::string_view name : {"id", "name", "tenant", "app", "agent", "user", "created_at",
-                                      "expires_at", "last_used_at", "revoked_at", "replaces"}) {
-    rows.push_back({std::string(name), textOf(key, name)});
-  }
-  for (const std::string_view name : {"replaced_by", "roles", "networks"})
-    rows.push_back({std::string(name), joined(key, name)});
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
-}
-
-Result<int> whoami(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object who = TRY(call(client, "GET", "/v1/whoami"));
-  if (invocation.globals.json) {
-    printJson(who);
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows;
-  for (const std::string_view name :
-       {"tenant", "app", "agent", "user", "credential", "expires_at"}) {
-    rows.push_back({std::string(name), textOf(who, name)});
-  }
-  for (const std::string_view name : {"networks", "roles", "permissions"})
-    rows.push_back({std::string(name), joined(who, name)});
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
-}
-
-Result<int> list(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer = TRY(call(client, "GET", "/v1/keys"));
-  if (invocation.globals.json) {
-    printJson(answer);
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows = {
-      {"ID", "TENANT", "ROLES", "NAME", "EXPIRES", "LAST USED", "REVOKED"}};
-  for (const json::value& item : arrayOf(answer, "keys")) {
-    if (!item.is_object()) continue;
-    const json::object& key = item.get_object();
-    rows.push_back({textOf(key, "id"), textOf(key, "tenant"), joined(key, "roles"),
-                    textOf(key, "name"), textOf(key, "expires_at"), textOf(key, "last_used_at"),
-                    textOf(key, "revoked_at")});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
-}
-
-Result<int> revoke(const Invocation& invocation) {
-  const std::string id = TRY(operand(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  TRY(call(client, "DELETE", "/v1/keys/" + percentEncode(id)));
-  if (invocation.globals.json) {
-    printJson(json::object{{"id", id}, {"revoked", true}});
-  } else {
-    writeTo(STDOUT_FILENO, printable(id) +
-                               ": revoked; its connections, links and votes end within "
-                               "a second (see `cloister key revoke --help`)\n");
-  }
-  return 0;
-}
+constexpr Column kKey[] = {
+    {"id", "id"},
+    {"name", "name"},
+    {"tenant", "tenant"},
+    {"app", "app"},
+    {"agent", "agent"},
+    {"user", "user"},
+    {"created_at", "created_at"},
+    {"expires_at", "expires_at"},
+    {"last_used_at", "last_used_at"},
+    {"revoked_at", "revoked_at"},
+    {"replaces", "replaces"},
+    {"replaced_by", "replaced_by", joinedOf},
+    {"roles", "roles", joinedOf},
+    {"networks", "networks", joinedOf},
+};
+constexpr Column kCaller[] = {
+    {"tenant", "tenant"},
+    {"app", "app"},
+    {"agent", "agent"},
+    {"user", "user"},
+    {"credential", "credential"},
+    {"expires_at", "expires_at"},
+    {"networks", "networks", joinedOf},
+    {"roles", "roles", joinedOf},
+    {"permissions", "permissions", joinedOf},
+};
+constexpr Column kKeys[] = {
+    {"ID", "id"},
+    {"TENANT", "tenant"},
+    {"ROLES", "roles", joinedOf},
+    {"NAME", "name"},
+    {"EXPIRES", "expires_at"},
+    {"LAST USED", "last_used_at"},
+    {"REVOKED", "revoked_at"},
+};
+constexpr Verb kList = {.path = "/v1/keys", .items = "keys", .columns = kKeys};
+constexpr Verb kShow = {.path = "/v1/keys/{}", .missing = kWhich, .columns = kKey};
+constexpr Verb kWho = {.path = "/v1/whoami", .columns = kCaller};
+constexpr Verb kRevoke = {
+    .method = "DELETE",
+    .path = "/v1/keys/{}",
+    .missing = kWhich,
+    .said =
+        "{}: revoked; its connections, links and votes end within a second (see `cloister key "
+        "revoke --help`)\n",
+    .done = "revoked"};
 
 constexpr Flag kRotateFlags[] = {
     {.name = "overlap-hours", .value = "N", .help = "both are good for so long (default: 24)"},
@@ -176,12 +140,12 @@ const Command kKeyCreate = {.name = "key create",
                                 "cloister key create --role viewer --from 10.0.0.0/8",
                             .run = create};
 const Command kKeyList = {
-    .name = "key list", .summary = "list API keys (never their secrets)", .run = list};
+    .name = "key list", .summary = "list API keys (never their secrets)", .run = carryOut<kList>};
 const Command kKeyShow = {.name = "key show",
                           .operands = "ID",
                           .max_operands = 1,
                           .summary = "show an API key (never its secret)",
-                          .run = show};
+                          .run = carryOut<kShow>};
 const Command kKeyRotate = {.name = "key rotate",
                             .operands = "ID",
                             .max_operands = 1,
@@ -189,8 +153,9 @@ const Command kKeyRotate = {.name = "key rotate",
                             .flags = kRotateFlags,
                             .examples = "cloister key rotate --overlap-hours 1 key_… > new.key",
                             .run = rotate};
-const Command kWhoami = {
-    .name = "whoami", .summary = "what your credential is, and what it may do", .run = whoami};
+const Command kWhoami = {.name = "whoami",
+                         .summary = "what your credential is, and what it may do",
+                         .run = carryOut<kWho>};
 const Command kKeyRevoke = {
     .name = "key revoke",
     .operands = "ID",
@@ -201,6 +166,6 @@ const Command kKeyRevoke = {
         "terminal, MCP calls and votes on approvals that nothing has used.\n"
         "Other programs and sessions go on, unless auth.on_revoke is end. Keys\n"
         "that it made or was rotated to stay good: revoke them, too.",
-    .run = revoke};
+    .run = carryOut<kRevoke>};
 
 }  // namespace cloister::cli

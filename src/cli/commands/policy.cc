@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 
@@ -39,9 +38,9 @@ std::string verdictText(const json::object& verdict) {
 }
 
 // One word is text for the shell, more are a program and its arguments.
-Result<int> explain(const Invocation& invocation) {
-  std::vector<std::string> words = invocation.flags.operands();
-  std::ranges::copy(invocation.flags.rest(), std::back_inserter(words));
+Result<json::object> commandBody(const base::Flags& flags) {
+  std::vector<std::string> words = flags.operands();
+  std::ranges::copy(flags.rest(), std::back_inserter(words));
   if (words.empty()) return fail(Code::kInvalid, "which command: give it behind --");
   json::object body;
   if (words.size() == 1) {
@@ -52,17 +51,19 @@ Result<int> explain(const Invocation& invocation) {
       argv.push_back(json::string(word));
     body["argv"] = std::move(argv);
   }
-  if (const auto level = invocation.flags.text("level")) body["level"] = *level;
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object verdict = TRY(call(client, "POST", "/v1/commands:explain", body));
-  if (invocation.globals.json) {
-    printJson(verdict);
-  } else {
-    writeTo(STDOUT_FILENO, verdictText(verdict));
-  }
+  if (const auto level = flags.text("level")) body["level"] = *level;
+  return body;
+}
+
+int statusOf(const json::object& verdict) {
   return textOf(verdict, "outcome") == "allow" ? 0 : kNotAllowed;
 }
 
+constexpr Verb kExplain = {.method = "POST",
+                           .path = "/v1/commands:explain",
+                           .body = commandBody,
+                           .text = verdictText,
+                           .status = statusOf};
 constexpr Flag kFlags[] = {
     {.name = "level", .value = "NAME", .help = "the level to judge by (default: standard)"},
 };
@@ -80,7 +81,7 @@ const Command kPolicyExplainCommand = {
         "when it is escalated or denied.",
     .flags = kFlags,
     .examples = "cloister policy explain-command --level restricted -- 'git status; sudo ls'",
-    .run = explain,
+    .run = carryOut<kExplain>,
     .failure_status = 125};
 
 }  // namespace cloister::cli

@@ -5,8 +5,7 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 
@@ -14,6 +13,7 @@ namespace cloister::cli {
 namespace {
 
 using base::Flag;
+using base::Flags;
 
 constexpr size_t kMaxDocument = size_t{1} << 20;  // the server has a lower bound, and says it
 constexpr int kNo = 1;                            // the answer is no: not valid, or not as wanted
@@ -33,29 +33,26 @@ Result<std::string> readText(const std::string& path) {
   return base::readFile(path == "-" ? "/dev/stdin" : path, kMaxDocument);
 }
 
-Result<std::string> document(const Invocation& invocation) {
-  const auto& operands = invocation.flags.operands();
+Result<std::string> document(const Flags& flags) {
+  const auto& operands = flags.operands();
   if (operands.empty()) return fail(Code::kInvalid, "which document: give a FILE, or - for stdin");
   return readText(operands[0]);
 }
 
-std::string nameOf(const Invocation& invocation) {
-  if (const auto name = invocation.flags.text("name")) return *name;
-  std::string name = invocation.flags.operands()[0];
+std::string nameOf(const Flags& flags) {
+  if (const auto name = flags.text("name")) return *name;
+  std::string name = flags.operands()[0];
   name = name.substr(name.rfind('/') + 1);
   name = name.substr(0, name.find('.'));
   return name == "-" ? "" : name;
 }
 
-Result<int> check(const Invocation& invocation) {
-  const json::object body{{"document", TRY(document(invocation))}};
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer = TRY(call(client, "POST", "/v1/policies:check", body));
+Result<json::object> checkBody(const Flags& flags) {
+  return json::object{{"document", TRY(document(flags))}};
+}
+
+std::string checkText(const json::object& answer) {
   const bool valid = boolOf(answer, "valid");
-  if (invocation.globals.json) {
-    printJson(answer);
-    return valid ? 0 : kNo;
-  }
   std::string text = "not valid: " + printable(textOf(answer, "error")) + "\n";
   const size_t levels = arrayOf(answer, "levels").size();
   if (valid && levels > 0) {
@@ -66,8 +63,11 @@ Result<int> check(const Invocation& invocation) {
   for (const json::value& warning : arrayOf(answer, "warnings")) {
     if (warning.is_string()) text += "  warning: " + printable(warning.get_string()) + "\n";
   }
-  writeTo(STDOUT_FILENO, text);
-  return valid ? 0 : kNo;
+  return text;
+}
+
+int checkStatus(const json::object& answer) {
+  return boolOf(answer, "valid") ? 0 : kNo;
 }
 
 std::string names(const json::object& diff, std::string_view member) {
@@ -123,35 +123,42 @@ std::string diffText(const json::object& diff) {
   return replay.empty() ? text : text + replayText(replay);
 }
 
-Result<> putChoices(const Invocation& invocation, json::object& body) {
+Result<> putChoices(const Flags& flags, json::object& body) {
   for (const auto& [flag, member] :
        {std::pair("expected", "expected_version"), std::pair("version", "version"),
         std::pair("against", "against"), std::pair("recent", "recent")}) {
-    const auto number = TRY(invocation.flags.integer(flag, 0, INT64_MAX));
+    const auto number = TRY(flags.integer(flag, 0, INT64_MAX));
     if (number) body[member] = *number;
   }
-  if (const auto note = invocation.flags.text("note")) body["note"] = *note;
+  if (const auto note = flags.text("note")) body["note"] = *note;
   return {};
 }
 
-Result<int> apply(const Invocation& invocation) {
-  json::object body{{"document", TRY(document(invocation))}, {"name", nameOf(invocation)}};
-  TRY(putChoices(invocation, body));
-  const bool dry_run = invocation.flags.has("dry-run");
-  if (dry_run) body["dry_run"] = true;
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer = TRY(call(client, "POST", "/v1/policies", body));
-  if (invocation.globals.json) {
-    printJson(answer);
-  } else if (dry_run) {
-    writeTo(STDOUT_FILENO, diffText(objectOf(answer, "diff")) + "nothing was applied\n");
-  } else {
-    writeTo(STDOUT_FILENO, "in force: " + versionLine(answer) + "\n");
-  }
-  return 0;
+Result<json::object> applyBody(const Flags& flags) {
+  json::object body{{"document", TRY(document(flags))}, {"name", nameOf(flags)}};
+  TRY(putChoices(flags, body));
+  if (flags.has("dry-run")) body["dry_run"] = true;
+  return body;
 }
 
-Result<int> show(const Invocation& invocation) {
+std::string appliedText(const json::object& answer) {
+  return "in force: " + versionLine(answer) + "\n";
+}
+
+std::string triedText(const json::object& answer) {
+  return diffText(objectOf(answer, "diff")) + "nothing was applied\n";
+}
+
+Result<int> apply(const Invocation& invocation) {
+  const bool dry_run = invocation.flags.has("dry-run");
+  return carryOut({.method = "POST",
+                   .path = "/v1/policies",
+                   .body = applyBody,
+                   .text = dry_run ? triedText : appliedText},
+                  invocation);
+}
+
+Result<int> showVersion(const Invocation& invocation) {
   const auto& operands = invocation.flags.operands();
   const std::string which = operands.empty() ? "current" : operands[0];
   HttpClient client = TRY(connect(invocation.globals));
@@ -174,33 +181,35 @@ Result<int> show(const Invocation& invocation) {
   return 0;
 }
 
-Result<int> history(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  json::array versions = TRY(newest(client, "/v1/policies", invocation.flags));
-  if (invocation.globals.json) {
-    printJson(json::object{{"policies", std::move(versions)}});
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows = {
-      {"VERSION", "IN FORCE", "NAME", "SHA256", "APPLIED", "BY", "NOTE"}};
-  for (const json::value& item : versions) {
-    const json::object& version = item.get_object();
-    const json::object& who = objectOf(version, "applied_by");
-    std::string note = textOf(version, "note");
-    if (const std::string old = textOf(version, "restores"); !old.empty()) {
-      note = "version " + old + " again" + (note.empty() ? "" : ": " + note);
-    }
-    rows.push_back({textOf(version, "version"), boolOf(version, "in_force") ? "yes" : "",
-                    textOf(version, "name"), textOf(version, "sha256").substr(0, 12),
-                    textOf(version, "applied_at"),
-                    textOf(who, "tenant") + "/" + textOf(who, "user"), note});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
+std::string inForce(const json::object& version, std::string_view name) {
+  return boolOf(version, name) ? "yes" : "";
 }
 
-Result<int64_t> versionOperand(const Invocation& invocation) {
-  const auto& operands = invocation.flags.operands();
+std::string shortDigest(const json::object& version, std::string_view name) {
+  constexpr size_t kShown = 12;
+  return textOf(version, name).substr(0, kShown);
+}
+
+std::string whoOf(const json::object& version, std::string_view name) {
+  const json::object& who = objectOf(version, name);
+  return textOf(who, "tenant") + "/" + textOf(who, "user");
+}
+
+std::string noteOf(const json::object& version, std::string_view name) {
+  const std::string note = textOf(version, name);
+  const std::string old = textOf(version, "restores");
+  return old.empty() ? note : "version " + old + " again" + (note.empty() ? "" : ": " + note);
+}
+
+constexpr Column kVersions[] = {
+    {"VERSION", "version"},    {"IN FORCE", "in_force", inForce},
+    {"NAME", "name"},          {"SHA256", "sha256", shortDigest},
+    {"APPLIED", "applied_at"}, {"BY", "applied_by", whoOf},
+    {"NOTE", "note", noteOf},
+};
+
+Result<int64_t> versionOperand(const Flags& flags) {
+  const auto& operands = flags.operands();
   const auto refused = [] {
     return fail(Code::kInvalid, "which version: give its number (see `cloister policy history`)");
   };
@@ -214,46 +223,33 @@ Result<int64_t> versionOperand(const Invocation& invocation) {
   return version;
 }
 
-Result<int> rollback(const Invocation& invocation) {
+Result<json::object> rollbackBody(const Flags& flags) {
   json::object body;
-  TRY(putChoices(invocation, body));
-  body["version"] = TRY(versionOperand(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer = TRY(call(client, "POST", "/v1/policies:rollback", body));
-  if (invocation.globals.json) {
-    printJson(answer);
-  } else {
-    writeTo(STDOUT_FILENO, "in force: " + versionLine(answer) + ", which is version " +
-                               textOf(answer, "restores") + " again\n");
-  }
-  return 0;
+  TRY(putChoices(flags, body));
+  body["version"] = TRY(versionOperand(flags));
+  return body;
 }
 
-Result<int> diff(const Invocation& invocation) {
-  json::object body;
-  TRY(putChoices(invocation, body));
-  if (!invocation.flags.operands().empty()) body["document"] = TRY(document(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer = TRY(call(client, "POST", "/v1/policies:diff", body));
-  if (invocation.globals.json) {
-    printJson(answer);
-  } else {
-    writeTo(STDOUT_FILENO, diffText(answer));
-  }
-  return 0;
+std::string rolledBackText(const json::object& answer) {
+  return "in force: " + versionLine(answer) + ", which is version " + textOf(answer, "restores") +
+         " again\n";
 }
 
-Result<int> test(const Invocation& invocation) {
-  json::object body{{"cases", TRY(document(invocation))}};
-  TRY(putChoices(invocation, body));
-  if (const auto file = invocation.flags.text("policy")) body["document"] = TRY(readText(*file));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer = TRY(call(client, "POST", "/v1/policies:test", body));
-  const bool passed = integerOf(answer, "failed") == 0;
-  if (invocation.globals.json) {
-    printJson(answer);
-    return passed ? 0 : kNo;
-  }
+Result<json::object> diffBody(const Flags& flags) {
+  json::object body;
+  TRY(putChoices(flags, body));
+  if (!flags.operands().empty()) body["document"] = TRY(document(flags));
+  return body;
+}
+
+Result<json::object> testBody(const Flags& flags) {
+  json::object body{{"cases", TRY(document(flags))}};
+  TRY(putChoices(flags, body));
+  if (const auto file = flags.text("policy")) body["document"] = TRY(readText(*file));
+  return body;
+}
+
+std::string testText(const json::object& answer) {
   std::string text;
   for (const json::value& item : arrayOf(answer, "cases")) {
     if (!item.is_object()) continue;
@@ -266,10 +262,31 @@ Result<int> test(const Invocation& invocation) {
       if (problem.is_string()) text += "        " + printable(problem.get_string()) + "\n";
     }
   }
-  text += textOf(answer, "passed") + " passed, " + textOf(answer, "failed") + " failed\n";
-  writeTo(STDOUT_FILENO, text);
-  return passed ? 0 : kNo;
+  return text + textOf(answer, "passed") + " passed, " + textOf(answer, "failed") + " failed\n";
 }
+
+int testStatus(const json::object& answer) {
+  return integerOf(answer, "failed") == 0 ? 0 : kNo;
+}
+
+constexpr Verb kCheck = {.method = "POST",
+                         .path = "/v1/policies:check",
+                         .body = checkBody,
+                         .text = checkText,
+                         .status = checkStatus};
+constexpr Verb kHistory = {
+    .path = "/v1/policies", .items = "policies", .paged = true, .columns = kVersions};
+constexpr Verb kRollback = {.method = "POST",
+                            .path = "/v1/policies:rollback",
+                            .body = rollbackBody,
+                            .text = rolledBackText};
+constexpr Verb kDiff = {
+    .method = "POST", .path = "/v1/policies:diff", .body = diffBody, .text = diffText};
+constexpr Verb kTest = {.method = "POST",
+                        .path = "/v1/policies:test",
+                        .body = testBody,
+                        .text = testText,
+                        .status = testStatus};
 
 constexpr Flag kApplyFlags[] = {
     {.name = "name", .value = "TEXT", .help = "what it is called (default: the file's name)"},
@@ -303,7 +320,7 @@ const Command kPolicyCheck = {.name = "policy check",
                               .summary = "read a policy document without applying it",
                               .details = "The exit status is 0 when it is valid and 1 when not.",
                               .examples = "cloister policy check strict.yaml",
-                              .run = check,
+                              .run = carryOut<kCheck>,
                               .failure_status = 125};
 const Command kPolicyApply = {
     .name = "policy apply",
@@ -320,18 +337,18 @@ const Command kPolicyShow = {.name = "policy show",
                              .max_operands = 1,
                              .summary = "print the document in force, or another version",
                              .examples = "cloister policy show\ncloister policy show 3",
-                             .run = show};
+                             .run = showVersion};
 const Command kPolicyHistory = {.name = "policy history",
                                 .summary = "list the versions of the policy",
                                 .flags = kHistoryFlags,
-                                .run = history};
+                                .run = carryOut<kHistory>};
 const Command kPolicyRollback = {.name = "policy rollback",
                                  .operands = "VERSION",
                                  .max_operands = 1,
                                  .summary = "put an earlier version in force again",
                                  .flags = kRollbackFlags,
                                  .examples = "cloister policy rollback --note 'too strict' 3",
-                                 .run = rollback};
+                                 .run = carryOut<kRollback>};
 const Command kPolicyDiff = {
     .name = "policy diff",
     .operands = "[FILE]",
@@ -341,7 +358,7 @@ const Command kPolicyDiff = {
     .examples =
         "cloister policy diff --recent 100 strict.yaml\n"
         "cloister policy diff --version 4 --against 3",
-    .run = diff};
+    .run = carryOut<kDiff>};
 const Command kPolicyTest = {
     .name = "policy test",
     .operands = "FILE",
@@ -352,7 +369,7 @@ const Command kPolicyTest = {
         "exit status is 0 when all pass and 1 when not.",
     .flags = kTestFlags,
     .examples = "cloister policy test --policy strict.yaml cases.yaml",
-    .run = test,
+    .run = carryOut<kTest>,
     .failure_status = 125};
 
 }  // namespace cloister::cli

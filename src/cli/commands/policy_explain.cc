@@ -3,8 +3,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 #include "cli/run_body.h"
@@ -86,8 +85,7 @@ Result<json::object> requestFrom(const base::Flags& flags) {
   return request;
 }
 
-Result<int> explain(const Invocation& invocation) {
-  const base::Flags& flags = invocation.flags;
+Result<json::object> explainBody(const base::Flags& flags) {
   json::object body{{"request", TRY(requestFrom(flags))}};
   json::object principal;
   for (const std::string_view name : {"tenant", "app", "agent", "user"}) {
@@ -98,16 +96,18 @@ Result<int> explain(const Invocation& invocation) {
   if (flags.has("session")) body["session"] = true;
   if (const auto version = TRY(flags.integer("version", 1, INT64_MAX))) body["version"] = *version;
   if (const auto file = flags.text("policy")) body["document"] = TRY(base::readFile(*file));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer = TRY(call(client, "POST", "/v1/policies:explain", body));
-  if (invocation.globals.json) {
-    printJson(answer);
-  } else {
-    writeTo(STDOUT_FILENO, explanationText(answer));
-  }
+  return body;
+}
+
+int statusOf(const json::object& answer) {
   return textOf(answer, "decision") == "allow" ? 0 : kNotAllowed;
 }
 
+constexpr Verb kExplain = {.method = "POST",
+                           .path = "/v1/policies:explain",
+                           .body = explainBody,
+                           .text = explanationText,
+                           .status = statusOf};
 constexpr Flag kFlags[] = {
     {.name = "language", .value = "NAME", .help = "default: python", .letter = 'l'},
     {.name = "code", .value = "TEXT", .help = "the code", .letter = 'c'},
@@ -143,7 +143,7 @@ const Command kPolicyExplain = {
     .examples =
         "cloister policy explain -l bash -c 'rm -rf /' --tenant acme\n"
         "cloister policy explain --policy strict.yaml request.json",
-    .run = explain,
+    .run = carryOut<kExplain>,
     .failure_status = 125};
 
 }  // namespace cloister::cli

@@ -13,8 +13,7 @@
 #include <list>
 #include <thread>
 
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/relay.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
@@ -203,14 +202,8 @@ Result<int> link(const Invocation& invocation) {
   }
   HttpClient client = TRY(connect(invocation.globals));
   json::object made = TRY(call(client, "POST", target.path + "/tokens", body));
-  const std::string whole = client.url().origin() + textOf(made, "url");
-  if (invocation.globals.json) {
-    made["url"] = whole;
-    printJson(made);
-  } else {
-    writeTo(STDOUT_FILENO, printable(whole) + "\n");
-  }
-  return 0;
+  made["url"] = client.url().origin() + textOf(made, "url");
+  return showAnswer({.said = "{url}\n"}, invocation, made);
 }
 
 constexpr Flag kOpenFlags[] = {

@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "cli/commands/resources.h"
 #include "cli/commands/sandbox.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
@@ -59,32 +60,15 @@ std::string quotaText(const json::object& quota) {
   return text;
 }
 
-int tell(const Invocation& invocation, const json::object& quota) {
-  if (invocation.globals.json) {
-    printJson(quota);
-  } else {
-    writeTo(STDOUT_FILENO, quotaText(quota));
+std::string quotasText(const json::object& answer) {
+  std::string text;
+  for (const json::value& quota : arrayOf(answer, "quotas")) {
+    if (quota.is_object()) text += quotaText(quota.get_object());
   }
-  return 0;
+  return text;
 }
 
-Result<int> show(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  std::string query = tenantQuery(invocation);
-  if (const auto agent = invocation.flags.text("agent")) {
-    query += (query.empty() ? "agent=" : "&agent=") + percentEncode(*agent);
-  }
-  const json::object answer =
-      TRY(call(client, "GET", "/v1/quotas" + (query.empty() ? "" : "?" + query)));
-  if (invocation.globals.json) {
-    printJson(answer);
-    return 0;
-  }
-  for (const json::value& quota : arrayOf(answer, "quotas")) {
-    if (quota.is_object()) writeTo(STDOUT_FILENO, quotaText(quota.get_object()));
-  }
-  return 0;
-}
+constexpr Verb kShow = {.path = "/v1/quotas", .query = "tenant agent", .text = quotasText};
 
 // Where the quota of the agent, or of the tenant, is.
 Result<std::string> pathOf(HttpClient& client, const Invocation& invocation) {
@@ -130,13 +114,13 @@ Result<int> set(const Invocation& invocation) {
   }
   if (!given) return fail(Code::kInvalid, "which: give --concurrent N, or another of the quotas");
   const std::string path = TRY(pathOf(client, invocation));
-  return tell(invocation, TRY(call(client, "PUT", path, quota)));
+  return showAnswer({.text = quotaText}, invocation, TRY(call(client, "PUT", path, quota)));
 }
 
 Result<int> unset(const Invocation& invocation) {
   HttpClient client = TRY(connect(invocation.globals));
   const std::string path = TRY(pathOf(client, invocation));
-  return tell(invocation, TRY(call(client, "PUT", path, json::object{})));
+  return showAnswer({.text = quotaText}, invocation, TRY(call(client, "PUT", path)));
 }
 
 constexpr Flag kOptionalAgent = {
@@ -158,7 +142,7 @@ const Command kQuotaShow = {.name = "quota show",
                             .summary = "show what may be used, and is",
                             .flags = kWhoFlags,
                             .examples = "cloister quota show --agent alice",
-                            .run = show};
+                            .run = carryOut<kShow>};
 const Command kQuotaSet = {
     .name = "quota set",
     .summary = "bound what an agent or tenant may use",

@@ -7,9 +7,8 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "cli/api.h"
-#include "cli/command.h"
 #include "cli/commands/audit_key.h"
+#include "cli/commands/resources.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 #include "model/image_state.h"
@@ -21,30 +20,17 @@ using base::Flag;
 
 constexpr size_t kMostReceipt = size_t{16} << 20;
 
-Result<std::string> operandOf(const Invocation& invocation, const std::string& what) {
-  const auto& operands = invocation.flags.operands();
-  if (!operands.empty()) return operands[0];
-  return fail(Code::kInvalid, what);
-}
-
 Result<int> receipt(const Invocation& invocation) {
-  const std::string id =
-      TRY(operandOf(invocation, "which execution: give its id, as exec_… (see `execution list`)"));
+  constexpr Verb kReceipt = {
+      .path = "/v1/executions/{}/receipt",
+      .missing = "which execution: give its id, as exec_… (see `execution list`)"};
+  const std::string target = TRY(requestTarget(kReceipt, invocation.flags));
   HttpClient client = TRY(connect(invocation.globals));
-  printJson(TRY(call(client, "GET", "/v1/executions/" + percentEncode(id) + "/receipt")));
+  printJson(TRY(call(client, "GET", target)));
   return 0;
 }
 
-Result<int> publicKey(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer = TRY(call(client, "GET", "/v1/audit/public-key"));
-  if (invocation.globals.json) {
-    printJson(answer);
-  } else {
-    writeTo(STDOUT_FILENO, printable(textOf(answer, "public_key")) + "\n");
-  }
-  return 0;
-}
+constexpr Verb kPublicKey = {.path = "/v1/audit/public-key", .said = "{public_key}\n"};
 
 // ", image sha256:…" with the audit entry that recorded it later, ", image not verified", or ""
 // where no image was used.
@@ -82,7 +68,10 @@ void printVerdict(const Invocation& invocation, const json::object& receipt,
 
 // Asks nobody: a file, and a public key.
 Result<int> verifyReceipt(const Invocation& invocation) {
-  const std::string path = TRY(operandOf(invocation, "which receipt: give its file"));
+  if (invocation.flags.operands().empty()) {
+    return fail(Code::kInvalid, "which receipt: give its file");
+  }
+  const std::string& path = invocation.flags.operands()[0];
   const auto key_file = invocation.flags.text("key");
   if (!key_file) {
     return fail(Code::kInvalid,
@@ -130,6 +119,6 @@ const Command kAuditPublicKey = {
     .summary = "print the key that receipts and checkpoints are verified with",
     .details = "Keep it where the server cannot change it: a receipt proves as much as the key.",
     .examples = "cloister audit public-key > audit.pub",
-    .run = publicKey};
+    .run = carryOut<kPublicKey>};
 
 }  // namespace cloister::cli

@@ -12,7 +12,7 @@ namespace cloister::cli {
 
 Result<std::string> agentFlag(const Invocation& invocation) {
   if (auto agent = invocation.flags.text("agent"); agent && !agent->empty()) return *agent;
-  return fail(Code::kInvalid, "which agent: give --agent NAME");
+  return fail(Code::kInvalid, std::string(kWhichAgent));
 }
 
 std::string sandboxPath(const Invocation& invocation, const std::string& agent,
@@ -27,6 +27,9 @@ std::string sandboxPath(const Invocation& invocation, const std::string& agent,
 namespace {
 
 using base::Flag;
+
+constexpr std::string_view kChange = "/v1/agents/{--agent}/sandbox:update";
+using base::Flags;
 
 std::string joined(const json::array& items, std::string_view otherwise) {
   std::string text;
@@ -118,107 +121,69 @@ std::string sandboxText(const json::object& sandbox) {
   return text;
 }
 
-// What was done, in one line; or all of it as JSON.
-int tell(const Invocation& invocation, const json::object& answer, const std::string& line) {
-  if (invocation.globals.json) {
-    printJson(answer);
-  } else {
-    writeTo(STDOUT_FILENO, "✓ " + line + "\n");
-  }
-  return 0;
-}
-
-Result<std::string> levelFlag(const Invocation& invocation) {
-  if (auto level = invocation.flags.text("level")) return *level;
+Result<std::string> levelFlag(const Flags& flags) {
+  if (auto level = flags.text("level")) return *level;
   return fail(Code::kInvalid,
               "which level: give --level unrestricted, standard, restricted, isolated or training");
 }
 
-Result<int> create(const Invocation& invocation) {
-  const std::string agent = TRY(agentFlag(invocation));
-  const std::string level = TRY(levelFlag(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer =
-      TRY(call(client, "POST", sandboxPath(invocation, agent),
-               {{"level", level}, {"nested", invocation.flags.has("nested")}}));
-  return tell(
-      invocation, answer,
-      "Sandbox created for agent " + printable(agent) + " (level: " + printable(level) + ")");
+Result<json::object> createBody(const Flags& flags) {
+  return json::object{{"level", TRY(levelFlag(flags))}, {"nested", flags.has("nested")}};
 }
 
-Result<json::object> change(const Invocation& invocation, const std::string& agent,
-                            const json::object& body) {
-  HttpClient client = TRY(connect(invocation.globals));
-  return call(client, "POST", sandboxPath(invocation, agent, ":update"), body);
+Result<json::object> levelBody(const Flags& flags) {
+  return json::object{{"level", TRY(levelFlag(flags))}};
 }
 
-Result<int> update(const Invocation& invocation) {
-  const std::string agent = TRY(agentFlag(invocation));
-  const std::string level = TRY(levelFlag(invocation));
-  const json::object answer = TRY(change(invocation, agent, {{"level", level}}));
-  return tell(invocation, answer,
-              "Sandbox of agent " + printable(agent) + " is at level " + printable(level) + " now");
-}
+struct List {
+  std::string_view flag;
+  std::string_view member;
+};
 
-Result<int> show(const Invocation& invocation) {
-  const std::string agent = TRY(agentFlag(invocation));
+// Adds to the agent's own lists the values of their flags, or removes them with --undo.
+Result<int> changeLists(const Invocation& invocation, std::span<const List> lists,
+                        std::string_view done, std::string_view undone) {
+  const std::string target = TRY(requestTarget(
+      {.path = kChange, .missing = kWhichAgent, .query = "tenant"}, invocation.flags));
+  const Flags& flags = invocation.flags;
+  const bool undo = flags.has("undo");
+  std::string said = "✓ " + std::string(undo ? undone : done) + " for agent " +
+                     printable(*flags.text("agent")) + ":";
+  json::object changed;
+  for (const auto& [flag, member] : lists) {
+    const std::vector<std::string> all = flags.all(flag);
+    if (all.empty()) continue;
+    for (const std::string& one : all) {
+      said += said.ends_with(':') && changed.empty() ? " " : ", ";
+      said += std::string(flag) + " \"" + printable(one) + "\"";
+    }
+    changed[member] = json::array(all.begin(), all.end());
+  }
+  if (changed.empty()) {
+    return fail(Code::kInvalid, "what: give --" + std::string(lists[0].flag) + " TEXT");
+  }
   HttpClient client = TRY(connect(invocation.globals));
-  const json::object sandbox = TRY(call(client, "GET", sandboxPath(invocation, agent)));
+  json::object body{{undo ? "remove" : "add", std::move(changed)}};
+  const json::object answer = TRY(call(client, "POST", target, body));
   if (invocation.globals.json) {
-    printJson(sandbox);
+    printJson(answer);
   } else {
-    writeTo(STDOUT_FILENO, sandboxText(sandbox));
+    writeTo(STDOUT_FILENO, said + "\n");
   }
   return 0;
 }
 
-Result<int> remove(const Invocation& invocation) {
-  const std::string agent = TRY(agentFlag(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  TRY(call(client, "DELETE", sandboxPath(invocation, agent)));
-  return tell(invocation, {{"agent", agent}, {"deleted", true}},
-              "Sandbox of agent " + printable(agent) + " deleted");
-}
-
-// --command and --path, added to a list of the agent's own, or with --undo removed from it.
-Result<int> changeLists(const Invocation& invocation,
-                        std::initializer_list<std::pair<std::string_view, std::string_view>> flags,
-                        std::string_view verb) {
-  const std::string agent = TRY(agentFlag(invocation));
-  json::object lists;
-  std::string told;
-  for (const auto& [flag, list] : flags) {
-    const std::vector<std::string> all = invocation.flags.all(flag);
-    if (all.empty()) continue;
-    lists[list] = json::array(all.begin(), all.end());
-    for (const std::string& one : all)
-      told += (told.empty() ? "" : ", ") + std::string(flag) + " \"" + printable(one) + "\"";
-  }
-  if (lists.empty()) {
-    return fail(Code::kInvalid, "what: give --" + std::string(flags.begin()->first) + " TEXT");
-  }
-  const bool undo = invocation.flags.has("undo");
-  json::object body;
-  body[undo ? "remove" : "add"] = std::move(lists);
-  const json::object answer = TRY(change(invocation, agent, body));
-  return tell(invocation, answer,
-              std::string(undo ? "No longer " : "") + std::string(verb) + " for agent " +
-                  printable(agent) + ": " + told);
-}
-
 Result<int> allow(const Invocation& invocation) {
-  return changeLists(invocation, {{"command", "allowed_commands"}},
-                     invocation.flags.has("undo") ? "allowed" : "Allowed");
+  constexpr List kLists[] = {{"command", "allowed_commands"}};
+  return changeLists(invocation, kLists, "Allowed", "No longer allowed");
 }
 
 Result<int> forbid(const Invocation& invocation) {
-  return changeLists(invocation, {{"path", "forbidden_paths"}, {"command", "forbidden_commands"}},
-                     invocation.flags.has("undo") ? "forbidden" : "Forbidden");
+  constexpr List kLists[] = {{"path", "forbidden_paths"}, {"command", "forbidden_commands"}};
+  return changeLists(invocation, kLists, "Forbidden", "No longer forbidden");
 }
 
-Result<int> filter(const Invocation& invocation) {
-  const std::string agent = TRY(agentFlag(invocation));
-  const base::Flags& flags = invocation.flags;
+Result<json::object> filterBody(const Flags& flags) {
   json::object body;
   if (const auto mode = flags.text("whitelist")) {
     if (*mode != "on" && *mode != "off") {
@@ -248,65 +213,87 @@ Result<int> filter(const Invocation& invocation) {
   if (body.empty()) {
     return fail(Code::kInvalid, "what: give --whitelist, --dangerous or --program");
   }
-  const json::object answer = TRY(change(invocation, agent, body));
+  return body;
+}
+
+std::string filterText(const json::object& answer) {
   const json::object& effective = objectOf(answer, "effective");
-  return tell(
-      invocation, answer,
-      "Command filter of agent " + printable(agent) + ": " +
-          (boolOf(answer, "whitelist_mode") ? "only its own commands; " : "") +
-          "dangerous: " + joined(arrayOf(effective, "dangerous_patterns"), "none") +
-          "; parameters: " + restrictionsText(arrayOf(effective, "parameter_restrictions")));
+  return (boolOf(answer, "whitelist_mode") ? "only its own commands; " : "") +
+         ("dangerous: " + joined(arrayOf(effective, "dangerous_patterns"), "none")) +
+         "; parameters: " + restrictionsText(arrayOf(effective, "parameter_restrictions")) + "\n";
 }
 
-Result<int> changeOperations(const Invocation& invocation, std::string_view member,
-                             std::string_view told) {
-  const std::string agent = TRY(agentFlag(invocation));
-  const std::vector<std::string> operations = invocation.flags.all("operation");
+Result<json::object> operationsBody(const Flags& flags, std::string_view member) {
+  const std::vector<std::string> operations = flags.all("operation");
   if (operations.empty()) return fail(Code::kInvalid, "what: give --operation NAME");
-  json::object body;
-  body[member] = json::array(operations.begin(), operations.end());
-  const json::object answer = TRY(change(invocation, agent, body));
-  std::string names;
-  for (const std::string& one : operations)
-    names += (names.empty() ? "" : ", ") + printable(one);
-  return tell(invocation, answer, std::string(told) + " agent " + printable(agent) + ": " + names);
+  return json::object{{member, json::array(operations.begin(), operations.end())}};
 }
 
-Result<int> grant(const Invocation& invocation) {
-  return changeOperations(invocation, "grant", "Granted to");
+Result<json::object> grantBody(const Flags& flags) {
+  return operationsBody(flags, "grant");
 }
 
-Result<int> revoke(const Invocation& invocation) {
-  return changeOperations(invocation, "revoke", "Revoked from");
+Result<json::object> revokeBody(const Flags& flags) {
+  return operationsBody(flags, "revoke");
 }
 
-Result<int> limit(const Invocation& invocation) {
-  const std::string agent = TRY(agentFlag(invocation));
+Result<json::object> limitBody(const Flags& flags) {
   json::object limits;
-  if (const auto text = invocation.flags.text("memory"))
-    limits["memory_mb"] = TRY(parseMemoryMb(*text));
-  if (const auto text = invocation.flags.text("cpu"))
-    limits["cpu_percent"] = TRY(parsePercent(*text));
-  if (const auto text = invocation.flags.text("time"))
+  if (const auto text = flags.text("memory")) limits["memory_mb"] = TRY(parseMemoryMb(*text));
+  if (const auto text = flags.text("cpu")) limits["cpu_percent"] = TRY(parsePercent(*text));
+  if (const auto text = flags.text("time"))
     limits["time_seconds"] = TRY(parseSeconds(*text, "time"));
   for (const auto& [flag, member] : {std::pair("disk", "disk_mb"), {"file-size", "file_mb"}}) {
-    if (const auto text = invocation.flags.text(flag)) limits[member] = TRY(parseMemoryMb(*text));
+    if (const auto text = flags.text(flag)) limits[member] = TRY(parseMemoryMb(*text));
   }
   constexpr int64_t kAny = 1'000'000'000;
   for (const auto& [flag, member] :
        {std::pair("at-once", "concurrent"), {"requests", "requests_per_minute"}}) {
-    if (const auto n = TRY(invocation.flags.integer(flag, 1, kAny))) limits[member] = *n;
+    if (const auto n = TRY(flags.integer(flag, 1, kAny))) limits[member] = *n;
   }
   if (limits.empty()) {
     return fail(Code::kInvalid,
                 "which limit: give --memory, --cpu, --time, --disk, --file-size, --at-once or "
                 "--requests");
   }
-  const json::object answer = TRY(change(invocation, agent, {{"limits", limits}}));
-  return tell(invocation, answer,
-              "Limits of agent " + printable(agent) + ": " +
-                  limitText(objectOf(objectOf(answer, "effective"), "limits")));
+  return json::object{{"limits", std::move(limits)}};
 }
+
+std::string limitsText(const json::object& answer) {
+  return limitText(objectOf(objectOf(answer, "effective"), "limits")) + "\n";
+}
+
+constexpr Verb kCreate = {.method = "POST",
+                          .path = kAgentSandbox,
+                          .missing = kWhichAgent,
+                          .query = "tenant",
+                          .body = createBody,
+                          .said = "✓ Sandbox created for agent {--agent} (level: {--level})\n"};
+constexpr Verb kShow = {
+    .path = kAgentSandbox, .missing = kWhichAgent, .query = "tenant", .text = sandboxText};
+constexpr Verb kDelete = {.method = "DELETE",
+                          .path = kAgentSandbox,
+                          .missing = kWhichAgent,
+                          .query = "tenant",
+                          .said = "✓ Sandbox of agent {--agent} deleted\n",
+                          .done = "deleted"};
+
+constexpr Verb change(Result<json::object> (*body)(const Flags&), std::string_view said,
+                      std::string (*text)(const json::object&) = nullptr) {
+  return {.method = "POST",
+          .path = kChange,
+          .missing = kWhichAgent,
+          .query = "tenant",
+          .body = body,
+          .said = said,
+          .text = text};
+}
+constexpr Verb kUpdate =
+    change(levelBody, "✓ Sandbox of agent {--agent} is at level {--level} now\n");
+constexpr Verb kFilter = change(filterBody, "✓ Command filter of agent {--agent}: ", filterText);
+constexpr Verb kGrant = change(grantBody, "✓ Granted to agent {--agent}: {--operation}\n");
+constexpr Verb kRevoke = change(revokeBody, "✓ Revoked from agent {--agent}: {--operation}\n");
+constexpr Verb kLimit = change(limitBody, "✓ Limits of agent {--agent}: ", limitsText);
 
 constexpr Flag kLevelFlags[] = {
     kAgentFlag,
@@ -371,18 +358,17 @@ const Command kSandboxCreate = {
     .details = "From then on all it runs is held to the level: see docs/AGENTS.md.",
     .flags = kCreateFlags,
     .examples = "cloister sandbox create --agent alice --level restricted",
-    .run = create};
-const Command kSandboxUpdate = {
-    .name = "sandbox update",
-    .summary = "change an agent's level",
-    .flags = kLevelFlags,
-    .examples = "cloister sandbox update --agent alice --level standard",
-    .run = update};
+    .run = carryOut<kCreate>};
+const Command kSandboxUpdate = {.name = "sandbox update",
+                                .summary = "change an agent's level",
+                                .flags = kLevelFlags,
+                                .examples = "cloister sandbox update --agent alice --level standard",
+                                .run = carryOut<kUpdate>};
 const Command kSandboxShow = {.name = "sandbox show",
                               .summary = "show what an agent may do",
                               .flags = kWhoFlags,
                               .examples = "cloister sandbox show --agent alice",
-                              .run = show};
+                              .run = carryOut<kShow>};
 const Command kSandboxDelete = {
     .name = "sandbox delete",
     .summary = "take an agent's sandbox away",
@@ -390,7 +376,7 @@ const Command kSandboxDelete = {
         "From then on it is held to agents.default_level, or to nothing where there is none.",
     .flags = kWhoFlags,
     .examples = "cloister sandbox delete --agent alice",
-    .run = remove};
+    .run = carryOut<kDelete>};
 const Command kSandboxAllow = {
     .name = "sandbox allow",
     .summary = "allow an agent a command beyond its level",
@@ -410,25 +396,24 @@ const Command kSandboxFilter = {
         "cloister sandbox filter --agent alice --whitelist on\n"
         "cloister sandbox filter --agent alice --dangerous \"git push *\"\n"
         "cloister sandbox filter --agent alice --program git --forbid-flag=--force",
-    .run = filter};
-const Command kSandboxForbid = {
-    .name = "sandbox forbid",
-    .summary = "forbid an agent a path or a command",
-    .flags = kForbidFlags,
-    .examples = "cloister sandbox forbid --agent alice --path \"/etc/*\"",
-    .run = forbid};
+    .run = carryOut<kFilter>};
+const Command kSandboxForbid = {.name = "sandbox forbid",
+                                .summary = "forbid an agent a path or a command",
+                                .flags = kForbidFlags,
+                                .examples = "cloister sandbox forbid --agent alice --path \"/etc/*\"",
+                                .run = forbid};
 const Command kSandboxGrant = {
     .name = "sandbox grant",
     .summary = "grant an agent a kind of operation",
     .flags = kOperationFlags,
     .examples = "cloister sandbox grant --agent alice --operation file_write",
-    .run = grant};
+    .run = carryOut<kGrant>};
 const Command kSandboxRevoke = {
     .name = "sandbox revoke",
     .summary = "revoke a kind of operation",
     .flags = kOperationFlags,
     .examples = "cloister sandbox revoke --agent alice --operation network",
-    .run = revoke};
+    .run = carryOut<kRevoke>};
 const Command kSandboxLimit = {.name = "sandbox limit",
                                .summary = "set what an agent may use",
                                .flags = kLimitFlags,
@@ -436,6 +421,6 @@ const Command kSandboxLimit = {.name = "sandbox limit",
                                    "cloister sandbox limit --agent alice --memory 2GB\n"
                                    "cloister sandbox limit --agent alice --cpu 50%\n"
                                    "cloister sandbox limit --agent alice --time 30min",
-                               .run = limit};
+                               .run = carryOut<kLimit>};
 
 }  // namespace cloister::cli

@@ -7,8 +7,7 @@
 
 #include "base/flags.h"
 #include "base/result.h"
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 
 namespace cloister::cli {
 
@@ -17,6 +16,9 @@ Result<std::string> agentFlag(const Invocation& invocation);
 // "/v1/agents/NAME/sandbox" + `rest`, with --tenant and further `query` ("a=b&c=d").
 std::string sandboxPath(const Invocation& invocation, const std::string& agent,
                         std::string_view rest = "", std::string query = "");
+
+inline constexpr std::string_view kWhichAgent = "which agent: give --agent NAME";
+inline constexpr std::string_view kAgentSandbox = "/v1/agents/{--agent}/sandbox";
 
 inline constexpr base::Flag kAgentFlag = {
     .name = "agent", .value = "NAME", .help = "whose sandbox it is"};

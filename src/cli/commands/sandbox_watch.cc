@@ -15,7 +15,6 @@ namespace cloister::cli {
 namespace {
 
 using base::Flag;
-using Rows = std::vector<std::vector<std::string>>;
 
 constexpr int kUnhealthy = 1;
 
@@ -73,51 +72,22 @@ Result<int> monitor(const Invocation& invocation) {
   }
 }
 
-// All pages of a list, as many as --limit says.
-Result<json::array> pages(const Invocation& invocation, HttpClient& client,
-                          const std::string& agent, std::string_view rest, std::string_view member,
-                          const std::string& filter = "") {
-  constexpr int64_t kMost = 100'000;
-  constexpr size_t kPage = 200;
-  const auto most =
-      static_cast<size_t>(TRY(invocation.flags.integer("limit", 1, kMost)).value_or(20));
-  json::array all;
-  std::string cursor;
-  while (all.size() < most) {
-    std::string query = "limit=" + std::to_string(std::min(most - all.size(), kPage));
-    if (!filter.empty()) query += "&" + filter;
-    if (!cursor.empty()) query += "&cursor=" + percentEncode(cursor);
-    const json::object page =
-        TRY(call(client, "GET", sandboxPath(invocation, agent, rest, std::move(query))));
-    for (const json::value& item : arrayOf(page, member))
-      all.push_back(item);
-    cursor = textOf(page, "next_cursor");
-    if (cursor.empty()) break;
-  }
-  return all;
-}
+constexpr Column kViolations[] = {
+    {"AT", "at"},     {"LEVEL", "level"}, {"OUTCOME", "outcome"}, {"OPERATION", "operation"},
+    {"RULE", "rule"}, {"WHAT", "what"},
+};
+constexpr Verb kShowViolations = {.path = "/v1/agents/{--agent}/sandbox/violations",
+                                  .missing = kWhichAgent,
+                                  .query = "tenant",
+                                  .items = "violations",
+                                  .paged = true,
+                                  .columns = kViolations,
+                                  .empty = "✓ No violations of agent {--agent}\n"};
 
-Result<int> violations(const Invocation& invocation) {
-  const std::string agent = TRY(agentFlag(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::array all = TRY(pages(invocation, client, agent, "/violations", "violations"));
-  if (invocation.globals.json) {
-    printJson(json::object{{"violations", all}});
-    return 0;
-  }
-  if (all.empty()) {
-    writeTo(STDOUT_FILENO, "✓ No violations of agent " + printable(agent) + "\n");
-    return 0;
-  }
-  Rows rows = {{"AT", "LEVEL", "OUTCOME", "OPERATION", "RULE", "WHAT"}};
-  for (const json::value& item : all) {
-    if (!item.is_object()) continue;
-    const json::object& v = item.get_object();
-    rows.push_back({textOf(v, "at"), textOf(v, "level"), textOf(v, "outcome"),
-                    textOf(v, "operation"), textOf(v, "rule"), textOf(v, "what")});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
+std::string whoDid(const json::object& entry, std::string_view name) {
+  const json::object& by = objectOf(entry, name);
+  const std::string agent = textOf(by, "agent");
+  return agent.empty() ? textOf(by, "user") : agent;
 }
 
 Result<int> audit(const Invocation& invocation) {
@@ -127,27 +97,43 @@ Result<int> audit(const Invocation& invocation) {
     filter = "period_seconds=" + std::to_string(TRY(parseSeconds(*period, "period")));
   }
   HttpClient client = TRY(connect(invocation.globals));
-  const json::array all = TRY(pages(invocation, client, agent, "/audit", "entries", filter));
-  if (invocation.globals.json) {
-    printJson(json::object{{"entries", all}});
-    return 0;
-  }
+  const json::array all = TRY(newest(client, sandboxPath(invocation, agent, "/audit", filter),
+                                     "entries", invocation.flags));
   // Administrators get the place in the whole log, which `audit redact` takes.
   const bool whole = !all.empty() && all[0].is_object() && all[0].get_object().contains("position");
-  const std::string_view place = whole ? "position" : "seq";
-  Rows rows = {{whole ? "POSITION" : "SEQ", "AT", "ACTION", "BY", "SUBJECT"}};
-  for (const json::value& item : all) {
-    if (!item.is_object()) continue;
-    const json::object& entry = item.get_object();
-    const json::object& by = objectOf(entry, "by");
-    std::string who = textOf(by, "agent");
-    if (who.empty()) who = textOf(by, "user");
-    rows.push_back({textOf(entry, place), textOf(entry, "at"), textOf(entry, "action"), who,
-                    textOf(entry, "subject")});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
+  const Column columns[] = {
+      {whole ? "POSITION" : "SEQ", whole ? "position" : "seq"},
+      {"AT", "at"},
+      {"ACTION", "action"},
+      {"BY", "by", whoDid},
+      {"SUBJECT", "subject"},
+  };
+  return showAnswer({.items = "entries", .columns = columns}, invocation, {{"entries", all}});
 }
+
+std::string deniedOf(const json::object& agent, std::string_view name) {
+  return std::to_string(integerOf(objectOf(agent, name), "denied"));
+}
+std::string memoryOf(const json::object& agent, std::string_view name) {
+  return shownMemory(integerOf(agent, name));
+}
+std::string percentOf(const json::object& agent, std::string_view name) {
+  return percentText(integerOf(agent, name));
+}
+
+constexpr Column kStats[] = {
+    {"AGENT", "agent"},
+    {"TENANT", "tenant"},
+    {"LEVEL", "level"},
+    {"RUNS", "executions_total"},
+    {"DENIED", "executions", deniedOf},
+    {"SESSIONS", "sessions"},
+    {"RUNNING", "running"},
+    {"MEMORY", "memory_mb", memoryOf},
+    {"CPU", "cpu_percent", percentOf},
+    {"VIOLATIONS", "violations"},
+    {"LAST", "last_violation_at"},
+};
 
 Result<json::array> statsOfAll(const Invocation& invocation, HttpClient& client) {
   json::array all;
@@ -184,34 +170,11 @@ Result<int> stats(const Invocation& invocation) {
     const std::string agent = TRY(agentFlag(invocation));
     all.push_back(TRY(call(client, "GET", sandboxPath(invocation, agent, "/stats"))));
   }
-  if (invocation.globals.json) {
-    printJson(json::object{{"agents", all}});
-    return 0;
-  }
-  Rows rows = {{"AGENT", "TENANT", "LEVEL", "RUNS", "DENIED", "SESSIONS", "RUNNING", "MEMORY",
-                "CPU", "VIOLATIONS", "LAST"}};
-  for (const json::value& item : all) {
-    const json::object& one = item.get_object();
-    rows.push_back({textOf(one, "agent"), textOf(one, "tenant"), textOf(one, "level"),
-                    textOf(one, "executions_total"),
-                    std::to_string(integerOf(objectOf(one, "executions"), "denied")),
-                    textOf(one, "sessions"), textOf(one, "running"),
-                    shownMemory(integerOf(one, "memory_mb")),
-                    percentText(integerOf(one, "cpu_percent")), textOf(one, "violations"),
-                    textOf(one, "last_violation_at")});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
+  return showAnswer({.items = "agents", .columns = kStats}, invocation,
+                    {{"agents", std::move(all)}});
 }
 
-Result<int> healthCheck(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object health = TRY(call(client, "GET", "/v1/agents:health"));
-  const bool ok = boolOf(health, "ok");
-  if (invocation.globals.json) {
-    printJson(health);
-    return ok ? 0 : kUnhealthy;
-  }
+std::string healthText(const json::object& health) {
   const auto line = [&](std::string_view member, std::string_view good, std::string_view bad) {
     const bool fine = boolOf(health, member);
     return std::string(fine ? "✓ " : "❌ ") + std::string(fine ? good : bad) + "\n";
@@ -227,9 +190,14 @@ Result<int> healthCheck(const Invocation& invocation) {
     text += "   " + printable(textOf(one, "agent")) + " of " + printable(textOf(one, "tenant")) +
             ": " + printable(textOf(one, "problem")) + "\n";
   }
-  writeTo(STDOUT_FILENO, text);
-  return ok ? 0 : kUnhealthy;
+  return text;
 }
+
+int healthStatus(const json::object& health) {
+  return boolOf(health, "ok") ? 0 : kUnhealthy;
+}
+
+constexpr Verb kHealth = {.path = "/v1/agents:health", .text = healthText, .status = healthStatus};
 
 std::string checkText(const json::object& verdict) {
   std::string text;
@@ -252,32 +220,29 @@ std::string checkText(const json::object& verdict) {
   return text;
 }
 
-Result<int> check(const Invocation& invocation) {
+Result<json::object> planBody(const base::Flags& flags) {
   constexpr size_t kMost = size_t{8} << 20;
-  const std::string agent = TRY(agentFlag(invocation));
-  if (invocation.flags.operands().empty())
+  if (flags.operands().empty())
     return fail(Code::kInvalid, "what to check: give a file with the plan, or - for stdin");
-  const std::string& file = invocation.flags.operands()[0];
+  const std::string& file = flags.operands()[0];
   const std::string text = TRY(base::readFile(file == "-" ? "/dev/stdin" : file, kMost));
   const json::value plan = TRY(base::parseJson(text));
-  json::object body;
-  if (plan.is_array()) {
-    body["operations"] = plan;
-  } else if (plan.is_object()) {
-    body = plan.get_object();
-  } else {
-    return fail(Code::kInvalid, file + ": must be a list of operations");
-  }
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object verdict =
-      TRY(call(client, "POST", sandboxPath(invocation, agent, ":validate"), body));
-  if (invocation.globals.json) {
-    printJson(verdict);
-  } else {
-    writeTo(STDOUT_FILENO, checkText(verdict));
-  }
+  if (plan.is_array()) return json::object{{"operations", plan}};
+  if (plan.is_object()) return plan.get_object();
+  return fail(Code::kInvalid, file + ": must be a list of operations");
+}
+
+int checkStatus(const json::object& verdict) {
   return boolOf(verdict, "approved") ? 0 : kUnhealthy;
 }
+
+constexpr Verb kCheck = {.method = "POST",
+                         .path = "/v1/agents/{--agent}/sandbox:validate",
+                         .missing = kWhichAgent,
+                         .query = "tenant",
+                         .body = planBody,
+                         .text = checkText,
+                         .status = checkStatus};
 
 constexpr Flag kCheckFlags[] = {kAgentFlag, kTenantFlag};
 constexpr Flag kLimitFlag = {.name = "limit", .value = "N", .help = "at most (default: 20)"};
@@ -312,7 +277,7 @@ const Command kSandboxViolations = {.name = "sandbox violations",
                                     .summary = "show what an agent tried beyond its sandbox",
                                     .flags = kViolationFlags,
                                     .examples = "cloister sandbox violations --agent alice",
-                                    .run = violations};
+                                    .run = carryOut<kShowViolations>};
 const Command kSandboxAudit = {.name = "sandbox audit",
                                .summary = "show what was done to an agent, and by it",
                                .flags = kAuditFlags,
@@ -335,11 +300,11 @@ const Command kSandboxCheck = {
         "nothing is recorded. The exit status is 1 when something of it is refused.",
     .flags = kCheckFlags,
     .examples = "cloister sandbox check --agent alice plan.json",
-    .run = check};
+    .run = carryOut<kCheck>};
 const Command kSandboxHealthCheck = {.name = "sandbox health-check",
                                      .summary = "check that every sandbox can be held to its level",
                                      .details = "The exit status is 1 when something is wrong.",
                                      .examples = "cloister sandbox health-check",
-                                     .run = healthCheck};
+                                     .run = carryOut<kHealth>};
 
 }  // namespace cloister::cli

@@ -2,8 +2,7 @@
 // `cloister session …`: sandboxes that outlive one program.
 #include <unistd.h>
 
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/event_stream.h"
 #include "cli/job.h"
 #include "cli/render/outline.h"
@@ -16,21 +15,9 @@ namespace {
 
 using base::Flag;
 
-Result<std::string> targetOf(const Invocation& invocation) {
-  if (invocation.flags.operands().empty()) {
-    return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
-  }
-  return "/v1/sessions/" + percentEncode(invocation.flags.operands()[0]);
-}
+constexpr std::string_view kWhich = "which session: give its id (see `cloister session list`)";
 
-// All of it in JSON, or else `line`.
-void print(const Invocation& invocation, const json::object& session, const std::string& line) {
-  if (invocation.globals.json) {
-    printJson(session);
-  } else {
-    writeTo(STDOUT_FILENO, printable(line) + "\n");
-  }
-}
+constexpr Verb kMade = {.said = "{id}\n"};
 
 std::string waitsText(const json::object& session, bool waits) {
   const json::object& error = objectOf(session, "error");
@@ -60,7 +47,7 @@ Result<int> create(const Invocation& invocation) {
     const bool waits = invocation.flags.has("wait-approval");
     writeTo(STDERR_FILENO, waitsText(session, waits));
     if (!waits) {
-      print(invocation, session, id);
+      showAnswer(kMade, invocation, session);
       return kStatusService;
     }
     TRY(readStream(invocation.globals, "/v1/sessions/" + percentEncode(id) + "/events", isDecided));
@@ -70,83 +57,21 @@ Result<int> create(const Invocation& invocation) {
                   "making the session: " + textOf(objectOf(session, "end_reason"), "message"));
     }
   }
-  print(invocation, session, id);
-  return 0;
+  return showAnswer(kMade, invocation, session);
 }
 
-std::string endOf(const json::object& session) {
+std::string endOf(const json::object& session, std::string_view) {
   const std::string end = textOf(objectOf(session, "end_reason"), "type");
   return end.empty() ? textOf(session, "expires_at") : end;
 }
 
-Result<int> list(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  json::array all = TRY(newest(client, "/v1/sessions", invocation.flags, {"status", "agent"}));
-  if (invocation.globals.json) {
-    printJson(json::object{{"sessions", std::move(all)}});
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows = {
-      {"ID", "STATUS", "RUNNING", "LANGUAGE", "TENANT", "CREATED", "EXPIRES OR ENDED BY"}};
-  for (const json::value& item : all) {
-    const json::object& s = item.get_object();
-    rows.push_back({textOf(s, "id"), textOf(s, "status"), textOf(s, "executions_running"),
-                    textOf(s, "language"), textOf(objectOf(s, "principal"), "tenant"),
-                    textOf(s, "created_at"), endOf(s)});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
-}
-
-Result<int> show(const Invocation& invocation) {
-  const std::string target = TRY(targetOf(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object session = TRY(call(client, "GET", target));
-  if (invocation.globals.json) {
-    printJson(session);
-  } else {
-    writeTo(STDOUT_FILENO, outline(session));
-  }
-  return 0;
-}
-
-Result<int> renew(const Invocation& invocation) {
-  const std::string target = TRY(targetOf(invocation)) + "/renew";
-  const json::object body = TRY(renewalBody(invocation.flags));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object session = TRY(call(client, "POST", target, body));
-  print(invocation, session,
-        textOf(session, "id") + ": expires at " + textOf(session, "expires_at"));
-  return 0;
-}
-
-Result<int> move(const Invocation& invocation) {
-  const std::string target = TRY(targetOf(invocation)) + ":move";
-  const base::Flags& flags = invocation.flags;
+Result<json::object> moveBody(const base::Flags& flags) {
   json::object body;
   for (const char* name : {"runtime", "tier"}) {
     if (const auto text = flags.text(name)) body[name] = *text;
   }
   if (flags.has("end-programs")) body["end_programs"] = true;
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object session = TRY(call(client, "POST", target, body));
-  print(
-      invocation, session,
-      textOf(session, "id") + ": in runtime " + textOf(objectOf(session, "provenance"), "runtime"));
-  return 0;
-}
-
-Result<int> end(const Invocation& invocation) {
-  TRY(targetOf(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
-  json::array ended;
-  for (const std::string& id : invocation.flags.operands()) {
-    json::object session = TRY(call(client, "DELETE", "/v1/sessions/" + percentEncode(id)));
-    if (!invocation.globals.json) writeTo(STDOUT_FILENO, printable(id) + ": ended\n");
-    ended.push_back(std::move(session));
-  }
-  if (invocation.globals.json) printJson(json::object{{"sessions", std::move(ended)}});
-  return 0;
+  return body;
 }
 
 std::string lineOf(const net::SseEvent& event, const json::object& data) {
@@ -168,12 +93,43 @@ Result<bool> tell(const net::SseEvent& event, bool json) {
 }
 
 Result<int> events(const Invocation& invocation) {
-  const std::string target = TRY(targetOf(invocation)) + "/events";
+  const std::string target =
+      TRY(requestTarget({.path = "/v1/sessions/{}/events", .missing = kWhich}, invocation.flags));
   return readStream(invocation.globals, target, [&](const net::SseEvent& event) {
     return tell(event, invocation.globals.json);
   });
 }
 
+constexpr Column kSessions[] = {
+    {"ID", "id"},
+    {"STATUS", "status"},
+    {"RUNNING", "executions_running"},
+    {"LANGUAGE", "language"},
+    {"TENANT", "principal.tenant"},
+    {"CREATED", "created_at"},
+    {"EXPIRES OR ENDED BY", "", endOf},
+};
+constexpr Verb kList = {.path = "/v1/sessions",
+                        .query = "status agent",
+                        .items = "sessions",
+                        .paged = true,
+                        .columns = kSessions};
+constexpr Verb kShow = {.path = "/v1/sessions/{}", .missing = kWhich, .text = outline};
+constexpr Verb kRenew = {.method = "POST",
+                         .path = "/v1/sessions/{}/renew",
+                         .missing = kWhich,
+                         .body = renewalBody,
+                         .said = "{id}: expires at {expires_at}\n"};
+constexpr Verb kMove = {.method = "POST",
+                        .path = "/v1/sessions/{}:move",
+                        .missing = kWhich,
+                        .body = moveBody,
+                        .said = "{id}: in runtime {provenance.runtime}\n"};
+constexpr Verb kEnd = {.method = "DELETE",
+                       .path = "/v1/sessions/{}",
+                       .missing = kWhich,
+                       .each = "ended",
+                       .items = "sessions"};
 constexpr Flag kListFlags[] = {
     {.name = "status", .value = "STATUS", .help = "only these (creating, blocked, running, ended)"},
     {.name = "agent", .value = "NAME", .help = "only this agent's"},
@@ -207,19 +163,19 @@ const Command kSessionList = {.name = "session list",
                               .summary = "list sessions, newest first, ended ones too",
                               .flags = kListFlags,
                               .examples = "cloister session list --status running",
-                              .run = list};
+                              .run = carryOut<kList>};
 const Command kSessionShow = {.name = "session show",
                               .operands = "ID",
                               .max_operands = 1,
                               .summary = "show one session's record",
-                              .run = show};
+                              .run = carryOut<kShow>};
 const Command kSessionRenew = {.name = "session renew",
                                .operands = "ID",
                                .max_operands = 1,
                                .summary = "let a session live longer, from now on",
                                .flags = renewalFlags(),
                                .examples = "cloister session renew ID --ttl 3600",
-                               .run = renew};
+                               .run = carryOut<kRenew>};
 const Command kSessionMove = {
     .name = "session move",
     .operands = "ID",
@@ -230,17 +186,17 @@ const Command kSessionMove = {
         "afresh, and /tmp is empty.",
     .flags = kMoveFlags,
     .examples = "cloister session move ID --runtime gvisor",
-    .run = move};
+    .run = carryOut<kMove>};
 const Command kSessionEnd = {.name = "session end",
                              .operands = "ID...",
                              .max_operands = kManyIds,
                              .summary = "end sessions, and what runs in them",
-                             .run = end};
+                             .run = carryOut<kEnd>};
 const Command kSessionRm = {.name = "session rm",
                             .operands = "ID...",
                             .max_operands = kManyIds,
                             .summary = "the same as `session end`",
-                            .run = end};
+                            .run = carryOut<kEnd>};
 const Command kSessionEvents = {.name = "session events",
                                 .operands = "ID",
                                 .max_operands = 1,

@@ -2,9 +2,8 @@
 // `cloister session files`: what is in a session's workspace.
 #include <unistd.h>
 
-#include "cli/api.h"
-#include "cli/command.h"
 #include "cli/commands/copy_place.h"
+#include "cli/commands/resources.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 
@@ -33,29 +32,30 @@ Result<std::string> targetOf(const Invocation& invocation) {
   return target;
 }
 
+std::string pathShown(const json::object& entry, std::string_view name) {
+  const std::string path = textOf(entry, name);
+  return path.empty() ? "." : path;
+}
+
+constexpr Column kEntries[] = {
+    {"TYPE", "type"},
+    {"MODE", "mode"},
+    {"SIZE", "size", bytesOf},
+    {"MODIFIED", "modified_at"},
+    {"PATH", "path", pathShown},
+};
+
 Result<int> files(const Invocation& invocation) {
   const std::string target = TRY(targetOf(invocation));
   HttpClient client = TRY(connect(invocation.globals));
   const json::object listed = TRY(call(client, "GET", target));
-  if (invocation.globals.json) {
-    printJson(listed);
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows = {{"TYPE", "MODE", "SIZE", "MODIFIED", "PATH"}};
-  for (const json::value& item : arrayOf(listed, "entries")) {
-    if (!item.is_object()) continue;
-    const json::object& entry = item.get_object();
-    const std::string path = textOf(entry, "path");
-    rows.push_back({textOf(entry, "type"), textOf(entry, "mode"),
-                    humanBytes(static_cast<uint64_t>(integerOf(entry, "size"))),
-                    textOf(entry, "modified_at"), path.empty() ? "." : path});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  if (const int64_t more = integerOf(listed, "left_out"); more > 0) {
+  const int status = showAnswer({.items = "entries", .columns = kEntries}, invocation, listed);
+  const int64_t more = integerOf(listed, "left_out");
+  if (more > 0 && !invocation.globals.json) {
     writeTo(STDERR_FILENO, "cloister: " + std::to_string(more) +
                                " more were left out; raise --limit, or give a PATH\n");
   }
-  return 0;
+  return status;
 }
 
 constexpr Flag kFlags[] = {

@@ -2,8 +2,7 @@
 // `cloister session kernels`: the interpreters that run a session's cells.
 #include <unistd.h>
 
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 
@@ -12,37 +11,22 @@ namespace {
 
 using base::Flag;
 
-std::vector<std::string> rowOf(const json::object& kernel) {
-  return {textOf(kernel, "name"),  textOf(kernel, "language"), textOf(kernel, "status"),
-          textOf(kernel, "cells"), textOf(kernel, "number"),   textOf(kernel, "started_at")};
-}
+constexpr Column kKernels[] = {
+    {"NAME", "name"},   {"LANGUAGE", "language"}, {"STATUS", "status"},
+    {"CELLS", "cells"}, {"LAST CELL", "number"},  {"STARTED", "started_at"},
+};
+constexpr Verb kList = {.path = "/v1/sessions/{}/kernels",
+                        .missing = "which session: give its id (see `cloister session list`)",
+                        .items = "kernels",
+                        .columns = kKernels};
 
 Result<int> kernels(const Invocation& invocation) {
-  const base::Flags& flags = invocation.flags;
-  if (flags.operands().empty()) {
-    return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
-  }
-  const std::string target = "/v1/sessions/" + percentEncode(flags.operands()[0]) + "/kernels";
+  const auto name = invocation.flags.text("restart");
+  if (!name) return carryOut(kList, invocation);
+  const std::string target = TRY(requestTarget(kList, invocation.flags));
   HttpClient client = TRY(connect(invocation.globals));
-  json::array all;
-  if (const auto name = flags.text("restart")) {
-    const std::string one = target + "/" + percentEncode(*name) + ":restart";
-    all.push_back(TRY(call(client, "POST", one)));
-  } else {
-    const json::object answer = TRY(call(client, "GET", target));
-    all = arrayOf(answer, "kernels");
-  }
-  if (invocation.globals.json) {
-    printJson(json::object{{"kernels", std::move(all)}});
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows = {
-      {"NAME", "LANGUAGE", "STATUS", "CELLS", "LAST CELL", "STARTED"}};
-  for (const json::value& item : all) {
-    if (item.is_object()) rows.push_back(rowOf(item.get_object()));
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
+  json::array one{TRY(call(client, "POST", target + "/" + percentEncode(*name) + ":restart"))};
+  return showAnswer(kList, invocation, {{"kernels", std::move(one)}});
 }
 
 constexpr Flag kFlags[] = {

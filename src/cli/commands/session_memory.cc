@@ -6,8 +6,7 @@
 #include <csignal>
 #include <iterator>
 
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/relay.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
@@ -40,23 +39,14 @@ Result<std::string> targetOfKey(const std::vector<std::string>& words) {
   return fail(Code::kInvalid, "which key: give it (see `cloister session memory list`)");
 }
 
+constexpr Column kKeys[] = {{"KEY", "key"}, {"SIZE", "size", bytesOf}, {"UPDATED", "updated_at"}};
+
 Result<int> list(const Invocation& invocation) {
   const std::vector<std::string> words = TRY(wordsOf(invocation, 1));
   const std::string target = TRY(targetOf(words));
   HttpClient client = TRY(connect(invocation.globals));
-  json::array all = TRY(newest(client, target, invocation.flags));
-  if (invocation.globals.json) {
-    printJson(json::object{{"memory", std::move(all)}});
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows = {{"KEY", "SIZE", "UPDATED"}};
-  for (const json::value& item : all) {
-    const json::object& one = item.get_object();
-    rows.push_back({textOf(one, "key"), humanBytes(static_cast<uint64_t>(integerOf(one, "size"))),
-                    textOf(one, "updated_at")});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
+  const json::object answer{{"memory", TRY(newest(client, target, "memory", invocation.flags))}};
+  return showAnswer({.items = "memory", .columns = kKeys}, invocation, answer);
 }
 
 // The text that a value is, for people and pipes.

@@ -2,8 +2,7 @@
 // `cloister snapshot …`, `cloister session snapshot` and `cloister session fork`: workspaces kept.
 #include <unistd.h>
 
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 #include "cli/run_body.h"
@@ -15,18 +14,12 @@ using base::Flag;
 
 constexpr int64_t kMaxForks = 200;
 
-Result<std::string> idOf(const Invocation& invocation, std::string_view what) {
-  if (!invocation.flags.operands().empty()) {
-    return percentEncode(invocation.flags.operands()[0]);
-  }
-  return fail(Code::kInvalid, "which " + std::string(what) + ": give its id (see `cloister " +
-                                  std::string(what) + " list`)");
-}
+constexpr std::string_view kWhich = "which snapshot: give its id (see `cloister snapshot list`)";
+constexpr std::string_view kWhichSession =
+    "which session: give its id (see `cloister session list`)";
 
-Result<int> take(const Invocation& invocation) {
+Result<json::object> takeBody(const base::Flags& flags) {
   constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86'400;
-  const std::string target = "/v1/sessions/" + TRY(idOf(invocation, "session")) + "/snapshots";
-  const base::Flags& flags = invocation.flags;
   json::object body;
   if (const auto name = flags.text("name")) body["name"] = *name;
   TRY(putPairs(flags, "metadata", body));
@@ -34,63 +27,7 @@ Result<int> take(const Invocation& invocation) {
     body["ttl_seconds"] = *ttl;
   }
   if (flags.has("memory")) body["memory"] = true;
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object made = TRY(call(client, "POST", target, body));
-  if (invocation.globals.json) {
-    printJson(made);
-  } else {
-    writeTo(STDOUT_FILENO, printable(textOf(made, "id")) + "\n");
-  }
-  return 0;
-}
-
-std::string sizeOf(const json::object& snapshot, std::string_view member) {
-  return humanBytes(static_cast<uint64_t>(integerOf(snapshot, member)));
-}
-
-Result<int> list(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  json::array all = TRY(newest(client, "/v1/snapshots", invocation.flags));
-  if (invocation.globals.json) {
-    printJson(json::object{{"snapshots", std::move(all)}});
-    return 0;
-  }
-  std::vector<std::vector<std::string>> rows = {
-      {"ID", "NAME", "SIZE", "ADDED", "ENTRIES", "SESSION", "CREATED"}};
-  for (const json::value& item : all) {
-    const json::object& one = item.get_object();
-    rows.push_back({textOf(one, "id"), textOf(one, "name"), sizeOf(one, "size"),
-                    sizeOf(one, "added_bytes"), textOf(one, "entries"), textOf(one, "session_id"),
-                    textOf(one, "created_at")});
-  }
-  writeTo(STDOUT_FILENO, table(rows));
-  return 0;
-}
-
-Result<int> show(const Invocation& invocation) {
-  const std::string target = "/v1/snapshots/" + TRY(idOf(invocation, "snapshot"));
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object snapshot = TRY(call(client, "GET", target));
-  if (invocation.globals.json) {
-    printJson(snapshot);
-  } else {
-    writeTo(STDOUT_FILENO, outline(snapshot));
-  }
-  return 0;
-}
-
-Result<int> rm(const Invocation& invocation) {
-  TRY(idOf(invocation, "snapshot"));
-  HttpClient client = TRY(connect(invocation.globals));
-  const auto& ids = invocation.flags.operands();
-  for (const std::string& id : ids) {
-    TRY(call(client, "DELETE", "/v1/snapshots/" + percentEncode(id)));
-    if (!invocation.globals.json) writeTo(STDOUT_FILENO, printable(id) + ": deleted\n");
-  }
-  if (invocation.globals.json) {
-    printJson(json::object{{"deleted", json::array(ids.begin(), ids.end())}});
-  }
-  return 0;
+  return body;
 }
 
 // A request for a session like `session`, with the files of `snapshot`.
@@ -127,7 +64,8 @@ Result<json::array> makeForks(const Invocation& invocation, HttpClient& client,
 }
 
 Result<int> fork(const Invocation& invocation) {
-  const std::string target = "/v1/sessions/" + TRY(idOf(invocation, "session"));
+  const std::string target =
+      TRY(requestTarget({.path = "/v1/sessions/{}", .missing = kWhichSession}, invocation.flags));
   const int64_t count = TRY(invocation.flags.integer("count", 1, kMaxForks)).value_or(1);
   HttpClient client = TRY(connect(invocation.globals));
   const json::object session = TRY(call(client, "GET", target));
@@ -146,6 +84,25 @@ Result<int> fork(const Invocation& invocation) {
   return 0;
 }
 
+constexpr Column kSnapshots[] = {
+    {"ID", "id"},
+    {"NAME", "name"},
+    {"SIZE", "size", bytesOf},
+    {"ADDED", "added_bytes", bytesOf},
+    {"ENTRIES", "entries"},
+    {"SESSION", "session_id"},
+    {"CREATED", "created_at"},
+};
+constexpr Verb kTake = {.method = "POST",
+                        .path = "/v1/sessions/{}/snapshots",
+                        .missing = kWhichSession,
+                        .body = takeBody,
+                        .said = "{id}\n"};
+constexpr Verb kList = {
+    .path = "/v1/snapshots", .items = "snapshots", .paged = true, .columns = kSnapshots};
+constexpr Verb kShow = {.path = "/v1/snapshots/{}", .missing = kWhich, .text = outline};
+constexpr Verb kRemove = {
+    .method = "DELETE", .path = "/v1/snapshots/{}", .missing = kWhich, .each = "deleted"};
 constexpr Flag kMemoryFlag = {
     .name = "memory", .value = "", .help = "all that runs in it, too (a session of gVisor's)"};
 constexpr Flag kTakeFlags[] = {
@@ -178,7 +135,7 @@ const Command kSessionSnapshot = {
         "--memory, a session that is made from the snapshot goes on with it, too.",
     .flags = kTakeFlags,
     .examples = "cloister session snapshot $S --name before-upgrade",
-    .run = take};
+    .run = carryOut<kTake>};
 const Command kSessionFork = {
     .name = "session fork",
     .operands = "SESSION",
@@ -193,17 +150,17 @@ const Command kSessionFork = {
 const Command kSnapshotList = {.name = "snapshot list",
                                .summary = "list snapshots, newest first",
                                .flags = kListFlags,
-                               .run = list};
+                               .run = carryOut<kList>};
 const Command kSnapshotShow = {.name = "snapshot show",
                                .operands = "ID",
                                .max_operands = 1,
                                .summary = "show one snapshot's record",
-                               .run = show};
+                               .run = carryOut<kShow>};
 const Command kSnapshotRm = {
     .name = "snapshot rm",
     .operands = "ID...",
     .max_operands = kManyIds,
     .summary = "delete snapshots, and what no other one has of their files",
-    .run = rm};
+    .run = carryOut<kRemove>};
 
 }  // namespace cloister::cli

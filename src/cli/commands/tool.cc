@@ -7,8 +7,7 @@
 #include <variant>
 
 #include "base/crypto.h"
-#include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/job.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
@@ -54,18 +53,15 @@ std::string capabilityText(const json::object& tool) {
   return text + rulesText(tool);
 }
 
-Result<int> list(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer = TRY(call(client, "GET", "/v1/capabilities"));
-  if (invocation.globals.json) {
-    printJson(answer);
-    return 0;
-  }
+std::string capabilitiesText(const json::object& answer) {
+  std::string text;
   for (const json::value& tool : arrayOf(answer, "tools")) {
-    if (tool.is_object()) writeTo(STDOUT_FILENO, capabilityText(tool.get_object()));
+    if (tool.is_object()) text += capabilityText(tool.get_object());
   }
-  return 0;
+  return text;
 }
+
+constexpr Verb kList = {.path = "/v1/capabilities", .text = capabilitiesText};
 
 // --arguments, and --arg over it.
 Result<json::object> argumentsOf(const base::Flags& flags) {
@@ -172,7 +168,7 @@ constexpr Flag kCallFlags[] = {
 const Command kToolList = {.name = "tool list",
                            .summary = "list the tools that can be called",
                            .examples = "cloister tool list\ncloister tool list --json",
-                           .run = list};
+                           .run = carryOut<kList>};
 const Command kToolCall = {
     .name = "tool call",
     .operands = "TOOL",
