@@ -80,6 +80,8 @@ def page(program):
     for line in filter(None, general["Commands"]):
         name, summary = re.fullmatch(r"  (\S+(?: \S+)*) {2,}(.+)", line).groups()
         yield from command(name, summary, help_of(program, *name.split()))
+    yield ".SH ALIASES"
+    yield from verbatim(filter(None, general["Aliases"]))
     yield ".SH FLAGS OF EVERY COMMAND"
     yield from flags(filter(None, general[FLAGS]))
     yield ".SH DOCUMENTATION"

@@ -34,6 +34,12 @@ struct Command {
 
 // All of them, in the order of --help.
 std::span<const Command* const> commands();
+// Another word for the first one of a name: `cloister sandbox show` is `cloister agent show`.
+struct GroupAlias {
+  std::string_view alias;
+  std::string_view group;
+};
+std::span<const GroupAlias> groupAliases();
 // What every command takes.
 std::span<const base::Flag> globalFlags();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -60,6 +61,26 @@ TEST(Commands, CompletionStepsIntoGroupsWithinGroups) {
   EXPECT_THAT(fish, HasSubstr("-n '__fish_seen_subcommand_from session; and "
                               "__fish_seen_subcommand_from memory' -f -a delete"));
   EXPECT_THAT(fish, HasSubstr("-n '__fish_seen_subcommand_from session' -f -a memory -d 'see"));
+}
+
+TEST(Commands, SandboxIsAnotherWordForAgent) {
+  EXPECT_EQ(runCommandLine({"agent", "create", "--help"}), 0);
+  EXPECT_EQ(runCommandLine({"sandbox", "create", "--help"}), 0);
+  EXPECT_EQ(runCommandLine({"--json", "sandbox", "create", "--help"}), 0);
+  EXPECT_EQ(runCommandLine({"help", "sandbox", "create"}), 0);
+  EXPECT_EQ(runCommandLine({"sandbox", "--help"}), 0);
+  EXPECT_EQ(runCommandLine({"sandbox"}), 2);
+  EXPECT_EQ(runCommandLine({"sandbox", "sandbox"}), 2);
+  EXPECT_THAT(generalHelp(), HasSubstr("sandbox               the same as `agent`"));
+  const auto all = commands();
+  const auto create =
+      std::ranges::find(all, "agent create", [](const Command* each) { return each->name; });
+  ASSERT_NE(create, all.end());
+  EXPECT_THAT(helpFor(**create), HasSubstr("`cloister sandbox create` is the same command.\n"));
+  EXPECT_THAT(completionScript("bash").value(),
+              HasSubstr("== sandbox ]]; then words[0]=agent; fi"));
+  EXPECT_THAT(completionScript("fish").value(),
+              HasSubstr("-n '__fish_seen_subcommand_from agent sandbox' -f -a create"));
 }
 
 TEST(Commands, UsageErrors) {

@@ -129,6 +129,9 @@ const Command* const kCommands[] = {
     &kCompletion,
 };
 
+// The permissions of an agent were `sandbox` before; a sandbox that lasts is a session.
+constexpr GroupAlias kGroupAliases[] = {{.alias = "sandbox", .group = "agent"}};
+
 constexpr int kUsageStatus = 2;
 
 // The arguments taken apart: which command, and what is left for it.
@@ -149,6 +152,11 @@ bool isGroup(const std::string& word) {
       kCommands, [&](const Command* command) { return command->name.starts_with(word + " "); });
 }
 
+std::string groupOf(const std::string& word) {
+  const auto* found = std::ranges::find(kGroupAliases, word, &GroupAlias::alias);
+  return found == std::end(kGroupAliases) ? word : std::string(found->group);
+}
+
 // Global flags may stand before the command, so they are stepped over with their values.
 Split splitCommand(const std::vector<std::string>& arguments) {
   Split split;
@@ -157,7 +165,7 @@ Split splitCommand(const std::vector<std::string>& arguments) {
   for (; i < arguments.size() && wanted(); ++i) {
     const std::string& argument = arguments[i];
     if (!argument.starts_with('-')) {
-      split.words.push_back(argument);
+      split.words.push_back(split.words.empty() ? groupOf(argument) : argument);
       continue;
     }
     split.arguments.push_back(argument);
@@ -192,6 +200,8 @@ std::string unknownCommand(const std::string& name) {
     const std::string group(command->name.substr(0, command->name.find(' ')));
     if (isGroup(group)) names.push_back(group);
   }
+  for (const GroupAlias& each : kGroupAliases)
+    names.emplace_back(each.alias);
   const std::string nearest = base::nearestName(name, names);
   return "no command `" + printable(name) + "`" +
          (nearest.empty() ? "; see `cloister --help`" : "; did you mean `" + nearest + "`?");
@@ -241,6 +251,10 @@ int runOne(const Command& command, const std::vector<std::string>& arguments) {
 
 std::span<const Command* const> commands() {
   return kCommands;
+}
+
+std::span<const GroupAlias> groupAliases() {
+  return kGroupAliases;
 }
 
 std::span<const Flag> globalFlags() {

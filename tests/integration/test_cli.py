@@ -568,7 +568,9 @@ class Itself(unittest.TestCase):
     def test_bash_completes(self):
         script = harness.cli("completion", "bash").stdout
         for line, wanted in (("execu", "execution"), ("execution ca", "cancel"), ("session cr", "create"),
-                             ("run --mem", "--memory"), ("key create --ten", "--tenant"), ("poo", "pool"), ("pool --wa", "--watch"), ("--js", "--json")):
+                             ("run --mem", "--memory"), ("key create --ten", "--tenant"), ("poo", "pool"), ("pool --wa", "--watch"), ("--js", "--json"),
+                             ("agen", "agent"), ("agent cr", "create"), ("sandb", "sandbox"), ("sandbox cr", "create"),
+                             ("sandbox create --le", "--level")):
             words = line.split(" ")
             typed = " ".join(f"'{word}'" for word in ["cloister", *words])
             ask = f"{script}\nCOMP_WORDS=({typed}); COMP_CWORD={len(words)}; _cloister; echo \"${{COMPREPLY[*]}}\""

@@ -274,7 +274,7 @@ const Command kAuditRedact = {
     .details =
         "For a secret that got into it. The entry stays, with the text's seal: the log can "
         "be\nverified as before, and says itself who had what forgotten. POSITION is the entry's\n"
-        "place in the whole log, as `audit list --json` and `sandbox audit` have it for\n"
+        "place in the whole log, as `audit list --json` and `agent audit` have it for\n"
         "administrators; it is not seq.",
     .flags = kRedactFlags,
     .examples = "cloister audit redact 1027 --member what --reason \"a password\"",

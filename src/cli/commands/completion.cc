@@ -44,6 +44,8 @@ Words allWords() {
     for (const auto& [behind, word] : stepsOf(*command))
       add(words, behind, word);
   }
+  for (const auto& [alias, group] : groupAliases())
+    add(words, "", std::string(alias));
   return words;
 }
 
@@ -63,8 +65,12 @@ std::string bash() {
       "  local current=${COMP_WORDS[COMP_CWORD]} words=() word name\n"
       "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
       "    [[ $word == -* ]] || words+=(\"$word\")\n"
-      "  done\n"
-      "  name=\"${words[*]:0:2}\"\n";
+      "  done\n";
+  for (const auto& [alias, group] : groupAliases()) {
+    script.append("  if [[ ${words[0]} == " + std::string(alias) + " ]]; then words[0]=");
+    script.append(std::string(group) + "; fi\n");
+  }
+  script.append("  name=\"${words[*]:0:2}\"\n");
   for (const auto& [behind, word] : words) {
     if (!behind.contains(' ')) continue;
     script.append("  if [[ $name == \"" + behind + "\" ]]; then name=\"${words[*]:0:3}\"; fi\n");
@@ -121,10 +127,14 @@ std::string fishCondition(const std::string& behind) {
   if (behind.empty()) return " -n __fish_use_subcommand";
   std::string condition;
   std::istringstream words(behind);
-  for (std::string word; words >> word;)
+  for (std::string word; words >> word;) {
     condition.append(condition.empty() ? "" : "; and ")
         .append("__fish_seen_subcommand_from ")
         .append(word);
+    for (const auto& [alias, group] : groupAliases()) {
+      if (word == group) condition.append(" ").append(alias);
+    }
+  }
   return " -n '" + condition + "'";
 }
 
@@ -144,6 +154,10 @@ std::string fish() {
     const std::string& group = steps.back().first;
     addFishFlags(command->flags, fishCondition(group.empty() ? steps.back().second : group),
                  script);
+  }
+  for (const auto& [alias, group] : groupAliases()) {
+    script.append("complete -c cloister" + fishCondition("") + " -f -a " + std::string(alias));
+    script.append(" -d " + quoted(std::string_view("the same as " + std::string(group))) + "\n");
   }
   addFishFlags(globalFlags(), "", script);
   return script;

@@ -45,6 +45,10 @@ bool namesDocs(const Command& command) {
                              [](const Flag& flag) { return flag.help.contains(kDocs); });
 }
 
+bool isOf(const Command& command, std::string_view group) {
+  return command.name.starts_with(group) && command.name.substr(group.size()).starts_with(' ');
+}
+
 std::string whereDocsAre() {
   return "\nDocumentation:\n  docs/ is in " + base::docDir() + "\n";
 }
@@ -56,6 +60,11 @@ std::string helpFor(const Command& command) {
   out.append(command.name).append(": ").append(command.summary).append("\n\nUsage:\n  cloister ");
   out.append(command.name).append(" [flags] ").append(command.operands).append("\n");
   if (!command.details.empty()) out.append("\n").append(command.details).append("\n");
+  for (const auto& [alias, group] : groupAliases()) {
+    if (!isOf(command, group)) continue;
+    out.append("\n`cloister ").append(alias).append(command.name.substr(group.size()));
+    out.append("` is the same command.\n");
+  }
   if (!command.flags.empty()) out.append("\nFlags:\n").append(flagLines(command.flags));
   out.append("\nFlags of every command:\n").append(flagLines(globalFlags()));
   if (!command.examples.empty()) out.append("\nExamples:\n").append(indented(command.examples));
@@ -70,6 +79,11 @@ std::string generalHelp() {
   for (const Command* command : commands()) {
     out.append(padded("  " + std::string(command->name), kColumn)).append(command->summary);
     out.append("\n");
+  }
+  out.append("\nAliases:\n");
+  for (const auto& [alias, group] : groupAliases()) {
+    out.append(padded("  " + std::string(alias), kColumn));
+    out.append("the same as `").append(group).append("`\n");
   }
   out.append("\nFlags of every command:\n").append(flagLines(globalFlags()));
   out.append(

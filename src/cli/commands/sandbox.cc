@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister sandbox …`: what an agent may do. How it fares is in sandbox_watch.cc.
+// `cloister agent …`: what an agent may do. How it fares is in sandbox_watch.cc.
 #include "cli/commands/sandbox.h"
 
 #include <unistd.h>
@@ -353,39 +353,39 @@ constexpr Flag kLimitFlags[] = {
 }  // namespace
 
 const Command kSandboxCreate = {
-    .name = "sandbox create",
+    .name = "agent create",
     .summary = "give an agent a sandbox",
     .details = "From then on all it runs is held to the level: see docs/AGENTS.md.",
     .flags = kCreateFlags,
-    .examples = "cloister sandbox create --agent alice --level restricted",
+    .examples = "cloister agent create --agent alice --level restricted",
     .run = carryOut<kCreate>};
-const Command kSandboxUpdate = {.name = "sandbox update",
+const Command kSandboxUpdate = {.name = "agent update",
                                 .summary = "change an agent's level",
                                 .flags = kLevelFlags,
-                                .examples = "cloister sandbox update --agent alice --level standard",
+                                .examples = "cloister agent update --agent alice --level standard",
                                 .run = carryOut<kUpdate>};
-const Command kSandboxShow = {.name = "sandbox show",
+const Command kSandboxShow = {.name = "agent show",
                               .summary = "show what an agent may do",
                               .flags = kWhoFlags,
-                              .examples = "cloister sandbox show --agent alice",
+                              .examples = "cloister agent show --agent alice",
                               .run = carryOut<kShow>};
 const Command kSandboxDelete = {
-    .name = "sandbox delete",
+    .name = "agent delete",
     .summary = "take an agent's sandbox away",
     .details =
         "From then on it is held to agents.default_level, or to nothing where there is none.",
     .flags = kWhoFlags,
-    .examples = "cloister sandbox delete --agent alice",
+    .examples = "cloister agent delete --agent alice",
     .run = carryOut<kDelete>};
 const Command kSandboxAllow = {
-    .name = "sandbox allow",
+    .name = "agent allow",
     .summary = "allow an agent a command beyond its level",
     .details = "What its level forbids by name stays forbidden.",
     .flags = kAllowFlags,
-    .examples = "cloister sandbox allow --agent alice --command \"cargo build\"",
+    .examples = "cloister agent allow --agent alice --command \"cargo build\"",
     .run = allow};
 const Command kSandboxFilter = {
-    .name = "sandbox filter",
+    .name = "agent filter",
     .summary = "set an agent's own command filter",
     .details =
         "Denies more than the level does. --program replaces the agent's earlier restriction of\n"
@@ -393,34 +393,34 @@ const Command kSandboxFilter = {
         "--dangerous and the restriction of --program; --whitelist off ends the whitelist.",
     .flags = kFilterFlags,
     .examples =
-        "cloister sandbox filter --agent alice --whitelist on\n"
-        "cloister sandbox filter --agent alice --dangerous \"git push *\"\n"
-        "cloister sandbox filter --agent alice --program git --forbid-flag=--force",
+        "cloister agent filter --agent alice --whitelist on\n"
+        "cloister agent filter --agent alice --dangerous \"git push *\"\n"
+        "cloister agent filter --agent alice --program git --forbid-flag=--force",
     .run = carryOut<kFilter>};
-const Command kSandboxForbid = {.name = "sandbox forbid",
+const Command kSandboxForbid = {.name = "agent forbid",
                                 .summary = "forbid an agent a path or a command",
                                 .flags = kForbidFlags,
-                                .examples = "cloister sandbox forbid --agent alice --path \"/etc/*\"",
+                                .examples = "cloister agent forbid --agent alice --path \"/etc/*\"",
                                 .run = forbid};
 const Command kSandboxGrant = {
-    .name = "sandbox grant",
+    .name = "agent grant",
     .summary = "grant an agent a kind of operation",
     .flags = kOperationFlags,
-    .examples = "cloister sandbox grant --agent alice --operation file_write",
+    .examples = "cloister agent grant --agent alice --operation file_write",
     .run = carryOut<kGrant>};
 const Command kSandboxRevoke = {
-    .name = "sandbox revoke",
+    .name = "agent revoke",
     .summary = "revoke a kind of operation",
     .flags = kOperationFlags,
-    .examples = "cloister sandbox revoke --agent alice --operation network",
+    .examples = "cloister agent revoke --agent alice --operation network",
     .run = carryOut<kRevoke>};
-const Command kSandboxLimit = {.name = "sandbox limit",
+const Command kSandboxLimit = {.name = "agent limit",
                                .summary = "set what an agent may use",
                                .flags = kLimitFlags,
                                .examples =
-                                   "cloister sandbox limit --agent alice --memory 2GB\n"
-                                   "cloister sandbox limit --agent alice --cpu 50%\n"
-                                   "cloister sandbox limit --agent alice --time 30min",
+                                   "cloister agent limit --agent alice --memory 2GB\n"
+                                   "cloister agent limit --agent alice --cpu 50%\n"
+                                   "cloister agent limit --agent alice --time 30min",
                                .run = carryOut<kLimit>};
 
 }  // namespace cloister::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of `cloister sandbox …` share.
+// What the files of `cloister agent …` share.
 #pragma once
 
 #include <string>

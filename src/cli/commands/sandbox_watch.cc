@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister sandbox monitor, violations, audit, stats, health-check`: how agents fare.
+// `cloister agent monitor, violations, audit, stats, health-check`: how agents fare.
 #include <unistd.h>
 
 #include <chrono>
@@ -263,33 +263,33 @@ constexpr Flag kStatsFlags[] = {
 }  // namespace
 
 const Command kSandboxMonitor = {
-    .name = "sandbox monitor",
+    .name = "agent monitor",
     .summary = "show what an agent uses of its limits",
     .details =
         "Memory and CPU are what all that it runs uses now. What is reserved are the limits of "
         "that; new work is admitted by the memory that is left of those.",
     .flags = kMonitorFlags,
     .examples =
-        "cloister sandbox monitor --agent alice\n"
-        "cloister sandbox monitor --agent alice --real-time",
+        "cloister agent monitor --agent alice\n"
+        "cloister agent monitor --agent alice --real-time",
     .run = monitor};
-const Command kSandboxViolations = {.name = "sandbox violations",
+const Command kSandboxViolations = {.name = "agent violations",
                                     .summary = "show what an agent tried beyond its sandbox",
                                     .flags = kViolationFlags,
-                                    .examples = "cloister sandbox violations --agent alice",
+                                    .examples = "cloister agent violations --agent alice",
                                     .run = carryOut<kShowViolations>};
-const Command kSandboxAudit = {.name = "sandbox audit",
+const Command kSandboxAudit = {.name = "agent audit",
                                .summary = "show what was done to an agent, and by it",
                                .flags = kAuditFlags,
-                               .examples = "cloister sandbox audit --agent alice --period 7d",
+                               .examples = "cloister agent audit --agent alice --period 7d",
                                .run = audit};
-const Command kSandboxStats = {.name = "sandbox stats",
+const Command kSandboxStats = {.name = "agent stats",
                                .summary = "count what agents ran and tried",
                                .flags = kStatsFlags,
-                               .examples = "cloister sandbox stats --all-agents",
+                               .examples = "cloister agent stats --all-agents",
                                .run = stats};
 const Command kSandboxCheck = {
-    .name = "sandbox check",
+    .name = "agent check",
     .operands = "PLAN | -",
     .max_operands = 1,
     .summary = "ask whether an agent may do what a plan says",
@@ -299,12 +299,12 @@ const Command kSandboxCheck = {
         "and\n"
         "nothing is recorded. The exit status is 1 when something of it is refused.",
     .flags = kCheckFlags,
-    .examples = "cloister sandbox check --agent alice plan.json",
+    .examples = "cloister agent check --agent alice plan.json",
     .run = carryOut<kCheck>};
-const Command kSandboxHealthCheck = {.name = "sandbox health-check",
+const Command kSandboxHealthCheck = {.name = "agent health-check",
                                      .summary = "check that every sandbox can be held to its level",
                                      .details = "The exit status is 1 when something is wrong.",
-                                     .examples = "cloister sandbox health-check",
+                                     .examples = "cloister agent health-check",
                                      .run = carryOut<kHealth>};
 
 }  // namespace cloister::cli

@@ -73,7 +73,7 @@ std::string actions(const json::object& execution) {
   }
   // Another agent's rules are not changed for whoever visits it.
   if (textOf(details, "outcome") != model::Violation::kBoundary)
-    list.emplace_back("Have the agent's sandbox changed (cloister sandbox)");
+    list.emplace_back("Have the agent's sandbox changed (cloister agent)");
   for (size_t i = 0; i < list.size(); ++i)
     text += "   " + std::to_string(i + 1) + ". " + list[i] + "\n";
   return text;

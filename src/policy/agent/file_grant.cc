@@ -86,7 +86,7 @@ Result<> opensFor(const AgentRules& rules, std::string_view operation, const std
   const bool reads = operation == model::operation::kFileRead;
   if (!reads && rules.revoked.contains(operation)) {
     return opensNothing(std::string(operation) + " was revoked for agent " + rules.agent,
-                        "have it granted (cloister sandbox grant)");
+                        "have it granted (cloister agent grant)");
   }
   TRY(opensAtAll(operation, pattern));
   const std::vector<std::string> places = changeablePlaces(named.path, named.beneath);
