@@ -22,7 +22,6 @@ class Attempts {
   [[nodiscard]] int waitSeconds(const base::Address& peer, base::Monotonic now);
   // Records a wrong credential.
   void failed(const base::Address& peer, base::Monotonic now);
-  [[nodiscard]] size_t peers() const { return peers_.size(); }
 
   static constexpr size_t kMaxPeers = 8192;
 

@@ -23,22 +23,6 @@ void setWallOffset(Micros offset) {
   wall_offset = offset.count();
 }
 
-// The two clocks cannot be read at the same moment: of a few attempts, use the shortest.
-int64_t wallAt(Monotonic when) {
-  constexpr int kAttempts = 4;
-  int64_t wall = 0;
-  auto least = Monotonic::duration::max();
-  for (int i = 0; i < kAttempts; ++i) {
-    const Monotonic before = monotonicNow();
-    const int64_t now = wallMicros();
-    const Monotonic after = monotonicNow();
-    if (after - before >= least) continue;
-    least = after - before;
-    wall = now + std::chrono::duration_cast<Micros>(when - (before + least / 2)).count();
-  }
-  return wall;
-}
-
 std::string formatTime(int64_t wall_micros) {
   if (wall_micros == 0) return {};
   const time_t seconds = wall_micros / 1'000'000;

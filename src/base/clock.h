@@ -21,9 +21,6 @@ inline Monotonic monotonicNow() {
 // Microseconds since the Unix epoch, for records.
 int64_t wallMicros();
 
-// The wall-clock time of a monotonic time, by the current difference of the clocks.
-int64_t wallAt(Monotonic when);
-
 // RFC 3339 in UTC with milliseconds: 2026-01-02T03:04:05.678Z. 0 gives "".
 std::string formatTime(int64_t wall_micros);
 

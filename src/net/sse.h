@@ -23,7 +23,6 @@ class SseParser {
 
   // The events that these bytes complete. kTooLarge for an event over kMaxEvent.
   Result<std::vector<SseEvent>> feed(std::string_view bytes);
-  [[nodiscard]] const std::string& lastId() const { return last_id_; }
 
  private:
   void line(std::string_view text, std::vector<SseEvent>& out);

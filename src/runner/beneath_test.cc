@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "wire/files_codec.h"
+#include "wire/string_writer.h"
 
 namespace cloister::runner {
 namespace {
@@ -42,7 +43,10 @@ TEST_F(BeneathTest, ALeaseIsAFailureOfItsOwn) {
   EXPECT_EQ(openBeneath(dir_.get(), "leased", O_RDONLY | O_NONBLOCK), -1);
   const int error = errno;
   EXPECT_EQ(error, ENOLCK);
-  const Error told = wire::files::failure(wire::files::encodeFailure(error, "leased"));
+  wire::StringWriter said;
+  said.u32(static_cast<uint32_t>(error));
+  said.bytes("leased");
+  const Error told = wire::files::failure(said.take());
   EXPECT_EQ(told.code, Code::kUnavailable);
   EXPECT_TRUE(told.message.contains("has a lease on a file")) << told.message;
   EXPECT_EQ(fcntl(leased.get(), F_SETLEASE, F_UNLCK), 0);

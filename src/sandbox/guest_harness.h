@@ -48,7 +48,7 @@ class GuestHarness {
   static bool keepsMemory() { return bed().found.guest->keepsNoMemory(::geteuid() != 0).empty(); }
   static bool holdsWrites() { return true; }
   static bool manyFiles() { return Kind::kManyFiles; }
-  static size_t left() { return (*bed().host)->slotsInUse() + (*bed().host)->dying(); }
+  static size_t left() { return testbed::slotsInUse(**bed().host) + (*bed().host)->dying(); }
 
  private:
   // Lives as long as a suite with this guest: suites without guests count processes.

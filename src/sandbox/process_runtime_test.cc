@@ -72,7 +72,7 @@ class ProcessRuntimeTest : public testing::Test {
     return found == outcome.limits.end() ? nullptr : &*found;
   }
 
-  [[nodiscard]] static bool hasCgroups() { return (*host())->hasGroups(); }
+  [[nodiscard]] static bool hasCgroups() { return hasGroups(**host()); }
 
   boost::asio::io_context io_{1};
   std::unique_ptr<Runtime> runtime_;
@@ -307,14 +307,14 @@ TEST_F(ProcessRuntimeTest, ASandboxThatIsNotTornDownIsKilled) {
   const auto body = [&]() -> Task<Result<int>> {
     std::ignore = CO_TRY(co_await runtime_->provision(permit()));
     boost::asio::steady_timer pause(io_);
-    for (int i = 0; i < 500 && (*host())->slotsInUse() > 0; ++i) {
+    for (int i = 0; i < 500 && slotsInUse(**host()) > 0; ++i) {
       pause.expires_after(Millis{10});
       co_await pause.async_wait(boost::asio::use_awaitable);
     }
     co_return 0;
   };
   EXPECT_TRUE(async::runTask(io_, body()));
-  EXPECT_EQ((*host())->slotsInUse(), 0U);
+  EXPECT_EQ(slotsInUse(**host()), 0U);
 }
 
 TEST_F(ProcessRuntimeTest, ADeadRunnerIsSaid) {

@@ -27,7 +27,7 @@ class ProcessHarness {
     return shellArgv(program, args);
   }
   static std::string lacks(Program program) {
-    if (program == Program::kFork && !(*testbed::host())->hasGroups()) {
+    if (program == Program::kFork && !testbed::hasGroups(**testbed::host())) {
       return "without a cgroup nobody counts what fork was refused";
     }
     return {};

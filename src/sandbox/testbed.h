@@ -44,6 +44,21 @@ inline const Result<std::shared_ptr<ProcessHost>>& host() {
   return started;
 }
 
+// How many sandboxes have a uid range of `host`: it takes those that are free, and gives them back
+// in the order in which they were.
+inline size_t slotsInUse(ProcessHost& host) {
+  std::vector<uint32_t> free;
+  while (const auto slot = host.takeSlot())
+    free.push_back(*slot);
+  for (auto slot = free.rbegin(); slot != free.rend(); ++slot)
+    host.returnSlot(*slot);
+  return host.config().max_sandboxes - free.size();
+}
+
+inline bool hasGroups(ProcessHost& host) {
+  return host.describePlan({}, {}, nullptr).at("cgroup").at("version") != "none";
+}
+
 inline model::SignedPermit permit(const model::Limits& limits = {}) {
   model::PermitFields fields;
   fields.id = base::newId("permit");

@@ -209,11 +209,4 @@ Error failure(std::string_view said) {
   return {known->code, std::string(known->why), "path"};
 }
 
-std::string encodeFailure(int error_number, std::string_view what) {
-  StringWriter w;
-  w.u32(static_cast<uint32_t>(error_number));
-  w.bytes(what);
-  return std::move(w).take();
-}
-
 }  // namespace cloister::wire::files

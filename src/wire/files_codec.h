@@ -68,6 +68,5 @@ std::string toolAnswerHead(uint32_t caller, size_t size);
 // The error for a failed file server's stderr: kNotFound, kConflict, kTooLarge or kInvalid, with
 // `field` "path".
 Error failure(std::string_view said);
-std::string encodeFailure(int error_number, std::string_view what);
 
 }  // namespace cloister::wire::files

@@ -106,9 +106,4 @@ Question elicitation(std::string key, std::string_view message, json::object sch
       .params = {{"mode", "form"}, {"message", message}, {"requestedSchema", std::move(schema)}}};
 }
 
-std::string actionOf(const json::object& answers, std::string_view key) {
-  const std::string action = textIn(objectIn(answers, key), "action");
-  return action == "accept" || action == "decline" ? action : "cancel";
-}
-
 }  // namespace cloister::api::mcp

@@ -44,7 +44,5 @@ Task<Rpc<Answers>> ask(Server& server, Call& call, const json::object& params, A
 
 // A question for the user, with the schema of a form.
 Question elicitation(std::string key, std::string_view message, json::object schema);
-// "accept" with the user's input, "decline" or "cancel".
-std::string actionOf(const json::object& answers, std::string_view key);
 
 }  // namespace cloister::api::mcp

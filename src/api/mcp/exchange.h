@@ -42,9 +42,8 @@ class Exchange {
   // The client wants no answer any more: the handler is notified, once.
   void cancel();
   [[nodiscard]] bool cancelled() const { return cancelled_; }
-  // cancel() calls `act`; after an earlier cancel() the call is immediate. Until clearCancel().
+  // cancel() calls `act`; after an earlier cancel() the call is immediate.
   void onCancel(std::function<void()> act);
-  void clearCancel() { on_cancel_.clear(); }
 
   [[nodiscard]] bool ended() const { return ended_; }
   [[nodiscard]] int status() const { return status_; }

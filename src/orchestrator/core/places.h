@@ -127,8 +127,6 @@ class Places {
            (runs_ == 0 || share_ == 0 || memory_.comes(need.tenant, need.memory, share_)) &&
            hasDiskOf(need);
   }
-  // Whether disk alone is what it lacks.
-  [[nodiscard]] bool lacksDisk(const Need& need) const { return runs_ != 0 && !hasDiskOf(need); }
   void arrive(const Need& need) {
     awaited_--;
     places_.arrive(1);

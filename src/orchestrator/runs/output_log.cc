@@ -40,7 +40,6 @@ void OutputLog::publish(const model::Execution& execution) {
   latest_ = execution;
   latest_.out.bytes = {};
   latest_.err.bytes = {};
-  status_version_++;
   changed();
 }
 

@@ -47,7 +47,6 @@ class OutputLog {
   [[nodiscard]] model::Execution withOutput() const;                        // with those kept
   [[nodiscard]] uint64_t version() const { return version_; }  // grows with every change
   // Grows with every publish(): the first part of an event id.
-  [[nodiscard]] uint64_t statusVersion() const { return status_version_; }
   [[nodiscard]] bool closed() const { return closed_; }
 
   // Resumes when version() > seen, the log is closed, or `timeout` has passed. The caller keeps the
@@ -69,7 +68,6 @@ class OutputLog {
   Kept err_;
   model::Execution latest_;
   uint64_t version_ = 0;
-  uint64_t status_version_ = 0;
   bool closed_ = false;
   async::Signal changed_;
 };

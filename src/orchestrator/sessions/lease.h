@@ -33,10 +33,6 @@ class Lease {
     return deadline() == from_ + terms_.ttl ? Limit::kTtl : Limit::kIdleTtl;
   }
   [[nodiscard]] bool over(base::Monotonic now) const { return now >= deadline(); }
-  // Nothing once it is over.
-  [[nodiscard]] Millis remaining(base::Monotonic now) const {
-    return over(now) ? Millis(0) : std::chrono::floor<Millis>(deadline() - now);
-  }
   [[nodiscard]] const Terms& terms() const { return terms_; }
 
   // Both ends count from `now` on. False, and nothing has changed, once it is over.

@@ -19,10 +19,10 @@ TEST(Lease, EndsAtTheEarlierOfBoth) {
   const Lease lease(t0, kTerms);
   EXPECT_EQ(lease.deadline(), t0 + seconds(10));
   EXPECT_EQ(lease.limit(), Lease::Limit::kIdleTtl);
-  EXPECT_EQ(lease.remaining(t0 + seconds(4)), seconds(6));
+  EXPECT_FALSE(lease.over(t0 + seconds(4)));
   EXPECT_FALSE(lease.over(t0 + seconds(10) - std::chrono::nanoseconds(1)));
   EXPECT_TRUE(lease.over(t0 + seconds(10)));
-  EXPECT_EQ(lease.remaining(t0 + seconds(11)), seconds(0));
+  EXPECT_TRUE(lease.over(t0 + seconds(11)));
   const Lease brief(t0, {.ttl = seconds(5), .idle_ttl = seconds(10)});
   EXPECT_EQ(brief.deadline(), t0 + seconds(5));
   EXPECT_EQ(brief.limit(), Lease::Limit::kTtl);

@@ -10,6 +10,7 @@
 
 #include "base/crypto.h"
 #include "wire/files_codec.h"
+#include "wire/string_writer.h"
 
 namespace cloister::runtime {
 namespace {
@@ -167,6 +168,13 @@ int serveFakeFiles(std::vector<model::FileSpec>& files, const std::vector<std::s
   if (found == kAll.end()) return ENOSYS;
   const Served served{files, request, input, out};
   return (served.*found->second)();
+}
+
+std::string fakeFailure(int error, std::string_view what) {
+  wire::StringWriter said;
+  said.u32(static_cast<uint32_t>(error));
+  said.bytes(what);
+  return said.take();
 }
 
 }  // namespace cloister::runtime

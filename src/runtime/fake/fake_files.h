@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/run_request.h"
@@ -13,5 +14,7 @@ namespace cloister::runtime {
 // Serves a request and returns an errno; the answer goes to `out`.
 int serveFakeFiles(std::vector<model::FileSpec>& files, const std::vector<std::string>& request,
                    const std::string& input, std::string& out);
+// What a file server writes to stderr when it fails; wire::files::failure() reads it.
+std::string fakeFailure(int error, std::string_view what);
 
 }  // namespace cloister::runtime

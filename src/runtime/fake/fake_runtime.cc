@@ -469,7 +469,7 @@ Task<void> FakeProgram::serve(Run& run) {
   if (!holds) error = serveFakeFiles(home_->files, run.argv, input, out);
   if (error == 0) co_return co_await run.observer.onOutput(model::Stream::kStdout, out);
   run.outcome.exit_code = wire::files::kFailed;
-  const auto said = wire::files::encodeFailure(error, run.argv[0]);
+  const std::string said = fakeFailure(error, run.argv[0]);
   co_await run.observer.onOutput(model::Stream::kStderr, said);
 }
 

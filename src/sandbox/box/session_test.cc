@@ -119,7 +119,7 @@ TEST_F(SessionTest, ATimeoutEndsItsOwnTreeAndNothingElse) {
       start(shell("(setsid sh -c 'sleep 1000 & sleep 1000' &); sleep 1000 & sleep 1000"),
             std::chrono::milliseconds(300));
   EXPECT_EQ(finish(*late).end, End::kTimedOut);
-  if (testbed::host().value()->hasGroups()) {
+  if (testbed::hasGroups(*testbed::host().value())) {
     EXPECT_EQ(others(), "1\n") << "the other shell";
   }
   output("echo went on > fifo");
@@ -222,7 +222,7 @@ TEST_F(SessionTest, CancelledBeforeItStartsItNeverRuns) {
 }
 
 TEST_F(SessionTest, MemoryThatRunsOutEndsTheProgramOnly) {
-  if (!testbed::host().value()->hasGroups()) GTEST_SKIP() << "no memory cgroup";
+  if (!testbed::hasGroups(*testbed::host().value())) GTEST_SKIP() << "no memory cgroup";
   const auto hog = start(
       testbed::command({"python3", "-c", "b = []\nwhile True: b.append(bytearray(1 << 20))"}));
   const Outcome outcome = finish(*hog);

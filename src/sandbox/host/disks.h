@@ -82,8 +82,6 @@ class Disks : public std::enable_shared_from_this<Disks> {
   Task<Result<std::shared_ptr<Disk>>> make(boost::asio::any_io_executor executor,
                                            linux::DiskShape shape, linux::DiskOptions options);
 
-  [[nodiscard]] uint64_t bytesInUse() const { return in_use_; }
-
  private:
   friend class Disk;
   explicit Disks(DiskConfig config) : config_(std::move(config)) {}

@@ -40,14 +40,12 @@ class ProcessHost {
   // Makes the root of an imported image in directory `path`, which must outlive this host.
   Result<std::shared_ptr<Root>> makeRoot(std::string path);
 
-  [[nodiscard]] bool hasGroups() const { return cgroups_ != nullptr; }
   // A new cgroup for a sandbox; nullptr without usable cgroups.
   Result<std::unique_ptr<linux::Cgroup>> makeGroup(const linux::CgroupLimits& limits);
 
   // A host uid range, exclusive until given back; nullopt when all are taken.
   std::optional<uint32_t> takeSlot();
   void returnSlot(uint32_t slot);
-  [[nodiscard]] size_t slotsInUse() const { return config_.max_sandboxes - free_slots_.size(); }
 
   // The lock watch of all sandboxes, shared while at least one sandbox uses the watch.
   std::shared_ptr<LockWatch> lockWatch(const boost::asio::any_io_executor& executor);

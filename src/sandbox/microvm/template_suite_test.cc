@@ -258,7 +258,7 @@ TEST_F(MicrovmTemplates, AMakerThatIsKilledLeavesNothing) {
   ASSERT_NE(live, nullptr);
   EXPECT_FALSE(live->resumed());
   machines_->bury(live);
-  EXPECT_EQ(host_->slotsInUse() + host_->dying(), 0U);
+  EXPECT_EQ(testbed::slotsInUse(*host_) + host_->dying(), 0U);
 }
 
 TEST_F(MicrovmTemplates, GoWithTheirImageAndWithThoseThatWereKilled) {
@@ -271,7 +271,7 @@ TEST_F(MicrovmTemplates, GoWithTheirImageAndWithThoseThatWereKilled) {
   EXPECT_EQ(templates().count(), 1U);
   machines_->pool().drop();
   EXPECT_EQ(templates().count(), 0U);
-  EXPECT_EQ(host_->slotsInUse() + host_->dying(), 0U);
+  EXPECT_EQ(testbed::slotsInUse(*host_) + host_->dying(), 0U);
 }
 
 TEST_F(MicrovmTemplates, ArePlannedAndNoneWhereNoneAreWanted) {

@@ -20,18 +20,18 @@ TEST_F(PoolTest, ASingleRunPaysForNoSecondSandbox) {
   const auto live = claim(limits_);
   pool_->refill();
   EXPECT_TRUE(until([&] { return !pool_->refilling(); }));
-  EXPECT_EQ(host_->slotsInUse(), 1U);
+  EXPECT_EQ(testbed::slotsInUse(*host_), 1U);
   bury(live);
 }
 
 TEST_F(PoolTest, AReadyOneIsClaimedOnce) {
   makeOneReady();
   const auto first = claim(limits_);
-  EXPECT_EQ(host_->slotsInUse(), 1U) << "the ready one was not taken";
+  EXPECT_EQ(testbed::slotsInUse(*host_), 1U) << "the ready one was not taken";
   EXPECT_EQ(pool_->ready(), 0U);
   const auto second = claim(limits_);
   EXPECT_NE(first, second);
-  EXPECT_EQ(host_->slotsInUse(), 2U);
+  EXPECT_EQ(testbed::slotsInUse(*host_), 2U);
   bury(first);
   bury(second);
 }
@@ -41,7 +41,7 @@ TEST_F(PoolTest, AClaimWaitsForTheOneBeingMade) {
   bury(claim(limits_));
   bury(claim(limits_));
   pool_->refill();
-  ASSERT_TRUE(until([&] { return host_->slotsInUse() == 1; }));
+  ASSERT_TRUE(until([&] { return testbed::slotsInUse(*host_) == 1; }));
   bury(claim(limits_));
   EXPECT_EQ(served(model::Served::kMade), 2U);
   EXPECT_EQ(served(model::Served::kAwaited) + served(model::Served::kReady), 1U);
@@ -94,7 +94,7 @@ TEST_F(PoolTest, AClaimOfAnotherKindWaitsForThePlaceOfTheOneBeingMade) {
   bury(claim(limits_));
   bury(claim(limits_));
   pool_->refill();
-  ASSERT_TRUE(until([&] { return host_->slotsInUse() == 1; }));
+  ASSERT_TRUE(until([&] { return testbed::slotsInUse(*host_) == 1; }));
   bury(claim(anotherKind()));
 }
 
@@ -106,7 +106,7 @@ TEST_F(PoolTest, AsManyAtOnceAsThereArePlaces) {
   std::vector<std::shared_ptr<Live>> all;
   for (uint32_t i = 0; i < kPlaces; ++i)
     async::spawn(io_.get_executor(), claimInto(all));
-  EXPECT_TRUE(until([&] { return host_->slotsInUse() == kPlaces; }));
+  EXPECT_TRUE(until([&] { return testbed::slotsInUse(*host_) == kPlaces; }));
   ASSERT_EQ(::kill(spawner, SIGCONT), 0);
   ASSERT_TRUE(until([&] { return all.size() == kPlaces; }));
   for (const auto& live : all) {
@@ -151,12 +151,12 @@ TEST_F(PoolTest, ASpawnerThatIsStoppedIsReplaced) {
     EXPECT_TRUE(all[i]->waiting());
   for (const auto& live : all)
     bury(live);
-  EXPECT_EQ(host_->slotsInUse(), 0U);
+  EXPECT_EQ(testbed::slotsInUse(*host_), 0U);
 }
 
 TEST_F(PoolTest, APlaceWaitsForItsCgroup) {
   const auto live = claim(limits_);
-  if (!host_->hasGroups()) {
+  if (!testbed::hasGroups(*host_)) {
     bury(live);
     GTEST_SKIP() << "no cgroups";
   }
@@ -166,10 +166,10 @@ TEST_F(PoolTest, APlaceWaitsForItsCgroup) {
   ASSERT_TRUE(std::filesystem::create_directory(busy));
   const auto buried = async::runTask(io_, live->bury());
   EXPECT_FALSE(buried);
-  EXPECT_EQ(host_->slotsInUse(), 1U) << "given back with something of it left";
+  EXPECT_EQ(testbed::slotsInUse(*host_), 1U) << "given back with something of it left";
   EXPECT_EQ(pool_->stats().dying, 1U);
   ASSERT_TRUE(std::filesystem::remove(busy));
-  EXPECT_TRUE(until([&] { return host_->slotsInUse() == 0; })) << "lost for ever";
+  EXPECT_TRUE(until([&] { return testbed::slotsInUse(*host_) == 0; })) << "lost for ever";
   EXPECT_EQ(pool_->stats().dying, 0U);
 }
 
@@ -179,7 +179,7 @@ TEST_F(PoolTest, TheCgroupGetsTheLimitsOfTheClaim) {
   other.pids = 7;
   other.cpu_millis = 250;
   const auto live = claim(other);
-  EXPECT_EQ(host_->slotsInUse(), 1U) << "it differs in what the cgroup limits only";
+  EXPECT_EQ(testbed::slotsInUse(*host_), 1U) << "it differs in what the cgroup limits only";
   EXPECT_EQ(live->limits(), other);
   bury(live);
 }
@@ -188,7 +188,7 @@ TEST_F(PoolTest, WhatIsBuiltInMakesAnotherKind) {
   makeOneReady();
   const model::Limits other = anotherKind();
   const auto live = claim(other);
-  EXPECT_EQ(host_->slotsInUse(), 2U);
+  EXPECT_EQ(testbed::slotsInUse(*host_), 2U);
   bury(live);
 }
 
@@ -198,7 +198,7 @@ TEST_F(PoolTest, AReadyOneYieldsItsPlace) {
   const auto a = claim(other);
   const auto b = claim(other);
   const auto c = claim(other);
-  EXPECT_EQ(host_->slotsInUse(), 3U);
+  EXPECT_EQ(testbed::slotsInUse(*host_), 3U);
   const auto none = async::runTask(io_, pool_->claim(other, {}));
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, Code::kUnavailable);
@@ -214,7 +214,7 @@ TEST_F(PoolTest, ADeadOneIsNotServed) {
   EXPECT_EQ(pool_->stats().served[0], 0U);
   EXPECT_EQ(live->root(), host_->spawner());
   bury(live);
-  EXPECT_TRUE(until([&] { return host_->slotsInUse() == 0; }));
+  EXPECT_TRUE(until([&] { return testbed::slotsInUse(*host_) == 0; }));
 }
 
 TEST_F(PoolTest, AnInterpreterIsStartedAheadForItsKey) {
@@ -273,7 +273,7 @@ TEST_F(PoolTest, APlainOneServesAnyKey) {
   makeOneReady();
   pool_->learn(limits_, {.key = "key"}, {"main.sh", {"/bin/sh", "main.sh"}, {}});
   const auto live = claim(limits_, "key");
-  EXPECT_EQ(host_->slotsInUse(), 1U);
+  EXPECT_EQ(testbed::slotsInUse(*host_), 1U);
   EXPECT_EQ(live->ahead(), Live::Ahead::kNone);
   bury(live);
   bury(claim(limits_, "key"));
@@ -292,7 +292,7 @@ TEST_F(PoolTest, WhatNobodyWantsIsGivenUp) {
     ASSERT_TRUE(until([&] { return !pool_->refilling(); }));
   }
   EXPECT_EQ(pool_->ready(), 1U);
-  EXPECT_TRUE(until([&] { return pool_->ready() == 0 && host_->slotsInUse() == 0; }));
+  EXPECT_TRUE(until([&] { return pool_->ready() == 0 && testbed::slotsInUse(*host_) == 0; }));
 }
 
 TEST_F(PoolTest, ShortMemoryDrainsWhatIsReady) {
@@ -306,7 +306,7 @@ TEST_F(PoolTest, ShortMemoryDrainsWhatIsReady) {
     bury(claim(limits_));
   const size_t kept = pool_->ready();
   memory(9);
-  EXPECT_TRUE(until([&] { return pool_->ready() == 0 && host_->slotsInUse() == 0; }));
+  EXPECT_TRUE(until([&] { return pool_->ready() == 0 && testbed::slotsInUse(*host_) == 0; }));
   EXPECT_EQ(pool_->stats().drained, kept);
   pool_->refill();
   EXPECT_TRUE(until([&] { return !pool_->refilling(); }));
@@ -361,11 +361,11 @@ TEST_F(PoolTest, AFloorIsKeptThoughNobodyAsks) {
   bury(claim(limits_));
   pool_->refill();
   ASSERT_TRUE(until([&] { return pool_->ready() == 1; })) << "it was asked for once";
-  const size_t before = host_->slotsInUse();
+  const size_t before = testbed::slotsInUse(*host_);
   int periods = 0;
   EXPECT_TRUE(until([&] { return ++periods > 100; })) << "several periods";
   EXPECT_EQ(pool_->ready(), 1U);
-  EXPECT_EQ(host_->slotsInUse(), before);
+  EXPECT_EQ(testbed::slotsInUse(*host_), before);
   pool_->drop();
   EXPECT_TRUE(until([&] { return pool_->ready() == 1; })) << "made again";
 }
@@ -393,7 +393,7 @@ TEST_F(PoolTest, DropGivesUpAll) {
   makeOneReady();
   pool_->drop();
   EXPECT_EQ(pool_->ready(), 0U);
-  EXPECT_TRUE(until([&] { return host_->slotsInUse() == 0; }));
+  EXPECT_TRUE(until([&] { return testbed::slotsInUse(*host_) == 0; }));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST_F(ZygoteTest, ACopyIsMadeWithTheSandbox) {
   EXPECT_EQ(pool_->stats().copies, 1U);
   EXPECT_EQ(pool_->stats().zygotes, 1U);
   bury(live);
-  EXPECT_EQ(host_->slotsInUse(), 0U);
+  EXPECT_EQ(testbed::slotsInUse(*host_), 0U);
 }
 
 TEST_F(ZygoteTest, TheLimitsOfAProgramAreNotThoseOfItsStart) {
