@@ -2,8 +2,9 @@
 // `cloister-node`: the process that owns the sandboxes of this machine, and does nothing that a
 // signed permit does not say.
 //
-// Order: the sandbox host is forked first, while this process has one thread and nothing open;
-// only then come the io_context and the socket.
+// Order: privileges that nothing here needs go first, so that no child has them; then the sandbox
+// host is forked, while this process has one thread and nothing open; only then come the io_context
+// and the socket.
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@
 #include "model/language.h"
 #include "node/image_source.h"
 #include "node/languages.h"
+#include "node/privileges.h"
 #include "node/server.h"
 #include "sandbox/gvisor/gvisor.h"
 #include "sandbox/host/image_digest.h"
@@ -275,6 +277,7 @@ Result<> serve(const Options& options) {
   // A sandbox takes some 15 descriptors with cgroup v1, and a shell's limit is 1024.
   constexpr size_t kDescriptors = 65'536;
   linux::raiseDescriptors(kDescriptors);
+  TRY(node::dropPrivileges(base::shareDir() + "/policies/seccomp/node.json"));
   const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
   const runtime::GuestFound gvisor = runtime::findGvisor(gvisorConfig(options.config));
   runtime::ProcessConfig process_config = processConfig(options, languages);

@@ -104,7 +104,7 @@ void becomeSpawner() {
   const std::string text = plan ? std::string(kDone) : plan.error().message.substr(0, kMaxAnswer);
   if (!linux::sendMessage(kSpawnerControl, text) || !plan) ::_exit(1);
   Confinement& confinement = plan->confinement;
-  Birth birth = serveSpawns(kSpawnerControl);
+  Birth birth = serveSpawns(kSpawnerControl, plan->ids);
   if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(confinement, birth);
   if (birth.request.what == SpawnRequest::What::kGvisor) becomeGvisor(confinement, birth);
   if (birth.request.what == SpawnRequest::What::kGvisorSave) becomeSaver(birth);

@@ -25,8 +25,8 @@ static_assert(std::is_trivially_copyable_v<SpawnRequest>);
 
 size_t fdsOf(const SpawnRequest& request) {
   if (request.what == SpawnRequest::What::kZygote) return 2;
-  return 1 + request.guest_fds + (request.spec.walled ? 1 : 0) + (request.spec.on_disk ? 1 : 0) +
-         (request.spec.shares ? 1 : 0) + request.spec.join_count +
+  return size_t{1} + request.guest_fds + (request.spec.walled ? 1 : 0) +
+         (request.spec.on_disk ? 1 : 0) + (request.spec.shares ? 1 : 0) + request.spec.join_count +
          (request.spec.into_cgroup ? 1 : 0);
 }
 
@@ -36,11 +36,21 @@ bool joins(const SpawnRequest& request) {
          request.what == SpawnRequest::What::kWorkspace;
 }
 
+// Whether the process gets the id map of its sandbox instead of a separate map.
+bool mapsSandbox(const SpawnRequest& request) {
+  return request.what == SpawnRequest::What::kSandbox ||
+         request.what == SpawnRequest::What::kMicrovm;
+}
+
+bool within(const linux::IdMap& map, IdRange ids) {
+  return map.count > 0 && map.count <= ids.count && map.outside >= ids.first &&
+         map.outside - ids.first <= ids.count - map.count;
+}
+
 Result<> writeMaps(const SpawnRequest& request, pid_t pid) {
   if (joins(request)) return {};
   const bool deny_setgroups = request.spec.deny_setgroups;
-  using What = SpawnRequest::What;
-  if (request.what == What::kSandbox || request.what == What::kMicrovm) {
+  if (mapsSandbox(request)) {
     return linux::writeIdMaps(pid, {&request.spec.ids, 1}, deny_setgroups);
   }
   const linux::IdMap maps[] = {request.root, request.rest};
@@ -144,24 +154,24 @@ void answer(int control, const Result<Made>& made) {
   if (!linux::sendMessage(control, text, fds)) ::_exit(1);
 }
 
-std::optional<Birth> receive(int control) {
+std::optional<Birth> receive(int control, IdRange ids) {
   SpawnRequest request;
   auto message =
       linux::receiveMessage(control, {reinterpret_cast<char*>(&request), sizeof request});
   if (!message || message->size != sizeof request) ::_exit(0);  // the node has ended
-  if (message->fds.size() != fdsOf(request)) return std::nullopt;
+  if (!isSound(request, ids) || message->fds.size() != fdsOf(request)) return std::nullopt;
   return Birth{request, std::move(message->fds), {}};
 }
 
 // Returns in each new process. `settle` is called once the process has all its descriptors and
 // maps.
-Birth serve(int control, const Clone& how, const std::function<void()>& settle) {
+Birth serve(int control, IdRange ids, const Clone& how, const std::function<void()>& settle) {
   Networks networks;
   for (;;) {
     networks.makeSpare(control);
-    std::optional<Birth> birth = receive(control);
-    auto made =
-        birth ? make(how, networks, birth) : fail(Code::kInternal, "spawning: wrong descriptors");
+    std::optional<Birth> birth = receive(control, ids);
+    auto made = birth ? make(how, networks, birth)
+                      : fail(Code::kInternal, "spawning: a request that is not sound");
     if (made && made->process.pid == 0) return *std::move(birth);
     answer(control, made);
     if (made && ::write(made->mapped.get(), "", 1) != 1) {
@@ -195,12 +205,22 @@ void forget(Birth& alias) {
 
 }  // namespace
 
-Birth serveSpawns(int control) {
+bool isSound(const SpawnRequest& request, IdRange ids) {
+  using What = SpawnRequest::What;
+  if (request.what > What::kWorkspace) return false;
+  if (request.spec.limit_count > SandboxSpec::kMaxLimits) return false;
+  if (joins(request)) return true;  // the ids are those of the joined sandbox
+  if (mapsSandbox(request)) return within(request.spec.ids, ids);
+  if (request.what == What::kGvisor && !within(request.spec.ids, ids)) return false;
+  return within(request.root, ids) && (request.rest.count == 0 || within(request.rest, ids));
+}
+
+Birth serveSpawns(int control, IdRange ids) {
   const Clone fork = [](uint64_t namespaces, Birth& birth) {
     const int cgroup = birth.request.spec.into_cgroup ? birth.fds.back().get() : -1;
     return linux::cloneProcess(namespaces, cgroup);
   };
-  return serve(control, fork, [] {});
+  return serve(control, ids, fork, [] {});
 }
 
 void serveSharing(int control, std::span<char> stack, void (*become)(Birth& birth)) {
@@ -219,7 +239,8 @@ void serveSharing(int control, std::span<char> stack, void (*become)(Birth& birt
     };
     return process.start(namespaces, stack, run, &start);
   };
-  serve(control, share, [&] {
+  constexpr IdRange kAll{.first = 0, .count = UINT32_MAX};  // the kernel checks the rest
+  serve(control, kAll, share, [&] {
     process.wait();
     forget(start.birth);
   });

@@ -33,6 +33,16 @@ struct SpawnRequest {
   uint32_t guest_fds = 0;  // descriptors of a guest's own, behind the runner's socket
 };
 
+// The host ids that new sandboxes may have, in the user namespace of the process that makes them.
+struct IdRange {
+  uint32_t first = 0;
+  uint32_t count = 1;
+};
+
+// Whether the ids of `request` are within `ids` and its counts within their bounds. An attacker in
+// the node thus gets no process of another user.
+bool isSound(const SpawnRequest& request, IdRange ids);
+
 // Delay before anything is made ahead of requests, so that a program just started and soon finished
 // is not slowed down.
 inline constexpr std::chrono::milliseconds kLull{10};
@@ -49,11 +59,13 @@ struct Birth {
 };
 
 // Serves requests on `control` until the node closes the socket; then the process exits. Returns in
-// each new process. The caller has a single thread, and does not wait for children.
-Birth serveSpawns(int control);
+// each new process. The caller has a single thread, and does not wait for children. A request that
+// is not sound for `ids` gets an error.
+Birth serveSpawns(int control, IdRange ids);
 
 // Like serveSpawns(), but a new process shares the memory of this process until execve(2). The new
 // process runs `become`, which does not return, on `stack`. A process forked there may continue.
+// All ids of the user namespace are allowed.
 [[noreturn]] void serveSharing(int control, std::span<char> stack, void (*become)(Birth& birth));
 
 // Until the maps are written, no user id can be taken.

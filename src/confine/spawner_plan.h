@@ -11,12 +11,14 @@
 #include "base/result.h"
 #include "confine/confine.h"
 #include "confine/mount_plan.h"
+#include "confine/spawn_loop.h"
 
 namespace cloister::runtime {
 
 struct SpawnerPlan {
   std::vector<MountStep> root;
   Confinement confinement;
+  IdRange ids;            // of all sandboxes, and of zygotes
   bool rootless = false;  // make a user namespace first, and stay within
   Fd program;             // cloister-spawner
 };

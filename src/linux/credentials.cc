@@ -88,14 +88,29 @@ Result<> OtherUser::leave() {
 
 namespace {
 
-Result<> dropBoundingSet() {
+Result<> dropBoundingSet(uint32_t keep = 0) {
   for (int cap = 0; ::prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; ++cap) {
+    if ((uint64_t{keep} >> cap & 1) != 0) continue;
     // EPERM: the process never had CAP_SETPCAP. The bounding set then gains nothing once
     // no_new_privs is set.
     if (::prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0 && errno != EPERM) {
       return failErrno("dropping a capability from the bounding set");
     }
   }
+  return {};
+}
+
+// Drops the held capabilities outside `keep`, and all inheritable and ambient ones.
+Result<> leaveCapabilities(uint32_t keep) {
+  if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) {
+    return failErrno("clearing ambient capabilities");
+  }
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3] = {};
+  if (keep != 0 && ::syscall(SYS_capget, &header, held) != 0) return failErrno("capget");
+  const uint32_t kept = held[0].permitted & keep;
+  const __user_cap_data_struct left[_LINUX_CAPABILITY_U32S_3] = {{kept, kept, 0}, {}};
+  if (::syscall(SYS_capset, &header, left) != 0) return failErrno("capset");
   return {};
 }
 
@@ -109,16 +124,12 @@ Result<> dropCapabilities(uint32_t keep) {
   if (::prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) != 0 && errno != EPERM) {
     return failErrno("setting securebits");
   }
-  if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) {
-    return failErrno("clearing ambient capabilities");
-  }
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3] = {};
-  if (keep != 0 && ::syscall(SYS_capget, &header, held) != 0) return failErrno("capget");
-  const uint32_t kept = held[0].permitted & keep;
-  const __user_cap_data_struct left[_LINUX_CAPABILITY_U32S_3] = {{kept, kept, 0}, {}};
-  if (::syscall(SYS_capset, &header, left) != 0) return failErrno("capset");
-  return {};
+  return leaveCapabilities(keep);
+}
+
+Result<> keepCapabilities(uint32_t keep) {
+  TRY(dropBoundingSet(keep));
+  return leaveCapabilities(keep);
 }
 
 Result<> dropTo(uid_t uid, gid_t gid) {

@@ -55,6 +55,11 @@ class OtherUser {
 // by this process; no executed program inherits any.
 Result<> dropCapabilities(uint32_t keep = 0);
 
+// Drops all capabilities but `keep` (bits as above) from every set. Unlike after
+// dropCapabilities(), a program that root executes later has the capabilities in `keep`. A process
+// without CAP_SETPCAP keeps its bounding set, so the caller must also set no_new_privs.
+Result<> keepCapabilities(uint32_t keep);
+
 // Drops all of root for a service: becomeUser, dropCapabilities, no_new_privs. For a caller other
 // than root, only drops the capabilities and sets no_new_privs.
 Result<> dropTo(uid_t uid, gid_t gid);

@@ -141,6 +141,27 @@ INSTANTIATE_TEST_SUITE_P(Documents, WholePolicy,
                            return name.substr(0, name.find('.'));
                          });
 
+// All that a node starts is under it, too: it refuses what is written, and nothing else.
+TEST(NodePolicy, RefusesWhatIsWrittenAndNothingElse) {
+  const auto program = loadSeccomp(pathOf("node.json"));
+  ASSERT_TRUE(program) << program.error().message;
+  const auto actions = wanted(program->description);
+  size_t refused = 0;
+  for (int number = 0; number < 1024; ++number) {
+    const auto found = actions.find(nameOf(number));
+    const uint32_t want = found == actions.end() ? SECCOMP_RET_ALLOW : found->second;
+    seccomp_data data{};
+    data.nr = number;
+    data.arch = kArch;
+    EXPECT_EQ(evaluate(program->filter, data), want) << number << " " << nameOf(number);
+    if (want != SECCOMP_RET_ALLOW) ++refused;
+    data.arch = AUDIT_ARCH_I386;
+    EXPECT_EQ(evaluate(program->filter, data), SECCOMP_RET_ERRNO | EPERM) << number << " i386";
+  }
+  EXPECT_GT(refused, 20U);
+  EXPECT_LT(program->filter.size(), 80U);
+}
+
 #ifdef __x86_64__
 // Values of the C headers; see cmake/seccomp_constants.py.
 constexpr uint64_t kKvmGetMsrIndexList = 0xc004ae02;

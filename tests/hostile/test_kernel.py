@@ -2,15 +2,38 @@
 """P10 to P21: the kernel's surface as seen from inside."""
 import concurrent.futures
 import hashlib
+import pathlib
 import re
 import unittest
 
 from hostile import AS_USER, CANARY_ENV, GVISOR, NESTED, RUNTIME, HostileTest, harness
 
 EPERM, ENOSYS = 1, 38
+# What a node as root keeps, as src/node/privileges.cc lists; capabilities(7), linux/capability.h.
+NODE_CAPABILITIES = {"chown": 0, "dac_override": 1, "dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "setpcap": 8,
+                     "net_admin": 12, "sys_chroot": 18, "sys_ptrace": 19, "sys_admin": 21, "mknod": 27, "setfcap": 31}
 
 
 class Kernel(HostileTest):
+    def test_p10_the_parts_of_the_node(self):
+        """The node, which parses the frames of all this, and the spawners that it started: /proc/PID/status."""
+        kept = sum(1 << number for number in NODE_CAPABILITIES.values())
+        if not harness.ROOT or AS_USER:
+            kept = 0
+        node = self.server.pid_of("cloister-node")
+        spawners = [pid for pid in harness.children(node) if harness.program_of(pid) == "cloister-spawner"]
+        self.assertTrue(spawners)
+        for pid in (node, *spawners):
+            name = harness.program_of(pid)
+            lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+            status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+            self.assertEqual((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"), name)
+            if pid != node and not kept:
+                continue  # an ordinary user's spawner has capabilities over the user namespace that it made
+            wanted = {"CapPrm": kept, "CapEff": kept, "CapInh": 0, "CapAmb": 0, **({"CapBnd": kept} if kept else {})}
+            for field, value in wanted.items():
+                self.assertEqual(int(status[field], 16), value, f"{field} of {name}")
+
     def test_p10_identity(self):
         result = self.run_code("bash", "cat /proc/self/status; echo; cat /proc/self/uid_map; "
                                        "cat /proc/1/comm; id -u; cat /proc/self/gid_map")

@@ -486,6 +486,17 @@ class RealParts(unittest.TestCase):
             if harness.ROOT:
                 self.assertNotIn("0", fields["Uid"].split())
 
+    def test_without_its_filter_a_node_does_not_start(self):
+        with tempfile.TemporaryDirectory() as folder:
+            share, state = pathlib.Path(folder, "share"), pathlib.Path(folder, "state")
+            shutil.copytree(harness.BIN.parent / "share" / "cloister", share)
+            (share / "policies" / "seccomp" / "node.json").unlink()
+            node = subprocess.run([harness.BIN / "cloister-node", "--state", state], capture_output=True, text=True,
+                                  env={**os.environ, "CLOISTER_SHARE": str(share)}, timeout=60, check=False)
+            self.assertEqual(node.returncode, 1)
+            self.assertIn("policies/seccomp/node.json", node.stderr)
+            self.assertFalse((state / "run" / "node.sock").exists())
+
     def test_modes_of_the_state(self):
         with harness.Server() as server:
             for name, mode in (("admin.key", 0o600), ("lock", 0o600), ("address", 0o644),

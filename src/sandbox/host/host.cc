@@ -82,6 +82,7 @@ void ProcessHost::probeIdentity() {
   const uint64_t ids = uint64_t{config_.max_sandboxes} * config_.uids_each + 1;
   own_uids_ = !rootless_ && ownsIds(config_.uid_base, ids);
   if (own_uids_) {
+    plan_.ids = {.first = config_.uid_base, .count = static_cast<uint32_t>(ids)};
     note("user ids", State::kOk,
          std::to_string(config_.uid_base) + " and following, " + std::to_string(config_.uids_each) +
              " for each sandbox",

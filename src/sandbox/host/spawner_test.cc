@@ -2,6 +2,7 @@
 #include "sandbox/host/spawner.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "sandbox/host/host.h"
 #include "sandbox/testbed.h"
 
 namespace cloister::runtime {
@@ -56,6 +58,22 @@ TEST(Spawner, SaysWhyItDoesNotStart) {
   ASSERT_FALSE(started);
   EXPECT_NE(started.error().message.find("starting the spawner: execveat"), std::string::npos)
       << started.error().message;
+}
+
+TEST(Spawner, MakesNoProcessOfAUserThatIsNotTheNodes) {
+  const auto host = startProcessHost(testbed::config());
+  ASSERT_TRUE(host) << host.error().message;
+  Spawner& spawner = *(*host)->spawner();
+  SpawnRequest request;
+  request.spec.ids = {.inside = 1000, .outside = 1, .count = 1};
+  const Fd none(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const int fd = none.get();
+  ASSERT_TRUE(spawner.request(request, {&fd, 1}));
+  pollfd answered{spawner.socket(), POLLIN, 0};
+  ASSERT_EQ(::poll(&answered, 1, 10'000), 1);
+  const auto made = spawner.answer();
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().message, "spawning: a request that is not sound");
 }
 
 // The spawners among this process's children.

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "confine/spawn_loop.h"
+
+#include <gtest/gtest.h>
+
+namespace cloister::runtime {
+namespace {
+
+using What = SpawnRequest::What;
+constexpr IdRange kHostIds{.first = 100'000, .count = 1000};
+
+SpawnRequest requestOf(What what, linux::IdMap ids, linux::IdMap root = {},
+                       linux::IdMap rest = {}) {
+  SpawnRequest request;
+  request.what = what;
+  request.spec.ids = ids;
+  request.root = root;
+  request.rest = rest;
+  return request;
+}
+
+TEST(IsSound, ASandboxHasIdsOfTheNodesRange) {
+  for (const What what : {What::kSandbox, What::kMicrovm}) {
+    EXPECT_TRUE(isSound(requestOf(what, {1000, 100'000, 2}), kHostIds));
+    EXPECT_TRUE(isSound(requestOf(what, {1000, 100'998, 2}), kHostIds));
+    EXPECT_FALSE(isSound(requestOf(what, {1000, 100'999, 2}), kHostIds));
+    EXPECT_FALSE(isSound(requestOf(what, {1000, 99'999, 2}), kHostIds));
+    EXPECT_FALSE(isSound(requestOf(what, {1000, 0, 1}), kHostIds));
+    EXPECT_FALSE(isSound(requestOf(what, {1000, 100'000, 0}), kHostIds));
+    EXPECT_FALSE(isSound(requestOf(what, {1000, 100'001, UINT32_MAX}), kHostIds));
+  }
+}
+
+TEST(IsSound, AnOrdinaryUsersSandboxIsTheOnlyIdThereIs) {
+  EXPECT_TRUE(isSound(requestOf(What::kSandbox, {1000, 0, 1}), IdRange{}));
+  EXPECT_FALSE(isSound(requestOf(What::kSandbox, {1000, 1, 1}), IdRange{}));
+  EXPECT_FALSE(isSound(requestOf(What::kSandbox, {1000, 0, 2}), IdRange{}));
+}
+
+TEST(IsSound, AllUsersOfAGuestAndOfAZygoteCount) {
+  const linux::IdMap own{1000, 100'000, 2};
+  const linux::IdMap root{0, 100'000, 1};
+  const linux::IdMap nobody{65'534, 100'001, 1};
+  EXPECT_TRUE(isSound(requestOf(What::kGvisor, own, root, nobody), kHostIds));
+  EXPECT_TRUE(isSound(requestOf(What::kGvisor, own, root), kHostIds));
+  EXPECT_FALSE(isSound(requestOf(What::kGvisor, own, {0, 0, 1}, nobody), kHostIds));
+  EXPECT_FALSE(isSound(requestOf(What::kGvisor, own, root, {65'534, 0, 1}), kHostIds));
+  EXPECT_FALSE(isSound(requestOf(What::kGvisor, {1000, 0, 1}, root, nobody), kHostIds));
+  EXPECT_TRUE(isSound(requestOf(What::kZygote, {}, {0, 100'999, 1}, {1, 100'000, 999}), kHostIds));
+  EXPECT_FALSE(isSound(requestOf(What::kZygote, {}, {0, 101'000, 1}), kHostIds));
+  EXPECT_FALSE(isSound(requestOf(What::kZygote, {}), kHostIds));
+}
+
+TEST(IsSound, CountsHaveRoomAndKindsAreKnown) {
+  SpawnRequest request = requestOf(What::kSandbox, {1000, 100'000, 2});
+  request.spec.limit_count = SandboxSpec::kMaxLimits;
+  EXPECT_TRUE(isSound(request, kHostIds));
+  request.spec.limit_count = SandboxSpec::kMaxLimits + 1;
+  EXPECT_FALSE(isSound(request, kHostIds));
+  EXPECT_TRUE(isSound(requestOf(What::kWorkspace, {}), kHostIds));
+  EXPECT_FALSE(isSound(requestOf(static_cast<What>(6), {1000, 100'000, 2}), kHostIds));
+}
+
+}  // namespace
+}  // namespace cloister::runtime
