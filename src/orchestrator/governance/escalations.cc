@@ -142,7 +142,7 @@ Task<void> EscalationService::Impl::nameApprovers(Principal principal, model::Ru
   const auto live = runs->prepare(std::move(principal), asked);
   if (!live) co_return;
   co_await runs->consult(**live);
-  const policy::Decision decision = runs->decide(**live, "");
+  const policy::Decision decision = runs->judge(**live);
   if (const auto* wanted = std::get_if<policy::NeedsApproval>(&decision)) {
     e.roles = wanted->approver_roles;
     e.quorum = wanted->quorum;

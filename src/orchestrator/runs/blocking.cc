@@ -88,8 +88,8 @@ model::RunRequest policyPartsOf(const model::RunRequest& request) {
 }
 
 std::string RunService::Impl::imageDigestOf(const Live& run) const {
-  const policy::Evaluation made = policy::evaluate(*run.ruling.policy, question(run, ""));
-  return made.image == nullptr ? hostImage() : made.image->digest;
+  const model::OfferedImage* image = permits.image(run.ruling, subjectOf(run));
+  return image == nullptr ? hostImage() : image->digest;
 }
 
 policy::Use RunService::Impl::useOf(const Live& run) const {
@@ -107,32 +107,33 @@ policy::Use RunService::Impl::useOf(const Live& run) const {
 }
 
 Task<void> RunService::Impl::consult(Live& run) const {
-  const policy::Question asked = question(run, "");
-  run.ruling = co_await parts.policy.rule(asked);
+  const Subject subject = subjectOf(run);
+  run.ruling = co_await permits.rule(subject);
   run.execution.provenance.policy_id = run.ruling.policy->id;
 }
 
 // An approval that does not stand denies, whatever policy would say without one.
-policy::Decision RunService::Impl::decide(Live& run, const std::string& permit_id) const {
-  policy::Question asked = question(run, permit_id);
-  const policy::Policy& policy = *run.ruling.policy;
-  policy::Decision decision = policy::decide(policy, asked);
-  if (std::holds_alternative<policy::Denied>(decision)) return decision;
-  const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
-  if (!run.refusal && run.approval) strikeVotes(run);
-  if (!run.refusal && run.approval) {
-    auto standing = policy::stands(*run.approval, useOf(run), wanted);
-    if (!standing) run.refusal = std::move(standing).error();
-  }
-  if (run.refusal) {
-    return policy::Denied{.rule = wanted == nullptr ? "" : wanted->rule,
-                          .reason = run.refusal->message,
-                          .remedy = "",
-                          .for_approval = true};
-  }
-  if (wanted == nullptr || !run.approval) return decision;
-  asked.approved = true;
-  return policy::decide(policy, asked);
+Permits::Approval RunService::Impl::approvalOf(Live& run) const {
+  return [this, &run](const policy::NeedsApproval* wanted) -> std::expected<bool, policy::Denied> {
+    if (!run.refusal && run.approval) strikeVotes(run);
+    if (!run.refusal && run.approval) {
+      auto standing = policy::stands(*run.approval, useOf(run), wanted);
+      if (!standing) run.refusal = std::move(standing).error();
+    }
+    if (!run.refusal) return run.approval.has_value();
+    return std::unexpected(policy::Denied{.rule = wanted == nullptr ? "" : wanted->rule,
+                                          .reason = run.refusal->message,
+                                          .remedy = "",
+                                          .for_approval = true});
+  };
+}
+
+policy::Decision RunService::Impl::judge(Live& run) const {
+  return permits.judge(run.ruling, subjectOf(run), approvalOf(run));
+}
+
+Permission RunService::Impl::permit(Live& run, std::string permit_id) const {
+  return permits.ask(run.ruling, subjectOf(run), std::move(permit_id), approvalOf(run));
 }
 
 void RunService::Impl::noteRefusal(Live& run) {
@@ -503,7 +504,7 @@ Task<Result<bool>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   run->approval = CO_TRY(approvalNow(*run, e));
   if (!run->approval) co_return false;
   CO_TRY(policy::use(*run->approval, use));
-  if (const auto denied = policy::refusalOf(decide(*run, ""))) {
+  if (const auto denied = policy::refusalOf(judge(*run))) {
     applyDenial(run->execution, *denied);
     noteRefusal(*run);
     co_return fail(Code::kDenied, denied->reason);

@@ -8,7 +8,6 @@
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/awaitable.hpp>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -17,16 +16,13 @@
 #include "model/outcome.h"
 #include "model/permit.h"
 #include "model/principal.h"
+#include "orchestrator/core/nodes.h"
 #include "orchestrator/core/places.h"
+#include "orchestrator/core/task.h"
 #include "orchestrator/runs/verdict.h"
 #include "runtime/runtime.h"
 
 namespace cloister::orchestrator {
-
-template <class T>
-using Task = boost::asio::awaitable<T>;
-
-struct NodeState;
 
 class Host {
  public:

@@ -176,16 +176,17 @@ bool RunService::Impl::givesUp(const Live& run) const {
   return draining && run.execution.session_id.empty();
 }
 
-void RunService::Impl::markStarted(Live& run, const model::PermitFields& permit) const {
+void RunService::Impl::markStarted(Live& run, const model::PermitFields& fields,
+                                   std::string permit_id) const {
   run.execution.status = model::Status::kRunning;
   run.execution.started_at = run.clock.now();
-  run.weaker = policy::weakerOf(*run.ruling.policy, question(run, permit.id));
+  run.weaker = permits.weaker(run.ruling, subjectOf(run));
   model::Provenance& provenance = run.execution.provenance;
-  provenance.permit_id = permit.id;
+  provenance.permit_id = std::move(permit_id);
   provenance.policy_id = run.ruling.policy->id;
-  provenance.nested = permit.nested;
-  provenance.fresh = permit.fresh;
-  const auto image = model::parseImageRef(permit.image).value_or(model::ImageRef{});
+  provenance.nested = fields.nested;
+  provenance.fresh = fields.fresh;
+  const auto image = model::parseImageRef(fields.image).value_or(model::ImageRef{});
   provenance.image = image.name;
   provenance.image_digest = image.digest;  // the node tells the host's
 }
@@ -195,36 +196,39 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   const std::string permit_id = base::newId("permit");
   CO_TRY(co_await holdAsOfNow(run));
   co_await consult(run);
-  policy::Decision decision = decide(run, permit_id);
+  const policy::Decision decision = judge(run);
+  std::optional<policy::Denied> denied = policy::refusalOf(decision);
   Execution& execution = run.execution;
-  if (const auto* granted = std::get_if<model::Permit>(&decision)) {
-    markStarted(run, granted->fields());
-    run.facts.limits = granted->fields().limits;
+  Permission granted;
+  if (!denied) {
+    const model::PermitFields& fields = std::get<model::Permit>(decision).fields();
+    markStarted(run, fields, permit_id);
+    run.facts.limits = fields.limits;
     CO_TRY(co_await persist(run, withRuling(startedEvent(execution, node.offer), run.ruling)));
     run.log->publish(execution);
     co_await consult(run);
-    decision = decide(run, permit_id);  // fresh, however long the ledger took
+    granted = permit(run, permit_id);  // fresh, however long the ledger took
+    if (!granted) denied = granted.error();
   }
-  if (const auto denied = policy::refusalOf(decision)) {
+  if (denied) {
     applyDenial(execution, *denied);
     noteRefusal(run);
     co_return fail(Code::kDenied, denied->reason);
   }
-  const auto& permit = std::get<model::Permit>(decision);
-  execution.provenance.policy_id = permit.fields().policy_id;  // another may be in force by now
-  co_return sign(permit);
+  execution.provenance.policy_id = granted->fields.policy_id;  // another may be in force by now
+  co_return std::move(granted->permit);
 }
 
 // A program that may last as long as its session has what its rule allows any program.
 void RunService::Impl::giveMostProcessorTime(Live& run) const {
-  const model::Limits most = policy::mostAllowed(*run.ruling.policy, question(run, ""));
+  const model::Limits most = permits.mostAllowed(run.ruling, subjectOf(run));
   run.request.limits.cpu_time = std::max(run.request.limits.cpu_time, most.cpu_time);
   run.facts.limits = run.request.limits;
 }
 
 void RunService::Impl::askForSandbox(const LivePtr& run) {
   if (!run->permit) return;
-  async::spawn(executor, provisionBeside(run, sign(*std::exchange(run->permit, std::nullopt))));
+  async::spawn(executor, provisionBeside(run, *std::exchange(run->permit, std::nullopt)));
 }
 
 Task<void> RunService::Impl::provisionBeside(LivePtr run, model::SignedPermit permit) {
@@ -558,12 +562,6 @@ int RunService::Impl::retryAfter() const {
   const double ahead = static_cast<double>(queue.size() + places.runs()) * mean_seconds;
   const double seconds = ahead / std::max(1U, places.concurrency());
   return static_cast<int>(std::clamp(seconds, 1.0, 60.0));
-}
-
-model::SignedPermit RunService::Impl::sign(const model::Permit& permit) const {
-  model::SignedPermit signed_permit{wire::encodePermit(permit.fields()), {}};
-  signed_permit.signature = parts.permit_key.sign(signed_permit.encoded);
-  return signed_permit;
 }
 
 void RunService::Impl::reportDepth() {

@@ -88,7 +88,7 @@ struct Live {
   Bound bound;                                // what an approval binds, once there is one
   std::optional<model::Escalation> approval;  // that it has used, or is about to
   std::optional<Error> refusal;               // of that approval; `field` has the reason
-  std::optional<model::Permit> permit;        // of a start whose sandbox is not asked for yet
+  std::optional<model::SignedPermit> permit;  // of a start whose sandbox is not asked for yet
   int64_t image_since = 0;                    // model::ImageState::since of its sandbox
   std::optional<Result<>> provisioned;        // once it is known whether there is one
   async::Signal settled;  // `provisioned` was, or it started, or its end is recorded

@@ -16,6 +16,7 @@
 #include "orchestrator/core/agent_use.h"
 #include "orchestrator/core/fair_queue.h"
 #include "orchestrator/core/ledger.h"
+#include "orchestrator/core/permits.h"
 #include "orchestrator/core/quota.h"
 #include "orchestrator/core/run_bounds.h"
 #include "orchestrator/guard/agent_guard.h"
@@ -44,10 +45,12 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   void settleLimits(Live& live) const;
   Result<> resolve(Live& live, Asked asked, store::NewExecution& record);
   Task<Result<model::Execution>> take(LivePtr live, store::NewExecution record);
-  [[nodiscard]] policy::Question question(const Live& live, const std::string& permit_id) const;
-  // Before decide(), each time that something may have changed.
+  [[nodiscard]] static Subject subjectOf(const Live& live);
+  // Before judge() and permit(), each time that something may have changed.
   Task<void> consult(Live& live) const;
-  policy::Decision decide(Live& live, const std::string& permit_id) const;
+  policy::Decision judge(Live& live) const;  // as Permits, with the run's own approval
+  Permission permit(Live& live, std::string permit_id) const;
+  [[nodiscard]] Permits::Approval approvalOf(Live& live) const;
   void giveMostProcessorTime(Live& live) const;
   Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
                                               policy::Denied denied,
@@ -187,7 +190,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] bool isOver(const Live& run) const;  // while it waits for its session
   [[nodiscard]] Result<Bound> boundNow(const Live& live, const std::string& request_json) const;
   Task<Result<>> letIn(LivePtr live);
-  // False, of these two, as of unblock(); then nothing is held.
+  // False, of both, as of unblock().
   Task<Result<bool>> enterAndHold(LivePtr live, model::Escalation escalation);
   Result<bool> stillApproved(Live& live, const model::Escalation& asked,
                              const Result<>& entered) const;
@@ -202,7 +205,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<void> execute(LivePtr live);
   Task<Result<model::Outcome>> perform(LivePtr live);
   [[nodiscard]] bool givesUp(const Live& live) const;
-  void markStarted(Live& live, const model::PermitFields& permit) const;
+  void markStarted(Live& live, const model::PermitFields& fields, std::string permit_id) const;
   Task<Result<model::SignedPermit>> recordStart(Live& live);
   void askForSandbox(const LivePtr& live);
   Task<void> provisionBeside(LivePtr live, model::SignedPermit permit);
@@ -211,8 +214,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   void conclude(Live& live, const Result<model::Outcome>& outcome);
   Task<void> scanArtifacts(Live& run);
   Task<void> recordEnd(Live& live);
-  // The digest of the node's own image, which may become known only after a run (run_images.cc).
-  void imageTold();
+  void imageTold();  // run_images.cc, as the next ones
   // What an approval of a run on it is bound to; "" where the node has not told.
   [[nodiscard]] std::string hostImage() const;
   [[nodiscard]] int64_t imageSince() const;
@@ -236,8 +238,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
                                   std::string_view doing);
   Result<> requeue(const store::Pending& pending);
   Result<> settleNow(model::Execution execution);
-  // What was to be written before anything runs, where the ledger refuses it for now: it is tried
-  // on, and what can be read is served meanwhile. Only an error for good comes back.
+  // Of what was to be written before anything runs. Only an error for good comes back.
   Result<> orInsist(Result<> written, std::string id, std::function<Task<Result<>>()> write);
   Task<void> retainRegularly();
   [[nodiscard]] model::ArtifactQuota roomOf(const std::string& tenant) const;
@@ -246,7 +247,6 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] std::shared_ptr<OutputLog> findLog(const model::Principal& principal,
                                                    const std::string& id) const;
   [[nodiscard]] int retryAfter() const;
-  [[nodiscard]] model::SignedPermit sign(const model::Permit& permit) const;
   void reportDepth();
 
   boost::asio::any_io_executor executor;
@@ -254,6 +254,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   RunConfig config;
   Ledger ledger;
   NodeState node;
+  Permits permits;
   FairQueue<LivePtr> queue;
   std::map<std::string, LivePtr> live;  // accepted and not finished
   std::set<std::string> blocked;        // of those, on approval
@@ -270,13 +271,12 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   bool draining = false;
   base::Monotonic give_up = base::Monotonic::max();  // of writes that the ledger refuses
   bool stopped = false;
-  std::optional<model::ImageState>
-      host_image;                        // of the node, as told last; stays when the node goes
-  std::string image_before;              // the last digest of it that was not ""
-  bool binding = false;                  // the ledger is told of the digest,
-  bool bind_again = false;               // and once more after that
-  std::function<void()> image_verified;  // tells the sessions
-  std::function<void()> node_lost;       // tells the sessions
+  std::optional<model::ImageState> host_image;  // as told last; stays when the node goes
+  std::string image_before;                     // the last digest of it that was not ""
+  bool binding = false;                         // the ledger is told of the digest,
+  bool bind_again = false;                      // and once more after that
+  std::function<void()> image_verified;         // tells the sessions
+  std::function<void()> node_lost;              // tells the sessions
   // Adds what an agent's sessions use.
   std::function<void(const model::Principal*, AgentUse&)> session_use;
   std::function<void(RulesNow&)> rules_looked;

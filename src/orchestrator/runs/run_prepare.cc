@@ -128,10 +128,10 @@ Result<> RunService::Impl::resolve(Live& run, Asked asked, store::NewExecution& 
 
 // What the request leaves to policy becomes what its rule allows.
 void RunService::Impl::settleLimits(Live& run) const {
-  const policy::Evaluation made = policy::evaluate(*run.ruling.policy, question(run, ""));
-  const auto most = policy::mostTime(*run.ruling.policy, question(run, ""));
+  const auto limits = permits.limits(run.ruling, subjectOf(run));
+  const auto most = permits.mostTime(run.ruling, subjectOf(run));
   if (most) run.lasts_for = std::min(run.lasts_for, *most);
-  if (!made.denied) run.request.limits = made.limits;
+  if (limits) run.request.limits = *limits;
   run.request.named_limits.set();  // a later document denies what is over it, and lowers no more
 }
 

@@ -53,6 +53,7 @@ RunService::Impl::Impl(asio::any_io_executor on, Parts with, RunConfig how)
       parts(with),
       config(how),
       ledger(with.store),
+      permits(with.policy, with.permit_key, node, how.permit_life),
       queue({.items = how.queue,
              .items_per_tenant = how.queue_per_tenant,
              .bytes = how.queue_bytes,
@@ -126,7 +127,7 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
     CO_TRY(useApproval(*run, record));
   }
   if (run->lasts_cpu) giveMostProcessorTime(*run);
-  const policy::Decision decision = decide(*run, "");
+  const policy::Decision decision = judge(*run);
   const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
   const bool denied_anyway = std::holds_alternative<policy::Denied>(decision);
   if (run->asks && denied_anyway) {
@@ -163,24 +164,18 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
   co_return accepted.execution;
 }
 
-policy::Question RunService::Impl::question(const Live& run, const std::string& permit_id) const {
-  return {.request = run.request,
+Subject RunService::Impl::subjectOf(const Live& run) {
+  return {.operation = run.execution.session_id.empty() ? "run" : "exec",
+          .request = run.request,
           .principal = run.execution.principal,
-          .execution_id = run.execution.id,
-          .permit_id = permit_id,
-          .spec_sha256 = run.facts.spec_sha256,
-          .prestart = run.facts.prestart,
-          .now = base::wallMicros(),
-          .valid_for = std::chrono::duration_cast<Micros>(config.permit_life).count(),
+          .risk_facts = run.risk_facts,
+          .held = run.held,
           .language = run.rule_language,
+          .execution_id = run.execution.id,
           .session_id = run.execution.session_id,
-          .runtimes = &node.offer.runtimes,
-          .images = &node.offer.images,
           .inside = run.home == nullptr ? "" : run.home->runtimeName(),
-          .walls = run.held ? &run.held->walls : nullptr,
-          .agent_cpu_millis = run.held ? run.held->cpu_millis : 0,
-          .operation = run.execution.session_id.empty() ? "run" : "exec",
-          .risk_facts = &run.risk_facts};
+          .spec_sha256 = run.facts.spec_sha256,
+          .prestart = run.facts.prestart};
 }
 
 Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewExecution record,
@@ -261,7 +256,7 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
     record.start = {run->execution,
                     withRuling(startedEvent(run->execution, node.offer), run->ruling)};
   }
-  run->facts.rule = policy::decidingRule(*run->ruling.policy, question(*run, ""));
+  run->facts.rule = permits.decidingRule(run->ruling, subjectOf(*run));
   model::AuditEvent event = withRuling(acceptedEvent(record.execution, run->facts), run->ruling);
   auto accepted = co_await ledger.accept(std::move(record), std::move(event));
   if (begun && (!accepted || accepted->replayed)) async::spawn(executor, abandon(run));
@@ -277,12 +272,10 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
 // There is room and nobody waits: the start is recorded together with the acceptance. False where
 // it may not start of late; its turn in the queue will tell.
 bool RunService::Impl::begin(Live& run) {
-  const std::string permit_id = base::newId("permit");
-  policy::Decision decision = decide(run, permit_id);
-  auto* permit = std::get_if<model::Permit>(&decision);
-  if (permit == nullptr) return false;
-  markStarted(run, permit->fields());
-  run.permit = std::move(*permit);
+  Permission granted = permit(run, base::newId("permit"));
+  if (!granted) return false;
+  markStarted(run, granted->fields, granted->fields.id);
+  run.permit = std::move(granted->permit);
   return true;
 }
 
@@ -408,25 +401,23 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
   co_await impl->consult(*live);
   impl->settleLimits(*live);
   CO_TRY(impl->resolve(*live, std::move(asked), record));
-  policy::Decision decision = impl->decide(*live, base::newId("permit"));
-  if (const auto denied = policy::refusalOf(decision)) {
-    applyDenial(live->execution, *denied);
+  const Permission granted = impl->permit(*live, base::newId("permit"));
+  if (!granted) {
+    applyDenial(live->execution, granted.error());
     co_return fail(Code::kDenied, live->execution.error->message);
   }
   if (impl->node.runtime == nullptr) {
     co_return fail(Code::kUnavailable, "planning the run: no node is connected");
   }
-  const auto permit = std::get<model::Permit>(std::move(decision));
-  const model::SignedPermit signed_permit = impl->sign(permit);
-  base::json::object plan = CO_TRY(co_await impl->node.runtime->plan(signed_permit));
+  base::json::object plan = CO_TRY(co_await impl->node.runtime->plan(granted->permit));
   const auto& argv = live->spec.run.argv;
   plan["command"] = base::json::array(argv.begin(), argv.end());
   for (const model::Command& compile : live->spec.compile) {
     plan["compile"] = base::json::array(compile.argv.begin(), compile.argv.end());
   }
   plan["environment"] = base::json::array(live->spec.env.begin(), live->spec.env.end());
-  plan["requested_limits"] = toJsonObject(permit.fields().limits);
-  plan["policy_id"] = permit.fields().policy_id;
+  plan["requested_limits"] = toJsonObject(granted->fields.limits);
+  plan["policy_id"] = granted->fields.policy_id;
   if (live->held) {
     const auto& by_text = live->held->by_text;
     base::json::value& walls = plan["walls"];

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/awaitable.hpp>
 
 #include "base/crypto.h"
 #include "base/result.h"
@@ -28,6 +27,7 @@
 #include "model/principal.h"
 #include "model/run_request.h"
 #include "model/session.h"
+#include "orchestrator/core/nodes.h"
 #include "orchestrator/core/policy_engine.h"
 #include "orchestrator/guard/approval.h"
 #include "orchestrator/runs/host.h"
@@ -68,13 +68,6 @@ struct RunConfig {
   bool end_revoked = true;  // what runs with a permission that its agent has no longer
   std::chrono::milliseconds rules_every{500};  // they are looked at, and credentials
   bool end_on_revoke = false;  // sessions and programs whose credential is revoked; else terminals
-};
-
-// The node as the service sees it; null runtime while none is connected, with the runtimes that the
-// last one offered.
-struct NodeState {
-  runtime::Runtime* runtime = nullptr;
-  model::NodeOffer offer;
 };
 
 // Called for each finished execution, for metrics; no state.

@@ -39,20 +39,17 @@ model::RunError refusedError(const Error& why, const std::string& escalation) {
 
 // Its approval counts as long as those who gave it are whom policy names. For what its sandbox
 // needs besides, its kernels and files, it counts where the same rule wants one.
-policy::Decision Sessions::Impl::decide(const LiveSession& session, const policy::Policy& policy,
-                                        policy::Question asked) const {
-  policy::Decision decision = policy::decide(policy, asked);
-  const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
-  if (wanted == nullptr || !session.approval) return decision;
-  const bool other = asked.operation != "session" && wanted->rule != session.approval->rule;
-  if (other || !policy::satisfies(*session.approval, *wanted)) return decision;
-  asked.approved = true;
-  return policy::decide(policy, asked);
+Permits::Approval Sessions::Impl::approvalOf(const LiveSession& session, bool of_itself) {
+  return [&session, of_itself](const policy::NeedsApproval* wanted) {
+    if (wanted == nullptr || !session.approval) return false;
+    const bool other = !of_itself && wanted->rule != session.approval->rule;
+    return !other && policy::satisfies(*session.approval, *wanted);
+  };
 }
 
 std::string Sessions::Impl::imageDigestOf(const LiveSession& session) const {
-  const policy::Evaluation made = policy::evaluate(*session.ruling.policy, question(session, ""));
-  return made.image == nullptr ? runs->hostImage() : made.image->digest;
+  const model::OfferedImage* image = runs->permits.image(session.ruling, subjectOf(session));
+  return image == nullptr ? runs->hostImage() : image->digest;
 }
 
 Task<Result<Session>> Sessions::Impl::askApproval(SessionPtr session, store::NewSession record,
@@ -308,7 +305,8 @@ Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
   const policy::Use use = CO_TRY(useOf(session));
   CO_TRY(policy::use(e, use));
   session.approval = e;
-  const policy::Decision decision = decide(session, *session.ruling.policy, question(session, ""));
+  const policy::Decision decision =
+      runs->permits.judge(session.ruling, subjectOf(session), approvalOf(session, true));
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }

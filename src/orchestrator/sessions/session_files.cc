@@ -15,15 +15,6 @@
 namespace cloister::orchestrator {
 namespace {
 
-// Of a request: as long as the session's rule lets any program run, for clients may be slow.
-model::Limits limitsFor(const policy::Policy& policy, const policy::Question& question) {
-  model::Limits limits = question.request.limits;
-  const model::Limits most = policy::mostAllowed(policy, question);
-  limits.wall = std::max(limits.wall, most.wall);
-  limits.cpu_time = std::max(limits.cpu_time, most.cpu_time);
-  return limits;
-}
-
 model::ExecSpec specOf(const FileRequest& request) {
   model::ExecSpec spec;
   spec.run.argv = request.argv;
@@ -179,37 +170,25 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   model::RunRequest as = session->request;
   as.nested = false;  // the session's files are beside its programs
   as.fresh = false;
-  policy::Question asking = question(*session, base::newId("permit"));
-  policy::Question question{.request = as,
-                            .principal = principal,
-                            .execution_id = base::newId("file"),
-                            .permit_id = asking.permit_id,
-                            .spec_sha256 = {},
-                            .prestart = {},
-                            .now = asking.now,
-                            .valid_for = asking.valid_for,
-                            .language = asking.language,
-                            .session_id = asking.session_id,
-                            .runtimes = asking.runtimes,
-                            .images = asking.images,
-                            .inside = asking.inside,
-                            .operation = "files"};
-  const Ruling ruling = co_await runs->parts.policy.rule(question);
-  as.limits = limitsFor(*ruling.policy, asking);
-  // Which is how long the node may be silent, too.
+  Subject subject = subjectWithin(*session, "files", as, principal);
+  subject.execution_id = base::newId("file");
+  const Ruling ruling = co_await runs->permits.rule(subject);
+  // As long as the session's rule lets any program run: clients may be slow.
+  const model::Limits most = runs->permits.mostAllowed(ruling, subjectOf(*session));
+  as.limits.wall = std::max(session->request.limits.wall, most.wall);
+  as.limits.cpu_time = std::max(session->request.limits.cpu_time, most.cpu_time);
+  // The timeout is also how long the node may be silent.
   spec.run.timeout = request.stays ? Kernel::kForever : as.limits.wall;
-  question.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
-  question.now = base::wallMicros();
-  policy::Decision decision = decide(*session, *ruling.policy, question);
-  if (request.own && std::holds_alternative<policy::NeedsApproval>(decision)) {
-    question.approved = true;
-    decision = policy::decide(*ruling.policy, question);
-  }
-  if (const auto denied = policy::refusalOf(decision)) {
+  subject.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
+  // What the service itself needs for an approval is approved with that.
+  const Permits::Approval approved = [&](const policy::NeedsApproval*) { return true; };
+  Permission granted = runs->permits.ask(ruling, subject, base::newId("permit"),
+                                         request.own ? approved : approvalOf(*session, false));
+  if (!granted) {
     host->vacate();
-    co_return fail(Code::kDenied, denied->reason);
+    co_return fail(Code::kDenied, granted.error().reason);
   }
-  const auto info = co_await host->prepare(runs->sign(std::get<model::Permit>(decision)), spec);
+  const auto info = co_await host->prepare(std::move(granted->permit), spec);
   if (!info) {
     host->vacate();
     co_return std::unexpected(info.error());

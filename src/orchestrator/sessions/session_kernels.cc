@@ -100,32 +100,18 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
                                                cwd.empty() ? "/workspace" : cwd});
   spec.run.timeout = Kernel::kForever;
   spec.for_files = true;
-  const policy::Question asking = this->question(*session, base::newId("permit"));
-  policy::Question question{.request = as,
-                            .principal = session->record.principal,
-                            .execution_id = base::newId("kernel"),
-                            .permit_id = asking.permit_id,
-                            .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec)),
-                            .prestart = {},
-                            .now = asking.now,
-                            .valid_for = asking.valid_for,
-                            .language = asking.language,
-                            .session_id = asking.session_id,
-                            .runtimes = asking.runtimes,
-                            .images = asking.images,
-                            .inside = asking.inside,
-                            .operation = "kernel"};
-  const Ruling ruling = co_await runs->parts.policy.rule(question);
-  const model::Limits most = policy::mostAllowed(*ruling.policy, question);
+  Subject subject = subjectWithin(*session, "kernel", as, session->record.principal);
+  subject.execution_id = base::newId("kernel");
+  subject.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
+  const Ruling ruling = co_await runs->permits.rule(subject);
+  const model::Limits most = runs->permits.mostAllowed(ruling, subject);
   as.limits.wall = std::max(as.limits.wall, most.wall);
   as.limits.cpu_time = std::max(as.limits.cpu_time, most.cpu_time);
-  question.now = base::wallMicros();
-  const policy::Decision decision = decide(*session, *ruling.policy, question);
-  if (const auto denied = policy::refusalOf(decision)) {
-    co_return fail(Code::kDenied, denied->reason);
-  }
+  Permission granted =
+      runs->permits.ask(ruling, subject, base::newId("permit"), approvalOf(*session, false));
+  if (!granted) co_return fail(Code::kDenied, granted.error().reason);
   CO_TRY(co_await runs->ledger.append(
-      withRuling(startedEventOf(session->record, *kernel, question.permit_id), ruling)));
+      withRuling(startedEventOf(session->record, *kernel, granted->fields.id), ruling)));
   Kernel::Begun begun{
       .host = makeSessionHost(runs->executor, session, {.waits = true, .over = std::move(over)}),
       .spec = std::move(spec)};
@@ -140,8 +126,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
     };
   }
   if (session->workspace_held && session->held_kernel == kernel.get()) begun.host->pass();
-  const model::SignedPermit permit = runs->sign(std::get<model::Permit>(decision));
-  CO_TRY(co_await begun.host->prepare(permit, begun.spec));
+  CO_TRY(co_await begun.host->prepare(std::move(granted->permit), begun.spec));
   co_return begun;
 }
 

@@ -153,19 +153,19 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& ses
   if (!to.runtime.empty()) request.runtime = to.runtime;
   if (!to.tier.empty()) request.tier = to.tier;
   request.image = session.record.provenance.image;
-  policy::Question asked = question(session, request, base::newId("permit"));
-  asked.inside.clear();
-  Ruling ruling = co_await runs->parts.policy.rule(asked);
-  asked.now = base::wallMicros();
+  Subject subject = subjectWithin(session, "session", request, session.record.principal);
+  subject.inside.clear();
+  Ruling ruling = co_await runs->permits.rule(subject);
   // What was approved is the sandbox that was asked for, and not every one that it may move to.
-  const policy::Decision decision = why == kMoved ? policy::decide(*ruling.policy, asked)
-                                                  : decide(session, *ruling.policy, asked);
-  if (const auto denied = policy::refusalOf(decision)) {
-    co_return fail(Code::kDenied, std::string(kDoing) + ": " + denied->reason +
-                                      (denied->remedy.empty() ? "" : "; " + denied->remedy));
+  Permission granted =
+      runs->permits.ask(ruling, subject, base::newId("permit"),
+                        why == kMoved ? Permits::Approval() : approvalOf(session, true));
+  if (!granted) {
+    const policy::Denied& denied = granted.error();
+    co_return fail(Code::kDenied, std::string(kDoing) + ": " + denied.reason +
+                                      (denied.remedy.empty() ? "" : "; " + denied.remedy));
   }
-  const auto& permit = std::get<model::Permit>(decision);
-  const std::string& runtime = permit.fields().runtime;
+  const std::string& runtime = granted->fields.runtime;
   const auto given = policy::runtimeStrength(runtime);
   const auto had = policy::runtimeStrength(session.runtime);
   if (given < had || (given == had && why == kMoved)) {
@@ -175,12 +175,12 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& ses
   if (runs->node.runtime == nullptr) {
     co_return fail(Code::kUnavailable, std::string(kDoing) + ": no node is connected");
   }
-  auto made = co_await runs->node.runtime->provision(runs->sign(permit));
+  auto made = co_await runs->node.runtime->provision(granted->permit);
   if (!made) co_return std::unexpected(std::move(made).error().within(kDoing));
-  std::string weaker = policy::weakerOf(*ruling.policy, asked);
+  std::string weaker = runs->permits.weaker(ruling, subject);
   co_return Moved{.why = why,
                   .box = *std::move(made),
-                  .permit = permit.fields(),
+                  .permit = std::move(granted->fields),
                   .request = std::move(request),
                   .ruling = std::move(ruling),
                   .weaker = std::move(weaker)};

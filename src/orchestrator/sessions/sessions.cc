@@ -92,9 +92,9 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   co_await impl->consult(*session);
   if (impl->draining)
     co_return fail(Code::kUnavailable, "making a session: the service is stopping");
-  const policy::Policy& policy = *session->ruling.policy;
   impl->settleLimits(*session);
-  const policy::Decision decision = policy::decide(policy, impl->question(*session, ""));
+  const policy::Decision decision =
+      impl->runs->permits.judge(session->ruling, Impl::subjectOf(*session));
   if (const auto* wanted = std::get_if<policy::NeedsApproval>(&decision)) {
     co_return co_await impl->askApproval(session, std::move(record), *wanted);
   }
@@ -112,10 +112,10 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   if (auto taken = impl->take(session); !taken) {
     co_return co_await impl->earlierOr(std::move(record), std::move(taken).error());
   }
-  model::AuditEvent event =
-      withRuling(createdEvent(session->record, base::sha256Hex(record.request_json),
-                              policy::decidingRule(policy, impl->question(*session, ""))),
-                 session->ruling);
+  model::AuditEvent event = withRuling(
+      createdEvent(session->record, base::sha256Hex(record.request_json),
+                   impl->runs->permits.decidingRule(session->ruling, Impl::subjectOf(*session))),
+      session->ruling);
   auto created = co_await impl->runs->ledger.createSession(std::move(record), std::move(event));
   if (!created || created->replayed) impl->give(session);
   if (!created) co_return std::unexpected(std::move(created).error());
@@ -180,44 +180,34 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
 }
 
 Task<void> Sessions::Impl::consult(LiveSession& session) const {
-  const policy::Question asked = question(session, "");
-  session.ruling = co_await runs->parts.policy.rule(asked);
+  const Subject subject = subjectOf(session);
+  session.ruling = co_await runs->permits.rule(subject);
   session.record.provenance.policy_id = session.ruling.policy->id;
 }
 
 // As of a run: its programs have what the sandbox has.
 void Sessions::Impl::settleLimits(LiveSession& session) const {
-  const policy::Evaluation made = policy::evaluate(*session.ruling.policy, question(session, ""));
-  if (!made.denied) session.request.limits = made.limits;
+  const auto limits = runs->permits.limits(session.ruling, subjectOf(session));
+  if (limits) session.request.limits = *limits;
   session.request.named_limits.set();
   session.record.limits = session.request.limits;
 }
 
-policy::Question Sessions::Impl::question(const LiveSession& session,
-                                          const std::string& permit_id) const {
-  return question(session, session.request, permit_id);
+Subject Sessions::Impl::subjectOf(const LiveSession& session) {
+  return subjectWithin(session, "session", session.request, session.record.principal);
 }
 
-policy::Question Sessions::Impl::question(const LiveSession& session,
-                                          const model::RunRequest& request,
-                                          const std::string& permit_id) const {
-  return {.request = request,
-          .principal = session.record.principal,
-          .execution_id = {},
-          .permit_id = permit_id,
-          .spec_sha256 = {},
-          .prestart = {},
-          .now = base::wallMicros(),
-          .valid_for = std::chrono::duration_cast<Micros>(runs->config.permit_life).count(),
+Subject Sessions::Impl::subjectWithin(const LiveSession& session, std::string_view operation,
+                                      const model::RunRequest& request,
+                                      const model::Principal& by) {
+  return {.operation = operation,
+          .request = request,
+          .principal = by,
+          .risk_facts = session.risk_facts,
+          .held = session.held,
           .language = session.rule_language,
           .session_id = session.record.id,
-          .runtimes = &runs->node.offer.runtimes,
-          .images = &runs->node.offer.images,
-          .inside = session.runtime,
-          .walls = session.held ? &session.held->walls : nullptr,
-          .agent_cpu_millis = session.held ? session.held->cpu_millis : 0,
-          .operation = "session",
-          .risk_facts = &session.risk_facts};
+          .inside = session.runtime};
 }
 
 Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSession record,
@@ -341,15 +331,13 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   session.record.provenance.permit_id = base::newId("permit");
   co_await consult(session);
   CO_TRY(co_await waitForPlace(session));  // it may have gone meanwhile
-  const policy::Decision decision = decide(session, *session.ruling.policy,
-                                           question(session, session.record.provenance.permit_id));
-  if (const auto denied = policy::refusalOf(decision)) {
-    co_return fail(Code::kDenied, denied->reason);
-  }
-  const auto& permit = std::get<model::Permit>(decision);
-  session.runtime = permit.fields().runtime;
+  Permission granted =
+      runs->permits.ask(session.ruling, subjectOf(session), session.record.provenance.permit_id,
+                        approvalOf(session, true));
+  if (!granted) co_return fail(Code::kDenied, granted.error().reason);
+  session.runtime = granted->fields.runtime;
   session.image_since = runs->imageSince();
-  session.box = CO_TRY(co_await runs->node.runtime->provision(runs->sign(permit)));
+  session.box = CO_TRY(co_await runs->node.runtime->provision(granted->permit));
   const runtime::SandboxInfo& info = session.box->info();
   model::Provenance& provenance = session.record.provenance;
   provenance.runtime = info.runtime;
@@ -357,7 +345,7 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   provenance.image = info.image;
   provenance.image_digest = info.image_digest;
   provenance.weakened = info.weakened;
-  const std::string weaker = policy::weakerOf(*session.ruling.policy, question(session, ""));
+  const std::string weaker = runs->permits.weaker(session.ruling, subjectOf(session));
   if (!weaker.empty()) provenance.weakened.push_back(weaker);
   co_return Result<>{};
 }

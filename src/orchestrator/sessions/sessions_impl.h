@@ -29,12 +29,12 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
                              store::NewSession& record) const;
   Task<void> consult(LiveSession& session) const;
   void settleLimits(LiveSession& session) const;
-  [[nodiscard]] policy::Question question(const LiveSession& session,
-                                          const std::string& permit_id) const;
-  // `request`, which outlives the question, in place of the session's own.
-  [[nodiscard]] policy::Question question(const LiveSession& session,
-                                          const model::RunRequest& request,
-                                          const std::string& permit_id) const;
+  [[nodiscard]] static Subject subjectOf(const LiveSession& session);
+  // Of what the session's sandbox needs besides programs of clients: an interpreter, a request to
+  // its files. `request` and `by` outlive it.
+  [[nodiscard]] static Subject subjectWithin(const LiveSession& session, std::string_view operation,
+                                             const model::RunRequest& request,
+                                             const model::Principal& by);
   [[nodiscard]] Result<> room(const LiveSession& session) const;
   Result<> take(const SessionPtr& session);
   Task<Result<model::Session>> earlierOr(store::NewSession record, Error refusal);
@@ -49,8 +49,8 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<>> withinScope(SessionPtr session, model::Principal principal,
                              std::vector<std::string> needs, std::string doing);
   // What needs approval, and the way back (session_asks.cc).
-  [[nodiscard]] policy::Decision decide(const LiveSession& session, const policy::Policy& policy,
-                                        policy::Question asked) const;
+  // Of the session, for what is decided of it (true) and of what runs within it.
+  [[nodiscard]] static Permits::Approval approvalOf(const LiveSession& session, bool of_itself);
   Task<Result<model::Session>> askApproval(SessionPtr session, store::NewSession record,
                                            policy::NeedsApproval wanted);
   Result<> wantApproval(LiveSession& session, store::NewSession& record,
