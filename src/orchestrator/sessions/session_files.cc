@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
-#include "orchestrator/runs/recorder.h"
+#include "orchestrator/core/display_path.h"
 #include "orchestrator/sessions/session_scope.h"
 #include "orchestrator/sessions/sessions_impl.h"
 #include "wire/node.h"

@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "orchestrator/core/display_path.h"
 #include "orchestrator/core/quota.h"
 #include "orchestrator/core/reach.h"
-#include "orchestrator/runs/recorder.h"
 
 namespace cloister::orchestrator {
 namespace {
