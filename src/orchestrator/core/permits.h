@@ -24,8 +24,9 @@
 
 namespace cloister::orchestrator {
 
-// What is to be done, and for whom. The references outlive the call. A member that is a reference
-// cannot be left out: every question has the risks of its request and the rules of its agent.
+// The subject of a question: an action and its principal. The references outlive the call. A member
+// that is a reference cannot be left out: every question has the risks of its request and the rules
+// of its agent.
 struct Subject {
   std::string_view operation;  // one of policy::kOperations
   const model::RunRequest& request;
@@ -70,7 +71,7 @@ class Permits {
   [[nodiscard]] Permission ask(const Ruling& ruling, const Subject& subject, std::string permit_id,
                                const Approval& approval = {}) const;
 
-  // What the decision is made of (policy/decide.h).
+  // Parts of the decision (policy/decide.h).
   // The limits that the request gets; nullopt where it is denied.
   [[nodiscard]] std::optional<model::Limits> limits(const Ruling& ruling,
                                                     const Subject& subject) const;

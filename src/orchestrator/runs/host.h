@@ -24,6 +24,9 @@
 
 namespace cloister::orchestrator {
 
+// The time of what lasts as long as its session: longer than any session may live.
+inline constexpr Millis kForever = std::chrono::days(366);
+
 class Host {
  public:
   virtual ~Host() = default;

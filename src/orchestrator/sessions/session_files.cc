@@ -149,7 +149,6 @@ Result<SessionPtr> Sessions::Impl::findToConnect(const model::Principal& princip
                                                  const std::string& doing) const {
   SessionPtr session = TRY(findToUse(principal, id, doing));
   const bool own = principal.sameAgent(session->record.principal);
-  const AgentGuard* agents = runs->parts.agents;
   if (own || agents == nullptr || !TRY(agents->standingFor(principal))) return session;
   return fail(Code::kDenied, doing +
                                  ": the session is another agent's, and what its programs are told "
@@ -163,7 +162,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   const auto self = shared_from_this();
   model::ExecSpec spec = specOf(request);
   const WhenHeld when_held{.waits = request.over != nullptr, .over = request.over};
-  std::unique_ptr<Host> host = makeSessionHost(runs->executor, session, when_held);
+  std::unique_ptr<Host> host = makeSessionHost(control->executor, session, when_held);
   if (request.own || request.passes) host->pass();
   if (!request.stays)
     host->occupy();  // before the engine is asked: the place that was admitted is ours
@@ -172,18 +171,18 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   as.fresh = false;
   Subject subject = subjectWithin(*session, "files", as, principal);
   subject.execution_id = base::newId("file");
-  const Ruling ruling = co_await runs->permits.rule(subject);
+  const Ruling ruling = co_await control->permits.rule(subject);
   // As long as the session's rule lets any program run: clients may be slow.
-  const model::Limits most = runs->permits.mostAllowed(ruling, subjectOf(*session));
+  const model::Limits most = control->permits.mostAllowed(ruling, subjectOf(*session));
   as.limits.wall = std::max(session->request.limits.wall, most.wall);
   as.limits.cpu_time = std::max(session->request.limits.cpu_time, most.cpu_time);
   // The timeout is also how long the node may be silent.
-  spec.run.timeout = request.stays ? Kernel::kForever : as.limits.wall;
+  spec.run.timeout = request.stays ? kForever : as.limits.wall;
   subject.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
   // What the service itself needs for an approval is approved with that.
   const Permits::Approval approved = [&](const policy::NeedsApproval*) { return true; };
-  Permission granted = runs->permits.ask(ruling, subject, base::newId("permit"),
-                                         request.own ? approved : approvalOf(*session, false));
+  Permission granted = control->permits.ask(ruling, subject, base::newId("permit"),
+                                            request.own ? approved : approvalOf(*session, false));
   if (!granted) {
     host->vacate();
     co_return fail(Code::kDenied, granted.error().reason);
@@ -195,7 +194,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   }
   FileCall::Record record;
   if (!request.action.empty()) {
-    record = [with = runs, request, event = eventOf(request, session->record.id, principal)](
+    record = [with = control, request, event = eventOf(request, session->record.id, principal)](
                  const std::optional<Error>& failed) {
       if (failed && !leavesParts(request, *failed)) return nothing();
       model::AuditEvent row = event;
@@ -203,7 +202,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
       return with->ledger.append(std::move(row));
     };
   }
-  auto call = std::make_shared<FileCall>(runs->executor, std::move(host), std::move(spec),
+  auto call = std::make_shared<FileCall>(control->executor, std::move(host), std::move(spec),
                                          std::move(record));
   std::erase_if(session->calls, [](const auto& each) { return each.expired(); });
   session->calls.push_back(call);

@@ -30,16 +30,16 @@ model::AuditEvent startedEventOf(const model::Session& session, const Kernel& ke
 }  // namespace
 
 // Code goes to a kernel unless its language has none, or it is to be a program of its own.
-Result<> Sessions::Impl::toKernel(const SessionPtr& session, Asked& asked) {
-  model::ExecRequest& request = asked.request;
-  if (!isCode(request) || request.kernel == model::kNoKernel) return {};
-  const model::Language* language = runs->parts.languages.find(request.run.language);
-  if (language == nullptr) return {};  // which is told later
+Result<std::shared_ptr<Kernel>> Sessions::Impl::toKernel(const SessionPtr& session,
+                                                         model::ExecRequest& request) {
+  if (!isCode(request) || request.kernel == model::kNoKernel) return nullptr;
+  const model::Language* language = control->languages.find(request.run.language);
+  if (language == nullptr) return nullptr;  // which is told later
   if (language->kernel.empty()) {
-    if (!request.kernel) return {};
+    if (!request.kernel) return nullptr;
     return fail(Code::kInvalid, "kernel: " + language->name + " has none; leave it out", "kernel");
   }
-  if (!request.kernel && request.process) return {};
+  if (!request.kernel && request.process) return nullptr;
   if (request.run.code.size() > config.kernels.code_bytes) {
     return fail(Code::kTooLarge,
                 "code: at most " + std::to_string(config.kernels.code_bytes) +
@@ -69,7 +69,7 @@ Result<> Sessions::Impl::toKernel(const SessionPtr& session, Asked& asked) {
   }
   if (!kernel) {
     kernel = std::make_shared<Kernel>(
-        runs->executor, name, language->name, config.kernels,
+        control->executor, name, language->name, config.kernels,
         [weak = weak_from_this(), of = std::weak_ptr(session)](
             std::shared_ptr<Kernel> which,
             std::function<bool()> over) -> Task<Result<Kernel::Begun>> {
@@ -79,8 +79,7 @@ Result<> Sessions::Impl::toKernel(const SessionPtr& session, Asked& asked) {
           co_return co_await self->startKernel(session, std::move(which), std::move(over));
         });
   }
-  asked.kernel = kernel;
-  return {};
+  return kernel;
 }
 
 // Nothing of it runs before its audit row is durable.
@@ -88,7 +87,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
                                                         std::shared_ptr<Kernel> kernel,
                                                         std::function<bool()> over) {
   const auto self = shared_from_this();
-  const model::Language* language = runs->parts.languages.find(kernel->language());
+  const model::Language* language = control->languages.find(kernel->language());
   model::RunRequest as = session->request;
   as.nested = false;
   as.fresh = false;
@@ -98,25 +97,25 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   const std::string& cwd = session->record.cwd;
   spec.run.argv.insert(spec.run.argv.begin(), {std::string(wire::kernel::kKernel), kernel->dir(),
                                                cwd.empty() ? "/workspace" : cwd});
-  spec.run.timeout = Kernel::kForever;
+  spec.run.timeout = kForever;
   spec.for_files = true;
   Subject subject = subjectWithin(*session, "kernel", as, session->record.principal);
   subject.execution_id = base::newId("kernel");
   subject.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
-  const Ruling ruling = co_await runs->permits.rule(subject);
-  const model::Limits most = runs->permits.mostAllowed(ruling, subject);
+  const Ruling ruling = co_await control->permits.rule(subject);
+  const model::Limits most = control->permits.mostAllowed(ruling, subject);
   as.limits.wall = std::max(as.limits.wall, most.wall);
   as.limits.cpu_time = std::max(as.limits.cpu_time, most.cpu_time);
   Permission granted =
-      runs->permits.ask(ruling, subject, base::newId("permit"), approvalOf(*session, false));
+      control->permits.ask(ruling, subject, base::newId("permit"), approvalOf(*session, false));
   if (!granted) co_return fail(Code::kDenied, granted.error().reason);
-  CO_TRY(co_await runs->ledger.append(
+  CO_TRY(co_await control->ledger.append(
       withRuling(startedEventOf(session->record, *kernel, granted->fields.id), ruling)));
   Kernel::Begun begun{
-      .host = makeSessionHost(runs->executor, session, {.waits = true, .over = std::move(over)}),
+      .host = makeSessionHost(control->executor, session, {.waits = true, .over = std::move(over)}),
       .spec = std::move(spec)};
-  if (runs->parts.quotas != nullptr) {
-    begun.charge = [quotas = runs->parts.quotas, by = session->record.principal,
+  if (control->quotas != nullptr) {
+    begun.charge = [quotas = control->quotas, by = session->record.principal,
                     of = std::weak_ptr(session)](uint64_t cpu_ms) {
       if (const SessionPtr in = of.lock()) {
         in->addProcessorTime(cpu_ms);
@@ -151,10 +150,10 @@ Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, st
   const std::shared_ptr<Kernel> kernel = found->second;
   CO_TRY(
       session->notHeldTo("restarting a session's kernel"));  // it may be that of the approved cell
-  CO_TRY(co_await impl->runs->ledger.append({.action = "kernel.restarted",
-                                             .subject = session->record.id,
-                                             .principal = principal,
-                                             .details = {{"kernel", name}}}));
+  CO_TRY(co_await impl->control->ledger.append({.action = "kernel.restarted",
+                                                .subject = session->record.id,
+                                                .principal = principal,
+                                                .details = {{"kernel", name}}}));
   kernel->stop("it was restarted on request");
   co_await kernel->stopped();
   co_return kernel->state();
