@@ -12,7 +12,7 @@
 #include "model/escalation.h"
 #include "model/image_state.h"
 #include "model/pool_stats.h"
-#include "orchestrator/runs/run_service.h"
+#include "orchestrator/core/metrics.h"
 
 namespace cloister::api {
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include <boost/asio/thread_pool.hpp>
 #include <gtest/gtest.h>
 
 #include "api/rest/rest.h"
@@ -37,12 +36,13 @@ class PartsTest : public orchestrator::SessionsTest {
   void makeParts(const orchestrator::ArtifactConfig& artifacts = {}) {
     enrol();
     authenticator_ = std::make_unique<auth::Authenticator>(*store_);
-    artifacts_ = std::make_unique<orchestrator::ArtifactService>(
-        io_->get_executor(), background_, *store_, *keeper_, *keyring_, artifacts);
+    artifacts_ =
+        std::make_unique<orchestrator::ArtifactService>(control_, *keeper_, *keyring_, artifacts);
     snapshots_ = std::make_unique<orchestrator::SnapshotService>(io_->get_executor(), background_,
                                                                  *store_, *keeper_, *sessions_,
                                                                  orchestrator::SnapshotConfig{});
-    escalations_ = std::make_unique<orchestrator::EscalationService>(*service_);
+    escalations_ =
+        std::make_unique<orchestrator::EscalationService>(control_, service_->approvals(), agents_);
     parts_.reset(new RestParts{.service = *service_,
                                .sessions = *sessions_,
                                .artifacts = *artifacts_,
@@ -66,7 +66,6 @@ class PartsTest : public orchestrator::SessionsTest {
                                .background = background_});
   }
 
-  boost::asio::thread_pool background_{1};
   ServiceMetrics served_;
   std::unique_ptr<auth::Authenticator> authenticator_;
   std::unique_ptr<orchestrator::ArtifactService> artifacts_;

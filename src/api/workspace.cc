@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "base/clock.h"
-#include "orchestrator/runs/recorder.h"
+#include "orchestrator/core/display_path.h"
 
 namespace cloister::api {
 namespace {

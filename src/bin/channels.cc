@@ -35,15 +35,16 @@ Result<Channels> openChannels(const model::Config& config) {
   return channels;
 }
 
-Telling::Telling(const boost::asio::any_io_executor& executor, store::Store& store,
-                 orchestrator::RunService& runs, boost::asio::thread_pool& background,
+Telling::Telling(std::shared_ptr<orchestrator::Control> control,
+                 const orchestrator::RunService& runs, const orchestrator::AgentGuard* agents,
                  const Channels& channels, api::ServiceMetrics& metrics)
-    : publisher(executor, store, background, channels.checkpoints, channels.checkpoint_interval,
+    : publisher(control->executor, control->store, control->background, channels.checkpoints,
+                channels.checkpoint_interval,
                 [&metrics](const std::string& place, std::optional<uint64_t> entry) {
                   metrics.checkpointPublished(place, entry);
                 }),
-      notifier(executor, store, channels.people, channels.delivery),
-      service(runs) {
+      notifier(control->executor, control->store, channels.people, channels.delivery),
+      service(control, runs.approvals(), agents) {
   service.onNews([this] { notifier.wake(); });
   for (const orchestrator::Channel& each : channels.people)
     shown.push_back(each.shown);

@@ -2,16 +2,16 @@
 // Who is told of what, and how: people of escalations, other places of the audit log's head.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
-
-#include <boost/asio/any_io_executor.hpp>
 
 #include "api/metrics.h"
 #include "model/config.h"
 #include "notify/checkpoints.h"
 #include "orchestrator/governance/escalations.h"
 #include "orchestrator/governance/notifier.h"
+#include "orchestrator/runs/run_service.h"
 
 namespace cloister {
 
@@ -26,9 +26,9 @@ Result<Channels> openChannels(const model::Config& config);
 
 // The notifiers and the escalation service. All arguments must outlive the object.
 struct Telling {
-  Telling(const boost::asio::any_io_executor& executor, store::Store& store,
-          orchestrator::RunService& runs, boost::asio::thread_pool& background,
-          const Channels& channels, api::ServiceMetrics& metrics);
+  Telling(std::shared_ptr<orchestrator::Control> control, const orchestrator::RunService& runs,
+          const orchestrator::AgentGuard* agents, const Channels& channels,
+          api::ServiceMetrics& metrics);
 
   notify::CheckpointPublisher publisher;
   orchestrator::Notifier notifier;

@@ -17,8 +17,6 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/signal_set.hpp>
 #include <boost/asio/thread_pool.hpp>
 
 #include "api/http/http_server.h"
@@ -40,6 +38,7 @@
 #include "bin/deciding.h"
 #include "bin/scan.h"
 #include "bin/settings.h"
+#include "bin/stop_watch.h"
 #include "fixtures/mcp_conformance.h"
 #include "linux/credentials.h"
 #include "linux/process.h"
@@ -47,6 +46,7 @@
 #include "linux/users.h"
 #include "model/config.h"
 #include "model/language.h"
+#include "orchestrator/core/control.h"
 #include "orchestrator/core/node_link.h"
 #include "orchestrator/guard/agent_guard.h"
 #include "orchestrator/runs/run_service.h"
@@ -382,34 +382,6 @@ Result<std::vector<std::string>> openListeners(api::HttpServer& server, const Op
   return addresses;
 }
 
-// Tells `stop` of SIGTERM, SIGINT, and the end of the supervisor.
-class StopWatch {
- public:
-  StopWatch(asio::io_context& io, int lifeline, std::function<void(std::string_view)> stop)
-      : signals_(io, SIGTERM, SIGINT), pipe_(io), stop_(std::move(stop)) {
-    waitSignal();
-    if (lifeline < 0) return;
-    pipe_.assign(lifeline);
-    pipe_.async_read_some(asio::buffer(byte_), [this](boost::system::error_code error, size_t) {
-      if (error != asio::error::operation_aborted) stop_("the supervisor is gone");
-    });
-  }
-
- private:
-  void waitSignal() {
-    signals_.async_wait([this](boost::system::error_code error, int) {
-      if (error) return;
-      stop_("signal");
-      waitSignal();
-    });
-  }
-
-  asio::signal_set signals_;
-  asio::posix::stream_descriptor pipe_;
-  std::function<void(std::string_view)> stop_;
-  char byte_[1] = {};
-};
-
 api::Task<void> stopInOrder(IoContext& io, api::HttpServer& server,
                             orchestrator::RunService& service, orchestrator::Sessions& sessions,
                             api::mcp::Server& mcp) {
@@ -453,8 +425,9 @@ runtime::Silence silenceOf(const Options& options) {
 }
 
 // Runs from `start` to the requested end.
-void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunService& service,
-                  orchestrator::Sessions& sessions, api::mcp::Server& mcp, const Options& options,
+void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::Nodes& nodes,
+                  orchestrator::RunService& service, orchestrator::Sessions& sessions,
+                  api::mcp::Server& mcp, const Options& options,
                   const std::function<void()>& start) {
   bool stopping = false;
   const StopWatch watch(io, options.lifeline, [&](std::string_view why) {
@@ -463,9 +436,8 @@ void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::RunServi
     base::log(Level::kInfo, "stopping", {{"why", why}});
     async::spawn(io.get_executor(), stopInOrder(io, server, service, sessions, mcp));
   });
-  async::spawn(
-      io.get_executor(),
-      orchestrator::keepConnected(service, options.state + "/run/node.sock", silenceOf(options)));
+  async::spawn(io.get_executor(), orchestrator::keepConnected(
+                                      nodes, options.state + "/run/node.sock", silenceOf(options)));
   start();
   io.run();
 }
@@ -494,8 +466,9 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
 }
 
 // Serves the API until told to stop.
-Result<> answerAll(IoContext& io, api::HttpServer& server, api::RestParts& parts, const Data& data,
-                   const Options& options, const std::string& address) {
+Result<> answerAll(IoContext& io, api::HttpServer& server, orchestrator::Nodes& nodes,
+                   api::RestParts& parts, const Data& data, const Options& options,
+                   const std::string& address) {
   const auto mcp = TRY(openMcp(io, parts, data, options));
   api::Router router(allRoutes(parts, *mcp), parts.authenticator, parts.metrics,
                      requestsPerTenant(options.config));
@@ -505,12 +478,24 @@ Result<> answerAll(IoContext& io, api::HttpServer& server, api::RestParts& parts
     server.lookAtCredentials();
     parts.service.lookAtCredentials();
   });
-  untilStopped(io, server, parts.service, parts.sessions, *mcp, options, [&] {
+  untilStopped(io, server, nodes, parts.service, parts.sessions, *mcp, options, [&] {
     server.start(router);
     sayReady(options.ready_fd, address);
   });
   io.shutdown();
   return {};
+}
+
+// Makes the parts that all services share.
+Result<std::shared_ptr<orchestrator::Control>> makeControl(
+    IoContext& io, asio::thread_pool& background, store::Store& store, const Data& data,
+    orchestrator::PolicyEngine& engine, orchestrator::Metrics& metrics,
+    orchestrator::Quotas* quotas, const model::Config& config) {
+  return std::make_shared<orchestrator::Control>(
+      io.get_executor(),
+      orchestrator::ControlParts{background, store, data.languages, engine, data.permit_key,
+                                 metrics, &data.levels, quotas},
+      TRY(controlConfig(config)));
 }
 
 Result<> serve(const Options& options) {
@@ -536,22 +521,21 @@ Result<> serve(const Options& options) {
   const auto scanner = makeScanner(io.get_executor(), scan_helpers, config);
   orchestrator::AgentGuard agents(*store, data.levels, data.languages, config.agents.default_level);
   const auto quotas = TRY(orchestrator::Quotas::open(quotaConfig(config), store->quotas()));
-  orchestrator::RunService service(io.get_executor(),
-                                   {*store, keeper, data.languages, *by->engine, data.permit_key,
-                                    metrics, scanner.get(), &agents, &data.levels, quotas.get()},
-                                   TRY(runConfig(config)));
-  const model::RequestBounds bounds = requestBounds(config);
   asio::thread_pool background(2);
-  orchestrator::PolicyService policies(
-      {*store, by->current, data.languages, data.levels, bounds, background, service, *by->engine},
-      policyConfig(config));
+  const auto control =
+      TRY(makeControl(io, background, *store, data, *by->engine, metrics, quotas.get(), config));
+  orchestrator::RunService service(control, {keeper, scanner.get(), &agents}, runConfig(config));
+  const model::RequestBounds bounds = requestBounds(config);
+  orchestrator::PolicyService policies(control, {by->current, data.levels, bounds, *by->engine},
+                                       policyConfig(config));
   TRY(policies.open(data.policy));
   TRY(service.recover());
-  orchestrator::Sessions sessions(service, sessionConfig(config));
+  orchestrator::Sessions sessions(control, service.programs(), service.approvals(), &agents,
+                                  sessionConfig(config));
   TRY(sessions.recover());
-  Telling telling(io.get_executor(), *store, service, background, channels, metrics);
+  Telling telling(control, service, &agents, channels, metrics);
   auth::Authenticator authenticator(*store, TRY(authOptions(config, tokens.get())));
-  orchestrator::ArtifactService artifacts(io.get_executor(), background, *store, keeper, *keyring,
+  orchestrator::ArtifactService artifacts(control, keeper, *keyring,
                                           artifactConfig(config, quotas.get()), scanner.get());
   orchestrator::SnapshotService snapshots(io.get_executor(), background, *store, keeper, sessions,
                                           snapshotConfig(config, quotas.get()));
@@ -573,7 +557,7 @@ Result<> serve(const Options& options) {
                        .policies = &policies};
   setUp(options, data, parts);
   parts.certificate_expires = [&server] { return server.certificateExpires(); };
-  return answerAll(io, server, parts, data, options, addresses.front());
+  return answerAll(io, server, control->nodes, parts, data, options, addresses.front());
 }
 
 Result<> run(const std::vector<std::string>& arguments) {

@@ -147,16 +147,22 @@ orchestrator::NotifierConfig notifierConfig(const model::EscalationSettings& con
   return notifier;
 }
 
-Result<orchestrator::RunConfig> runConfig(const model::Config& config) {
+Result<orchestrator::ControlConfig> controlConfig(const model::Config& config) {
+  orchestrator::ControlConfig control;
+  control.concurrent = config.run.concurrent;
+  control.fairness = TRY(fairnessOf(config));
+  control.disk_bytes = config.workspace.disk.max_mb << 20;
+  control.disk_over_bytes = config.workspace.disk.over_mb << 20;
+  control.permit_life = std::chrono::seconds(config.run.permit_life_seconds);
+  control.end_revoked = config.agents.end_revoked;
+  return control;
+}
+
+orchestrator::RunConfig runConfig(const model::Config& config) {
   orchestrator::RunConfig run;
-  run.concurrent = config.run.concurrent;
   run.queue = config.run.queue;
   run.queue_per_tenant = config.run.queue_per_tenant;
-  run.fairness = TRY(fairnessOf(config));
   run.skip = std::chrono::seconds(config.fairness.skip_seconds);
-  run.disk_bytes = config.workspace.disk.max_mb << 20;
-  run.disk_over_bytes = config.workspace.disk.over_mb << 20;
-  run.permit_life = std::chrono::seconds(config.run.permit_life_seconds);
   run.output_artifact_bytes = config.run.output_artifact_bytes;
   run.finished_in_memory = config.run.finished_in_memory;
   const orchestrator::ArtifactConfig artifacts = artifactConfig(config, nullptr);
@@ -167,7 +173,6 @@ Result<orchestrator::RunConfig> runConfig(const model::Config& config) {
                    .keep_at_most = config.retention.keep_at_most};
   run.retention_every = std::chrono::seconds(config.retention.every_seconds);
   run.escalation = escalationConfig(config);
-  run.end_revoked = config.agents.end_revoked;
   run.end_on_revoke = config.auth.on_revoke == model::OnRevoke::kEnd;
   return run;
 }

@@ -10,6 +10,7 @@
 #include "model/run_request.h"
 #include "model/session.h"
 #include "model/tool.h"
+#include "orchestrator/core/control.h"
 #include "orchestrator/core/quota.h"
 #include "orchestrator/governance/notifier.h"
 #include "orchestrator/governance/policy_service.h"
@@ -31,7 +32,8 @@ orchestrator::EscalationConfig escalationConfig(const model::Config& config);
 orchestrator::NotifierConfig notifierConfig(const model::EscalationSettings& config);
 orchestrator::PolicyConfig policyConfig(const model::Config& config);
 orchestrator::QuotaConfig quotaConfig(const model::Config& config);
-Result<orchestrator::RunConfig> runConfig(const model::Config& config);
+Result<orchestrator::ControlConfig> controlConfig(const model::Config& config);
+orchestrator::RunConfig runConfig(const model::Config& config);
 // `tokens` may be null: no identity provider.
 Result<auth::AuthOptions> authOptions(const model::Config& config, auth::TokenVerifier* tokens);
 orchestrator::SessionConfig sessionConfig(const model::Config& config);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each room of src/ includes only its lines of src/layers.txt, uses all of them, and the layers have no cycle."""
+"""Each room of src/ includes only its lines of src/layers.txt, uses all of them, and the layers have no cycle. No file outside
+a room includes the room's internals, which are headers named *_impl.h."""
 
 import re
 import sys
@@ -13,6 +14,7 @@ from affected import folders, layers  # noqa: E402
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([a-z_]+/[^"]+)"', re.MULTILINE)
 # Tests, and files for tests alone, may use every room of their own folder and of the folders below.
 FOR_TESTS = re.compile(r"_(test\.cc|suite\.h|fixture\.h|harness\.h|testing\.h|testbed\.h)$")
+FRIEND = re.compile(r"^\s*friend (?:class|struct) (\w+);", re.MULTILINE)
 LEVELS = 2
 
 
@@ -72,6 +74,22 @@ class Layers(unittest.TestCase):
         self.assertEqual(wrong, [], "\n".join(wrong))
         unused = [f"{name}: {lower}" for name in allowed for lower in allowed[name] if (name, lower) not in used]
         self.assertEqual(unused, [], "src/layers.txt allows what nothing uses")
+
+    def test_internals_stay_in_their_room(self):
+        allowed = layers()
+        wrong = [f"src/{file}: {included} is internal to {room(included, allowed)}" for file, included in includes()
+                 if included.endswith("_impl.h") and room(file, allowed) != room(included, allowed)]
+        self.assertEqual(wrong, [], "\n".join(wrong))
+
+    def test_no_service_is_the_friend_of_another(self):
+        wrong = []
+        for path in tree.with_suffix(".cc", ".h"):
+            if path.parts[:2] not in (("src", "orchestrator"), ("src", "api")):
+                continue
+            text = tree.text(path)
+            wrong += [f"{path}: {name}" for name in FRIEND.findall(text)
+                      if not re.search(rf"^(?:class|struct) {name} ", text, re.MULTILINE)]
+        self.assertEqual(wrong, [], "friends that another file defines:\n" + "\n".join(wrong))
 
     @staticmethod
     def may_in_tests(here, there):

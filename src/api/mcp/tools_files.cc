@@ -10,7 +10,7 @@
 #include "base/content_type.h"
 #include "base/crypto.h"
 #include "base/id.h"
-#include "orchestrator/runs/recorder.h"
+#include "orchestrator/core/display_path.h"
 
 namespace cloister::api::mcp {
 namespace {

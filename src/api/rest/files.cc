@@ -12,7 +12,7 @@
 #include "base/content_type.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "orchestrator/runs/recorder.h"
+#include "orchestrator/core/display_path.h"
 
 namespace cloister::api {
 namespace {

@@ -114,7 +114,7 @@ TEST_F(SessionsRestTest, SaysWhatIsWrong) {
     EXPECT_EQ(late.status, 409);
     EXPECT_THAT(late.body, HasSubstr("ended on request"));
   }
-  service_->setNode({});
+  control_->nodes.set({});
   EXPECT_EQ(request("POST", "/v1/sessions", "{}").status, 503);
 }
 

@@ -20,7 +20,7 @@ constexpr Millis kFirstPause{5};
 constexpr Millis kLongestPause{2'000};
 
 // One connection from its beginning to its end; false if there was none.
-Task<bool> connectOnce(RunService& service, std::string socket_path, runtime::Silence silence,
+Task<bool> connectOnce(Nodes& nodes, std::string socket_path, runtime::Silence silence,
                        bool first_attempt) {
   auto node = co_await runtime::connectNode(std::move(socket_path), std::move(silence));
   if (!node) {
@@ -32,22 +32,22 @@ Task<bool> connectOnce(RunService& service, std::string socket_path, runtime::Si
   const std::string name = connected.offer().node;
   base::log(base::Level::kInfo, "node connected",
             {{"node", name}, {"sandboxes", std::to_string(connected.offer().max_sandboxes)}});
-  service.setNode({&connected, connected.offer()});
-  connected.onOffer([&] { service.setNode({&connected, connected.offer()}); });
+  nodes.set({&connected, connected.offer()});
+  connected.onOffer([&] { nodes.set({&connected, connected.offer()}); });
   co_await connected.closed();
-  service.setNode({});
+  nodes.set({});
   base::log(base::Level::kWarn, "node lost", {{"node", name}});
   co_return true;
 }
 
 }  // namespace
 
-Task<void> keepConnected(RunService& service, std::string socket_path, runtime::Silence silence) {
+Task<void> keepConnected(Nodes& nodes, std::string socket_path, runtime::Silence silence) {
   const auto executor = co_await asio::this_coro::executor;
   Millis pause = kFirstPause;
   bool first_attempt = true;
   while (true) {
-    const bool connected = co_await connectOnce(service, socket_path, silence, first_attempt);
+    const bool connected = co_await connectOnce(nodes, socket_path, silence, first_attempt);
     first_attempt = connected;
     pause = connected ? kFirstPause : std::min(pause + pause / 4 + Millis(1), kLongestPause);
     asio::steady_timer timer(executor, pause);

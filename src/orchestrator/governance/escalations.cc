@@ -8,7 +8,9 @@
 #include "async/spawn.h"
 #include "base/log.h"
 #include "orchestrator/core/stored_request.h"
-#include "orchestrator/runs/run_impl.h"
+#include "orchestrator/guard/agent_guard.h"
+#include "orchestrator/guard/votes.h"
+#include "orchestrator/runs/approvals.h"
 #include "policy/agent/file_grant.h"
 #include "policy/agent/validate.h"
 #include "policy/approval.h"
@@ -55,9 +57,22 @@ bool isSelf(const Principal& who, const std::string& name) {
 
 }  // namespace
 
-struct EscalationService::Impl : std::enable_shared_from_this<EscalationService::Impl> {
-  explicit Impl(RunService& service) : runs(service.impl_), changed(runs->executor) {}
+struct EscalationService::Impl final : Approvals::Watcher,
+                                       Nodes::Watcher,
+                                       std::enable_shared_from_this<EscalationService::Impl> {
+  Impl(std::shared_ptr<Control> shared, std::shared_ptr<Approvals> with, const AgentGuard* guard)
+      : control(std::move(shared)),
+        approvals(std::move(with)),
+        agents(guard),
+        changed(control->executor) {}
 
+  void escalated() override {
+    if (news) news();
+  }
+  void nodeCame() override {
+    look_again = true;
+    changed.notify();
+  }
   Result<Escalation> drawUp(const Principal& principal, const model::EscalationRequest& request,
                             std::string& request_json);
   Result<std::string> bindRun(const base::json::object& run, Escalation& e);
@@ -76,35 +91,29 @@ struct EscalationService::Impl : std::enable_shared_from_this<EscalationService:
   [[nodiscard]] store::EscalationChange changeOf(const Escalation& e) const;
   Task<void> keepTime();
   Task<bool> expireOne(Escalation e);
-  void settleAll();
-  [[nodiscard]] store::Escalations& ledger() const { return runs->parts.store.escalations(); }
-  [[nodiscard]] const EscalationConfig& config() const { return runs->config.escalation; }
+  [[nodiscard]] store::Escalations& ledger() const { return control->store.escalations(); }
+  [[nodiscard]] const EscalationConfig& config() const { return approvals->escalationConfig(); }
 
-  std::shared_ptr<RunService::Impl> runs;
+  const std::shared_ptr<Control> control;
+  const std::shared_ptr<Approvals> approvals;
+  const AgentGuard* const agents;  // null: agents are held to nothing
   async::Signal changed;
   bool stopped = false;
   bool look_again = true;  // at all blocked executions: after a start, or a node's return
   std::function<void()> news;
 };
 
-EscalationService::EscalationService(RunService& runs) : impl_(std::make_shared<Impl>(runs)) {
-  const std::weak_ptr<Impl> weak = impl_;
-  impl_->runs->escalated = [weak] {
-    if (const auto self = weak.lock(); self && self->news) self->news();
-  };
-  impl_->runs->node_back = [weak] {
-    if (const auto self = weak.lock()) {
-      self->look_again = true;
-      self->changed.notify();
-    }
-  };
-  async::spawn(impl_->runs->executor, impl_->keepTime());
+EscalationService::EscalationService(std::shared_ptr<Control> control,
+                                     std::shared_ptr<Approvals> approvals, const AgentGuard* agents)
+    : impl_(std::make_shared<Impl>(std::move(control), std::move(approvals), agents)) {
+  impl_->approvals->watch(impl_);
+  impl_->control->nodes.watch(impl_);
+  async::spawn(impl_->control->executor, impl_->keepTime());
 }
 
 EscalationService::~EscalationService() {
   impl_->stopped = true;
-  impl_->runs->escalated = nullptr;
-  impl_->runs->node_back = nullptr;
+  impl_->news = nullptr;
   impl_->changed.notify();
 }
 
@@ -116,7 +125,7 @@ void EscalationService::onNews(std::function<void()> news) {
 // stored form.
 Result<std::string> EscalationService::Impl::bindRun(const base::json::object& body,
                                                      Escalation& e) {
-  if (runs->node.runtime == nullptr) {
+  if (!control->nodes.connected()) {
     return fail(Code::kUnavailable,
                 "asking for approval: no node is connected, so what would run is not known");
   }
@@ -124,8 +133,9 @@ Result<std::string> EscalationService::Impl::bindRun(const base::json::object& b
   run.approval.clear();
   model::settle(run.limits);
   std::string json = base::toJson(model::toJsonObject(run));
-  const Bound bound = TRY(boundOf(json, "", runs->parts.languages));
-  const std::string image = TRY(digestOfImage(runs->node.offer, runs->hostImage(), run.image));
+  const Bound bound = TRY(boundOf(json, "", control->languages));
+  const std::string image =
+      TRY(digestOfImage(control->nodes.offer(), control->nodes.imageName(), run.image));
   e.digest = digestOf(bound, image);
   e.subject = subjectOf(json);
   e.display = displayOf(json, image, "");
@@ -136,15 +146,8 @@ Result<std::string> EscalationService::Impl::bindRun(const base::json::object& b
 // Copies the approvers of the rule that would stop the run now: votes of others would be in vain.
 Task<void> EscalationService::Impl::nameApprovers(Principal principal, model::RunRequest run,
                                                   Escalation& e) {
-  run.approval.clear();
-  Asked asked{.request = {.run = std::move(run), .cwd = {}, .parent_id = {}},
-              .home = nullptr,
-              .kernel = nullptr};
-  const auto live = runs->prepare(std::move(principal), asked);
-  if (!live) co_return;
-  co_await runs->consult(**live);
-  const policy::Decision decision = runs->decide(**live, "");
-  if (const auto* wanted = std::get_if<policy::NeedsApproval>(&decision)) {
+  const auto wanted = co_await approvals->wantedNow(std::move(principal), std::move(run));
+  if (wanted) {
     e.roles = wanted->approver_roles;
     e.quorum = wanted->quorum;
   }
@@ -158,7 +161,7 @@ Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
   e.subject = request.subject;
   e.reason = request.reason;
   e.requester = principal;
-  e.requester_person = TRY(personOf(runs->parts.store, principal));
+  e.requester_person = TRY(personOf(control->store, principal));
   e.roles = config().roles;
   e.grant_us = config().grant_us;
   e.created_at = base::wallMicros();
@@ -208,7 +211,7 @@ Result<> EscalationService::Impl::opensStill(const Escalation& e,
 Result<> EscalationService::Impl::isOfUse(const Escalation& e, const policy::Ballot& ballot) const {
   Escalation now = e;
   if (!ballot.approve || !policy::vote(now, ballot)) return {};
-  return runs->someoneStands(e);
+  return approvals->someoneStands(e);
 }
 
 // An approval without effect is refused, with its row in the log. If no requester can ever use the
@@ -223,17 +226,17 @@ Task<Result<>> EscalationService::Impl::mayCount(const Escalation& e,
     denied = counts.error().message;
     counts = fail(Code::kConflict, "deciding on " + e.id + ": " + denied);
   }
-  std::ignore = co_await runs->ledger.append(
+  std::ignore = co_await control->ledger.append(
       refusedVoteEvent(e, ballot.by, ballot.approve, counts.error().message));
-  if (!denied.empty()) co_await runs->denyForEffect(e, denied);
+  if (!denied.empty()) co_await approvals->denyForEffect(e, denied);
   co_return counts;
 }
 
 // Null: the agent has no rules, or the rules are unreadable.
 std::shared_ptr<const policy::AgentRules> EscalationService::Impl::rulesOf(
     const Principal& principal) const {
-  if (runs->parts.agents == nullptr) return nullptr;
-  return runs->parts.agents->rulesOf(principal).value_or(nullptr);
+  if (agents == nullptr) return nullptr;
+  return agents->rulesOf(principal).value_or(nullptr);
 }
 
 // Whether `fallback_action: allow_read_only` permits reading the file after an unanswered request.
@@ -257,8 +260,8 @@ std::string EscalationService::Impl::safeBecause(const Escalation& e) {
   const std::string& agent = e.requester.agent;
   if (e.operation == model::operation::kRun || agent.empty()) return {};
   if (std::ranges::find(safe, e.operation) == safe.end()) return {};
-  if (runs->parts.agents != nullptr) {
-    const auto by_rules = runs->parts.agents->needsNobody(e.requester, e.operation, e.subject);
+  if (agents != nullptr) {
+    const auto by_rules = agents->needsNobody(e.requester, e.operation, e.subject);
     if (!by_rules) return {};
     if (*by_rules) return **by_rules;
   }
@@ -266,7 +269,7 @@ std::string EscalationService::Impl::safeBecause(const Escalation& e) {
   if (e.operation != model::operation::kFileRead) return {};
   const std::string because = "escalation.safe_operations has " + e.operation +
                               ", and a rule approves what is safe for agent " + agent;
-  const auto own = agentSettings(runs->parts.store, e.requester);
+  const auto own = agentSettings(control->store, e.requester);
   if (own && own->auto_approve_safe) return *own->auto_approve_safe ? because : "";
   const auto policy = ledger().policy(e.requester.tenant, agent);
   return policy && policy->auto_approve_safe ? because : "";
@@ -285,15 +288,15 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
   if (const std::string because = impl->safeBecause(e); !because.empty()) {
     policy::approveByRule(e, because, e.created_at);
   } else {
-    asks = impl->runs->beginAsking(principal);
-    CO_TRY(impl->runs->mayAskByHand(principal));
+    asks = impl->approvals->beginAsking(principal);
+    CO_TRY(impl->approvals->mayAskByHand(principal));
   }
   model::AuditEvent event = requestedEvent(e);
   event.details["automatic"] = e.status == EscalationStatus::kApproved;
   store::NewEscalation asked{
       .escalation = std::move(e),
       .event = std::move(event),
-      .channels = channelsFor(impl->runs->parts.store, principal, impl->config()),
+      .channels = channelsFor(impl->control->store, principal, impl->config()),
       .bounds = impl->config().bounds,
       .request_json = std::move(request_json)};
   const Escalation made =
@@ -312,8 +315,8 @@ Result<Escalation> EscalationService::Impl::find(const Principal& who, const std
 
 // Adds facts outside of the ledger: the waiting executions, and the votes no longer valid.
 Result<> EscalationService::Impl::bringUpToNow(Escalation& e) const {
-  TRY(runs->strikeIfOpen(e));
-  e.waiting = runs->waitingFor(e);
+  TRY(strikeIfOpen(control->store, e));
+  e.waiting = approvals->waitingFor(e);
   return {};
 }
 
@@ -345,7 +348,7 @@ store::EscalationChange EscalationService::Impl::changeOf(const Escalation& e) c
   return {.tenant = e.requester.tenant,
           .id = e.id,
           .apply = {},
-          .channels = channelsFor(runs->parts.store, e.requester, config()),
+          .channels = channelsFor(control->store, e.requester, config()),
           .notification = "settled",
           .notifications = config().bounds.notifications};
 }
@@ -358,15 +361,15 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
     const std::string why = "approver: this credential is not " +
                             model::safeText(vote.approver, 200) + "'s; use their own";
     std::ignore =
-        co_await impl->runs->ledger.append(refusedVoteEvent(found, principal, approve, why));
+        co_await impl->control->ledger.append(refusedVoteEvent(found, principal, approve, why));
     co_return fail(Code::kDenied, why, "approver");
   }
   const policy::Ballot ballot{.by = principal,
-                              .person = CO_TRY(personOf(impl->runs->parts.store, principal)),
+                              .person = CO_TRY(personOf(impl->control->store, principal)),
                               .approve = approve,
                               .reason = vote.reason,
                               .now = base::wallMicros()};
-  const auto revoked = CO_TRY(impl->runs->revokedOf(found));
+  const auto revoked = CO_TRY(revokedOf(impl->control->store, found));
   Escalation judged = found;
   policy::strike(judged, revoked);
   CO_TRY(co_await impl->mayCount(judged, ballot));
@@ -382,11 +385,11 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
   };
   auto changed = co_await impl->change(std::move(change));
   if (!changed) {
-    std::ignore = co_await impl->runs->ledger.append(
+    std::ignore = co_await impl->control->ledger.append(
         refusedVoteEvent(found, principal, approve, changed.error().message));
     co_return changed;
   }
-  impl->runs->settle(*changed);
+  impl->approvals->settle(*changed);
   if (impl->news) impl->news();
   co_return changed;
 }
@@ -417,7 +420,7 @@ Task<void> EscalationService::noteRefused(model::Principal principal, std::strin
       principal.isAdmin() ? scopeOf(principal, tenant) : store::Scope::ofTenant(principal.tenant);
   const auto found = impl->ledger().get(scope, id);
   if (!found) co_return;
-  std::ignore = co_await impl->runs->ledger.append(refusedVoteEvent(
+  std::ignore = co_await impl->control->ledger.append(refusedVoteEvent(
       *found, principal, approve, "the credential lacks the permission escalation.decide"));
 }
 
@@ -449,7 +452,7 @@ Task<Result<model::EscalationPolicy>> EscalationService::setPolicy(Principal pri
 Task<void> EscalationService::Impl::keepTime() {
   const auto self = shared_from_this();
   while (!stopped) {
-    if (std::exchange(look_again, false)) settleAll();
+    if (std::exchange(look_again, false)) approvals->settleWaiting();
     const auto due = ledger().dueEscalations(base::wallMicros(), kBatch);
     if (!due) {
       base::log(base::Level::kError, "escalations at their end not read",
@@ -481,20 +484,9 @@ Task<bool> EscalationService::Impl::expireOne(Escalation e) {
               {{"escalation", e.id}, {"reason", ended.error().message}});
     co_return false;
   }
-  runs->settle(*ended);
+  approvals->settle(*ended);
   if (news) news();
   co_return true;
-}
-
-void EscalationService::Impl::settleAll() {
-  if (runs->look_at_sessions) runs->look_at_sessions();
-  const auto waiting = runs->blocked;
-  for (const std::string& id : waiting) {
-    const auto run = runs->live.find(id);
-    if (run == runs->live.end()) continue;
-    const auto found = runs->escalationOf(run->second->execution);
-    if (found && *found) runs->settle(**found);
-  }
 }
 
 }  // namespace cloister::orchestrator

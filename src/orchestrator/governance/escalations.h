@@ -2,7 +2,7 @@
 // EscalationService: the requests of people and agents about escalations. Runs and sessions stopped
 // by policy make their escalations themselves (blocking.cc, session_asks.cc). The service does the
 // rest: requests by hand, queries, decisions, an agent's policy, and the expiry of undecided
-// escalations and of permissions. On the executor of the RunService, which outlives the service.
+// escalations and of permissions. On the executor of Control (one thread).
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,25 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/runs/run_service.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "model/escalation.h"
+#include "model/principal.h"
+#include "orchestrator/core/control.h"
+#include "orchestrator/core/task.h"
+#include "store/store.h"
 
 namespace cloister::orchestrator {
 
+class AgentGuard;
+class Approvals;
+
 class EscalationService {
  public:
-  explicit EscalationService(RunService& runs);
+  // Watches `approvals` (RunService::approvals()) and the nodes of `control`. `agents`: what agents
+  // are held to, outlives it; null: nothing.
+  EscalationService(std::shared_ptr<Control> control, std::shared_ptr<Approvals> approvals,
+                    const AgentGuard* agents);
   ~EscalationService();
   EscalationService(const EscalationService&) = delete;
   EscalationService& operator=(const EscalationService&) = delete;

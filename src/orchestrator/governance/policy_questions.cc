@@ -191,11 +191,11 @@ Result<policy::Policy> PolicyService::choose(base::ObjectReader& reader,
 }
 
 policy::ReaderParts PolicyService::readerParts() const {
-  return {.languages = parts_.languages,
+  return {.languages = control_->languages,
           .levels = parts_.levels,
           .bounds = parts_.bounds,
-          .runtimes = &parts_.service.node().offer.runtimes,
-          .images = &parts_.service.node().offer.images};
+          .runtimes = &control_->nodes.offer().runtimes,
+          .images = &control_->nodes.offer().images};
 }
 
 Result<json::object> PolicyService::check(const json::object& body) {
@@ -277,17 +277,17 @@ Task<Result<json::object>> PolicyService::diff(model::Principal asker, json::obj
 Task<Result<json::object>> PolicyService::replay(model::Principal asker, policy::Policy from,
                                                  policy::Policy to, uint32_t count) {
   // The work owns its data: the node may come or go meanwhile.
-  const auto work = [with = parts_, scope = store::Scope::of(asker), from = std::move(from),
-                     to = std::move(to), count,
-                     offer = parts_.service.node().offer]() -> Result<json::object> {
-    const policy::ReaderParts parts{.languages = with.languages,
+  const auto work = [control = control_, with = parts_, scope = store::Scope::of(asker),
+                     from = std::move(from), to = std::move(to), count,
+                     offer = control_->nodes.offer()]() -> Result<json::object> {
+    const policy::ReaderParts parts{.languages = control->languages,
                                     .levels = with.levels,
                                     .bounds = with.bounds,
                                     .runtimes = &offer.runtimes,
                                     .images = &offer.images};
-    return compare(TRY(with.store.requests(scope, count)), from, to, parts);
+    return compare(TRY(control->store.requests(scope, count)), from, to, parts);
   };
-  co_return co_await async::inBackground<Result<json::object>>(parts_.background, work);
+  co_return co_await async::inBackground<Result<json::object>>(control_->background, work);
 }
 
 }  // namespace cloister::orchestrator

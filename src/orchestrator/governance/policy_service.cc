@@ -25,10 +25,11 @@ std::string missing(int64_t version) {
 
 }  // namespace
 
-PolicyService::PolicyService(Parts parts, PolicyConfig config) : parts_(parts), config_(config) {}
+PolicyService::PolicyService(std::shared_ptr<Control> control, Parts parts, PolicyConfig config)
+    : control_(std::move(control)), parts_(parts), config_(config) {}
 
 Result<> PolicyService::open(const StartDocument& start) {
-  const auto newest = TRY(parts_.store.policyVersion(0));
+  const auto newest = TRY(control_->store.policyVersion(0));
   if (!newest || (start.chosen && TRY(isAnother(start)))) return addStart(start);
   return takeUp(newest, start.name);
 }
@@ -38,7 +39,7 @@ Result<bool> PolicyService::isAnother(const StartDocument& start) const {
   const std::string sha256 = base::sha256Hex(start.text);
   store::PolicyQuery query{.limit = 500, .before = 0};
   for (;;) {
-    const auto page = TRY(parts_.store.policyVersions(query));
+    const auto page = TRY(control_->store.policyVersions(query));
     for (const store::PolicyVersion& version : page) {
       if (version.origin == kFromStart) return version.sha256 != sha256;
     }
@@ -80,12 +81,13 @@ Result<> PolicyService::addStart(const StartDocument& start) {
       .expected = std::nullopt,
       .keep = config_.history};
   const auto promise = std::make_shared<std::promise<Result<int64_t>>>();
-  parts_.store.putPolicy(std::move(made),
-                         {.action = "policy.applied",
-                          .subject = {},
-                          .principal = ourselves(),
-                          .details = {{"name", start.name}, {"origin", kFromStart}}},
-                         [promise](Result<int64_t> done) { promise->set_value(std::move(done)); });
+  control_->store.putPolicy(
+      std::move(made),
+      {.action = "policy.applied",
+       .subject = {},
+       .principal = ourselves(),
+       .details = {{"name", start.name}, {"origin", kFromStart}}},
+      [promise](Result<int64_t> done) { promise->set_value(std::move(done)); });
   const int64_t version = TRY(promise->get_future().get());
   policy::setVersion(policy, version);
   parts_.current.set(std::move(policy));
@@ -142,7 +144,7 @@ Task<Result<store::PolicyVersion>> PolicyService::put(model::Principal principal
   wanted.policy.applied_at = base::wallMicros();
   store::PolicyVersion made = wanted.policy;
   const auto version = co_await async::committed<int64_t>([&](auto done) {
-    parts_.store.putPolicy(std::move(wanted), std::move(event), std::move(done));
+    control_->store.putPolicy(std::move(wanted), std::move(event), std::move(done));
   });
   made.version = CO_TRY(version);
   policy::setVersion(policy, made.version);
@@ -153,7 +155,7 @@ Task<Result<store::PolicyVersion>> PolicyService::put(model::Principal principal
 }
 
 Result<store::PolicyVersion> PolicyService::get(int64_t version) {
-  auto found = TRY(parts_.store.policyVersion(version));
+  auto found = TRY(control_->store.policyVersion(version));
   if (!found) return fail(Code::kNotFound, missing(version));
   return *std::move(found);
 }

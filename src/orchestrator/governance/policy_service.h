@@ -3,22 +3,22 @@
 // questions about versions. A version is in force as soon as its row is durable; an unreadable
 // version denies everything until another is applied.
 //
-// All methods run on the executor of the RunService (one thread).
+// All methods run on the executor of Control (one thread).
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include <boost/asio/thread_pool.hpp>
 
 #include "base/json.h"
 #include "base/result.h"
 #include "model/principal.h"
 #include "model/run_request.h"
+#include "orchestrator/core/control.h"
 #include "orchestrator/core/policy_engine.h"
-#include "orchestrator/runs/run_service.h"
+#include "orchestrator/core/task.h"
 #include "policy/current.h"
 #include "policy/explain.h"
 #include "store/store.h"
@@ -41,17 +41,14 @@ struct PolicyConfig {
 
 class PolicyService {
  public:
+  // They outlive it.
   struct Parts {
-    store::Store& store;
     policy::Current& current;
-    const model::LanguageSet& languages;
     const policy::Levels& levels;
     const model::RequestBounds& bounds;
-    boost::asio::thread_pool& background;
-    const RunService& service;  // for the node's offer
-    PolicyEngine& engine;       // decides; another engine than ours ignores the documents
+    PolicyEngine& engine;  // decides; another engine than ours ignores the documents
   };
-  PolicyService(Parts parts, PolicyConfig config);
+  PolicyService(std::shared_ptr<Control> control, Parts parts, PolicyConfig config);
 
   // Puts the policy in force before the service accepts requests; waits for the ledger. Usually the
   // newest version of the ledger comes into force. `start` becomes the next version if the ledger
@@ -96,6 +93,7 @@ class PolicyService {
   Task<Result<store::PolicyVersion>> put(model::Principal principal, store::NewPolicy wanted,
                                          model::AuditEvent event, policy::Policy policy);
 
+  std::shared_ptr<Control> control_;
   Parts parts_;
   PolicyConfig config_;
 };

@@ -34,8 +34,7 @@ class PolicyServiceTest : public ServiceTest {
   Result<> start(std::string_view document, bool chosen = true) {
     open();
     policies_ = std::make_unique<PolicyService>(
-        PolicyService::Parts{*store_, policy_, languages_, levels_, bounds_, background_, *service_,
-                             embedded_},
+        control_, PolicyService::Parts{policy_, levels_, bounds_, embedded_},
         PolicyConfig{.max = bounds_.max, .history = 100, .replay = 50});
     return policies_->open({.name = "file", .text = std::string(document), .chosen = chosen});
   }
@@ -63,7 +62,6 @@ class PolicyServiceTest : public ServiceTest {
 
   policy::Levels levels_;
   model::RequestBounds bounds_ = model::defaultBounds();
-  boost::asio::thread_pool background_{1};
   std::unique_ptr<PolicyService> policies_;
 };
 

@@ -293,7 +293,7 @@ TEST_F(AgentsTest, WhatWasApprovedForATimeMayBeDone) {
 TEST_F(AgentsTest, AnApprovalOfFilesOpensWhatItSaysOrIsRefused) {
   openGuarded();
   give("look");
-  EscalationService escalations(*service_);
+  EscalationService escalations(control_, service_->approvals(), agents_);
   const auto ask = [&](const std::string& operation, const std::string& path) {
     return await(escalations.request(
         principal(),
@@ -317,7 +317,7 @@ TEST_F(AgentsTest, AnApprovalOfFilesOpensWhatItSaysOrIsRefused) {
 TEST_F(AgentsTest, NobodyApprovesWhatWouldOpenNothing) {
   openGuarded();
   give("look");
-  EscalationService escalations(*service_);
+  EscalationService escalations(control_, service_->approvals(), agents_);
   const auto pending = [&](const std::string& path) {
     store::NewEscalation asked;
     asked.escalation.operation = "file_write";
@@ -358,7 +358,7 @@ TEST_F(AgentsTest, NobodyApprovesWhatWouldOpenNothing) {
 TEST_F(AgentsTest, WhatIsSafeIsApprovedByARuleAndCanBeDone) {
   openGuarded();
   give("look");
-  EscalationService escalations(*service_);
+  EscalationService escalations(control_, service_->approvals(), agents_);
   const auto ask = [&](const std::string& operation, const std::string& subject) {
     return await(escalations.request(
         principal(),
@@ -407,7 +407,7 @@ TEST_F(AgentsTest, WithoutAnAnswerTheFallbackDecides) {
                               const std::string& path) {
     escalation_.fallback_action = action;
     give(level);
-    EscalationService escalations(*service_);
+    EscalationService escalations(control_, service_->approvals(), agents_);
     const auto asked = await(escalations.request(
         principal(),
         {.operation = "file_write", .subject = path, .reason = "work", .run = std::nullopt}));

@@ -87,54 +87,6 @@ model::RunRequest policyPartsOf(const model::RunRequest& request) {
   return parts;
 }
 
-std::string RunService::Impl::imageDigestOf(const Live& run) const {
-  const policy::Evaluation made = policy::evaluate(*run.ruling.policy, question(run, ""));
-  return made.image == nullptr ? hostImage() : made.image->digest;
-}
-
-policy::Use RunService::Impl::useOf(const Live& run) const {
-  const std::string digest = imageDigestOf(run);
-  policy::Use use{.by = run.execution.principal,
-                  .execution_id = run.execution.id,
-                  .session_id = run.execution.session_id,
-                  .digest = digestOf(run.bound, digest),
-                  .now = base::wallMicros()};
-  if (host_image && !digest.empty() && digest == host_image->digest) {
-    use.unverified_digest = digestOf(run.bound, unverifiedName(*host_image));
-    use.same_since = host_image->changed_at + host_image->clock_ahead;
-  }
-  return use;
-}
-
-Task<void> RunService::Impl::consult(Live& run) const {
-  const policy::Question asked = question(run, "");
-  run.ruling = co_await parts.policy.rule(asked);
-  run.execution.provenance.policy_id = run.ruling.policy->id;
-}
-
-// An approval that does not stand denies, whatever policy would say without one.
-policy::Decision RunService::Impl::decide(Live& run, const std::string& permit_id) const {
-  policy::Question asked = question(run, permit_id);
-  const policy::Policy& policy = *run.ruling.policy;
-  policy::Decision decision = policy::decide(policy, asked);
-  if (std::holds_alternative<policy::Denied>(decision)) return decision;
-  const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
-  if (!run.refusal && run.approval) strikeVotes(run);
-  if (!run.refusal && run.approval) {
-    auto standing = policy::stands(*run.approval, useOf(run), wanted);
-    if (!standing) run.refusal = std::move(standing).error();
-  }
-  if (run.refusal) {
-    return policy::Denied{.rule = wanted == nullptr ? "" : wanted->rule,
-                          .reason = run.refusal->message,
-                          .remedy = "",
-                          .for_approval = true};
-  }
-  if (wanted == nullptr || !run.approval) return decision;
-  asked.approved = true;
-  return policy::decide(policy, asked);
-}
-
 void RunService::Impl::noteRefusal(Live& run) {
   if (!run.refusal || !run.execution.error) return;
   if (!run.refusal->field.empty()) run.execution.error->details["reason"] = run.refusal->field;
@@ -145,16 +97,16 @@ void RunService::Impl::noteRefusal(Live& run) {
 // The request names an approval: it is used up with the acceptance, or refuses.
 Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) const {
   const std::string& id = run.request.approval;
-  if (node.runtime == nullptr) {
+  if (!control->nodes.connected()) {
     return fail(Code::kUnavailable, "using " + id + ": no node is connected to run it on");
   }
   auto found = [&]() -> Result<Escalation> {
     // Its own agent's, for an administrator too: it asks in its own name.
     model::Principal who = run.execution.principal;
     who.roles = {};
-    Escalation e = TRY(parts.store.escalations().get(store::Scope::of(who), id));
-    run.bound = TRY(boundOf(record.request_json, run.execution.session_id, parts.languages));
-    TRY(strikeRevoked(e));
+    Escalation e = TRY(control->store.escalations().get(store::Scope::of(who), id));
+    run.bound = TRY(boundOf(record.request_json, run.execution.session_id, control->languages));
+    TRY(strikeRevoked(control->store, e));
     TRY(policy::use(e, useOf(run)));
     return e;
   }();
@@ -175,7 +127,7 @@ Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) c
 // The record of what is to be approved. The image is part of it, so there has to be one.
 Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
                                         const policy::NeedsApproval& wanted) const {
-  if (node.runtime == nullptr) {
+  if (!control->nodes.connected()) {
     return fail(Code::kUnavailable,
                 "asking for approval: no node is connected, so what would run is not known");
   }
@@ -187,7 +139,7 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
                 "asking for approval: the node has not said yet which image it has; try again");
   }
   run.bound = TRY(boundNow(run, record.request_json));
-  const std::string person = TRY(personOf(parts.store, execution.principal));
+  const std::string person = TRY(personOf(control->store, execution.principal));
   std::optional<Escalation> alike;
   if (run.asks) {
     alike = TRY(waitingLike({.by = execution.principal,
@@ -196,14 +148,15 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
                              .digest = digestOf(run.bound, imageDigestOf(run)),
                              .lifts = run.asks->wants}));
   }
-  const Wanted asked{.requester = execution.principal,
-                     .person = person,
-                     .by_policy = wanted,
-                     .execution_id = execution.id,
-                     .session_id = execution.session_id,
-                     .lifts = run.asks ? run.asks->wants : std::vector<model::WantedOperation>(),
-                     .channels = channelsFor(parts.store, execution.principal, config.escalation),
-                     .now = base::wallMicros()};
+  const Wanted asked{
+      .requester = execution.principal,
+      .person = person,
+      .by_policy = wanted,
+      .execution_id = execution.id,
+      .session_id = execution.session_id,
+      .lifts = run.asks ? run.asks->wants : std::vector<model::WantedOperation>(),
+      .channels = channelsFor(control->store, execution.principal, config.escalation),
+      .now = base::wallMicros()};
   execution.error = approvalError(wanted, "it runs once it is approved");
   if (alike) {
     execution.error->details["escalation_id"] = alike->id;
@@ -230,7 +183,7 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
 
 // As many as may wait in the queue, and kept for tenants with few as that is.
 bool RunService::Impl::mayBlock(const std::string& tenant) const {
-  FairShare waiting(config.fairness, 1);
+  FairShare waiting(control->config.fairness, 1);
   for (const std::string& id : blocked)
     waiting.take(live.at(id)->execution.principal.tenant, 1);
   return waiting.has(tenant, 1, config.queue);
@@ -276,7 +229,7 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
   const store::Accepted accepted = CO_TRY(std::move(asked));
   if (accepted.replayed) co_return accepted.execution;
   run->execution = accepted.execution;
-  if (escalated) escalated();
+  announce();
   run->spec = {};
   blocked.insert(run->execution.id);
   show(run);
@@ -308,12 +261,12 @@ Task<void> RunService::Impl::settleIfDecided(LivePtr run) {
 // That it waits for: its own, or another's which is alike.
 Result<std::optional<Escalation>> RunService::Impl::escalationOf(const Execution& execution) const {
   const store::Scope scope = store::Scope::of(execution.principal);
-  auto own = TRY(parts.store.escalations().ofExecution(scope, execution.id));
+  auto own = TRY(control->store.escalations().ofExecution(scope, execution.id));
   if (own || !execution.error) return own;
   const auto* id = execution.error->details.if_contains("escalation_id");
   if (id == nullptr || !id->is_string()) return own;
-  return TRY(parts.store.escalations().get(store::Scope::ofTenant(execution.principal.tenant),
-                                           std::string(id->get_string())));
+  return TRY(control->store.escalations().get(store::Scope::ofTenant(execution.principal.tenant),
+                                              std::string(id->get_string())));
 }
 
 Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::NewExecution record,
@@ -325,7 +278,7 @@ Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::
   if (!record.escalation)
     shared = std::string(run->execution.error->details.at("escalation_id").as_string());
   model::AuditEvent event = withRuling(blockedEvent(run->execution, run->facts), run->ruling);
-  auto accepted = co_await ledger.accept(std::move(record), std::move(event));
+  auto accepted = co_await control->ledger.accept(std::move(record), std::move(event));
   // Counted from here on by what it waits for.
   if (accepted && !accepted->replayed && !shared.empty()) follow(*run, shared);
   co_return accepted;
@@ -336,7 +289,7 @@ Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::
 Result<> RunService::Impl::checkAsAccepted(const store::Pending& pending) const {
   const Execution& execution = pending.execution;
   const auto recorded =
-      TRY(parts.store.recorded(store::Scope::of(execution.principal), execution.id));
+      TRY(control->store.recorded(store::Scope::of(execution.principal), execution.id));
   const base::json::object& accepted = recorded.accepted.event.details;
   const auto holds = [&](std::string_view name, const std::string& stored) {
     const base::json::value* digest = accepted.if_contains(name);
@@ -362,9 +315,9 @@ Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) cons
   run.request = TRY(model::parseRunRequest(request, storedBounds()));
   run.facts = {base::sha256Hex(pending.request_json), base::sha256Hex(pending.spec), "",
                run.request.limits, ""};
-  run.rule_language = policy::ruleLanguage(run.request, parts.languages);
+  run.rule_language = policy::ruleLanguage(run.request, control->languages);
   run.bytes = pending.spec.size();
-  run.risk_facts = policy::riskFactsOf(run.request, parts.languages, parts.levels);
+  run.risk_facts = policy::riskFactsOf(run.request, control->languages, control->levels);
   run.request = policyPartsOf(run.request);
   // The program has its time already, which policy may have lowered when it was accepted.
   run.request.limits.wall = std::min(run.request.limits.wall, run.spec.run.timeout);
@@ -376,24 +329,25 @@ Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) cons
 // It was accepted, so it waits outside the bounds; policy decides anew at its start. kUnsupported:
 // there is no such disk any more.
 Result<> RunService::Impl::requeue(const store::Pending& pending) {
-  auto run = std::make_shared<Live>(executor);
+  auto run = std::make_shared<Live>(control->executor);
   TRY(reload(*run, pending));
   TRY(checkDisk(run->facts.limits));
-  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
+  run->log = std::make_shared<OutputLog>(control->executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
   run->execution = pending.execution;
   run->clock = base::RecordClock(model::latestTime(run->execution));
   if (parts.agents != nullptr) {
     run->held = TRY(parts.agents->heldFor(run->execution.principal));
   }
-  run->approval = TRY(parts.store.escalations().ofExecution(
+  run->approval = TRY(control->store.escalations().ofExecution(
       store::Scope::of(run->execution.principal), run->execution.id));
   if (const std::string& shared = run->execution.provenance.approval; !shared.empty()) {
     run->approval = TRY(sharedApproval(*run, shared));
     run->approval->status = model::EscalationStatus::kUsed;
   }
-  run->host = makeOwnHost(node, places,
-                          places.needOf(run->request.limits, run->execution.principal.tenant));
+  run->host =
+      makeOwnHost(control->nodes.current(), control->places,
+                  control->places.needOf(run->request.limits, run->execution.principal.tenant));
   queue.take(run->execution.principal.tenant, run->bytes);
   enqueue(run);
   return {};
@@ -401,15 +355,16 @@ Result<> RunService::Impl::requeue(const store::Pending& pending) {
 
 // It goes on waiting for its approval.
 Result<> RunService::Impl::holdAgain(const store::Pending& pending) {
-  auto run = std::make_shared<Live>(executor);
+  auto run = std::make_shared<Live>(control->executor);
   TRY(reload(*run, pending));
   run->spec = {};
-  run->log = std::make_shared<OutputLog>(executor, run->facts.limits.output_bytes);
+  run->log = std::make_shared<OutputLog>(control->executor, run->facts.limits.output_bytes);
   run->accepted_at = base::monotonicNow();
   run->execution = pending.execution;
   run->clock = base::RecordClock(model::latestTime(run->execution));
-  run->host = makeOwnHost(node, places,
-                          places.needOf(run->request.limits, run->execution.principal.tenant));
+  run->host =
+      makeOwnHost(control->nodes.current(), control->places,
+                  control->places.needOf(run->request.limits, run->execution.principal.tenant));
   const auto waits_for = TRY(escalationOf(run->execution));
   blocked.insert(run->execution.id);
   show(run);
@@ -420,15 +375,30 @@ Result<> RunService::Impl::holdAgain(const store::Pending& pending) {
 // What became of an escalation, to the execution that waits for it.
 void RunService::Impl::settle(const Escalation& e) {
   if (e.status == model::EscalationStatus::kPending || draining) return;
-  if (settle_sessions) settle_sessions(e);
+  if (const auto sessions = neighbour.lock()) sessions->settle(e);
   const bool runs =
       e.status == model::EscalationStatus::kApproved || e.status == model::EscalationStatus::kUsed;
-  if (runs && node.runtime == nullptr) return;
+  if (runs && !control->nodes.connected()) return;
   settleOne(e.execution_id, e);
   auto others = followers.extract({e.requester.tenant, e.id});
   if (others.empty()) return;
   for (const std::string& id : others.mapped())
     settleOne(id, e);
+}
+
+void RunService::Impl::settleWaiting() {
+  if (const auto sessions = neighbour.lock()) sessions->settleWaiting();
+  const auto waiting = blocked;
+  for (const std::string& id : waiting) {
+    const auto run = live.find(id);
+    if (run == live.end()) continue;
+    const auto found = escalationOf(run->second->execution);
+    if (found && *found) settle(**found);
+  }
+}
+
+void RunService::Impl::announce() {
+  if (const auto watcher = escalations_watcher.lock()) watcher->escalated();
 }
 
 void RunService::Impl::settleOne(const std::string& execution_id, const Escalation& e) {
@@ -440,11 +410,11 @@ void RunService::Impl::settleOne(const std::string& execution_id, const Escalati
   // One that waited with others goes on though another has used it up.
   const bool used = e.status == model::EscalationStatus::kUsed && e.execution_id != execution_id;
   if (used || e.status == model::EscalationStatus::kApproved) {
-    return async::spawn(executor, resume(run, e));
+    return async::spawn(control->executor, resume(run, e));
   }
-  run->execution.error = notApprovedFor(run->execution.principal, e);
+  run->execution.error = notApprovedFor(control->store, run->execution.principal, e);
   run->execution.status = model::Status::kDenied;
-  async::spawn(executor, endBlocked(run));
+  async::spawn(control->executor, endBlocked(run));
 }
 
 // Each time that the approval lacks votes on the way, it is judged from the start.
@@ -492,9 +462,9 @@ Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
 Task<Result<bool>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   const store::Scope scope = store::Scope::of(run->execution.principal);
   const store::Pending pending =
-      CO_TRY(parts.store.escalations().pending(scope, run->execution.id));
+      CO_TRY(control->store.escalations().pending(scope, run->execution.id));
   CO_TRY(reload(*run, pending));
-  CO_TRY(requesterStands(run->execution.principal));
+  CO_TRY(requesterStands(control->store, run->execution.principal));
   co_await consult(*run);
   const policy::Use use = useOf(*run);
   // One of those that waited together uses it up: its own run, or where that has ended, the first.
@@ -503,7 +473,7 @@ Task<Result<bool>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   run->approval = CO_TRY(approvalNow(*run, e));
   if (!run->approval) co_return false;
   CO_TRY(policy::use(*run->approval, use));
-  if (const auto denied = policy::refusalOf(decide(*run, ""))) {
+  if (const auto denied = policy::refusalOf(judge(*run))) {
     applyDenial(run->execution, *denied);
     noteRefusal(*run);
     co_return fail(Code::kDenied, denied->reason);
@@ -530,14 +500,14 @@ Task<Result<bool>> RunService::Impl::unblock(LivePtr run, Escalation e) {
                                        .channels = {},
                                        .notification = ""};
   const model::AuditEvent event = withRuling(resumedEvent(queued, e.id), run->ruling);
-  CO_TRY(co_await insist(run->execution.id, [&]() -> Task<Result<>> {
-    if (shares && !orphan) co_return co_await ledger.update(queued, event);
+  CO_TRY(co_await control->insist(run->execution.id, [&]() -> Task<Result<>> {
+    if (shares && !orphan) co_return co_await control->ledger.update(queued, event);
     const auto both = co_await async::committed<Escalation>([&](store::Done<Escalation> done) {
-      parts.store.escalations().changeWith(change, queued, event, std::move(done));
+      control->store.escalations().changeWith(change, queued, event, std::move(done));
     });
     // Another of those that waited may have used it up meanwhile.
     if (!both && orphan && both.error().field == policy::approval::kUsed)
-      co_return co_await ledger.update(queued, event);
+      co_return co_await control->ledger.update(queued, event);
     if (!both) co_return std::unexpected(both.error());
     co_return Result<>{};
   }));
@@ -558,10 +528,10 @@ Task<void> RunService::Impl::withdraw(model::Principal of, std::string execution
   const auto self = shared_from_this();
   const store::Scope tenant = store::Scope::ofTenant(of.tenant);
   for (const std::string& id : unfollow(of, execution_id)) {
-    const auto left = parts.store.escalations().get(tenant, id);
+    const auto left = control->store.escalations().get(tenant, id);
     if (left && !live.contains(left->execution_id)) co_await closeEscalation(*left);
   }
-  const auto found = parts.store.escalations().ofExecution(store::Scope::of(of), execution_id);
+  const auto found = control->store.escalations().ofExecution(store::Scope::of(of), execution_id);
   if (!found || !*found || followers.contains({of.tenant, (*found)->id})) co_return;
   co_await closeEscalation(**found);
 }
@@ -580,7 +550,7 @@ Task<void> RunService::Impl::closeEscalation(Escalation e) {
       .channels = {},
       .notification = ""};
   const auto done = co_await async::committed<Escalation>([&](store::Done<Escalation> finish) {
-    parts.store.escalations().change(change, std::move(finish));
+    control->store.escalations().change(change, std::move(finish));
   });
   if (done) co_return settle(*done);  // for who came to wait for it meanwhile
   base::log(base::Level::kWarn, "escalation of an ended run stays open",

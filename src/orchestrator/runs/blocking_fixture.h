@@ -34,7 +34,7 @@ class BlockingTest : public ServiceTest {
   }
   void start(bool with_node = true) {
     open(with_node);
-    escalations_ = std::make_unique<EscalationService>(*service_);
+    escalations_ = std::make_unique<EscalationService>(control_, service_->approvals(), agents_);
   }
   void shut() {
     escalations_.reset();

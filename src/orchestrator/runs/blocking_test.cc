@@ -112,7 +112,7 @@ TEST_F(BlockingTest, SurvivesARestart) {
 TEST_F(BlockingTest, WhatWasApprovedBeforeACrashGoesOnAfterIt) {
   start(true);
   const model::Execution held = blocked();
-  service_->setNode({});  // so that it cannot go on yet
+  control_->nodes.set({});  // so that it cannot go on yet
   ASSERT_TRUE(vote(approver(), idIn(held)));
   EXPECT_EQ(service_->get(principal(), held.id)->status, Status::kBlocked);
   restart(false);

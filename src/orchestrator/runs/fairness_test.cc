@@ -15,7 +15,7 @@ constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 class FairnessTest : public SessionsTest {
  protected:
-  FairnessTest() { config_.fairness.kept_percent = 12; }
+  FairnessTest() { control_config_.fairness.kept_percent = 12; }
 
   // Of a tenant, with so much memory.
   std::string asks(const std::string& tenant, std::vector<std::string> argv,
@@ -138,7 +138,7 @@ TEST_F(FairnessTest, ASessionOfATenantThatComes) {
 
 TEST_F(FairnessTest, RunsAndSessionsOfOneTenantLeaveAPlace) {
   offer_.max_sandboxes = 8;
-  config_.fairness.kept_percent = 12;
+  control_config_.fairness.kept_percent = 12;
   open();
   for (int i = 0; i < 6; i++)
     asks("a", {"hold"});

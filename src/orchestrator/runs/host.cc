@@ -7,7 +7,6 @@
 
 #include "async/signal.h"
 #include "async/spawn.h"
-#include "orchestrator/runs/run_service.h"
 
 namespace cloister::orchestrator {
 namespace {

@@ -8,7 +8,6 @@
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/awaitable.hpp>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -17,16 +16,16 @@
 #include "model/outcome.h"
 #include "model/permit.h"
 #include "model/principal.h"
+#include "orchestrator/core/nodes.h"
 #include "orchestrator/core/places.h"
+#include "orchestrator/core/task.h"
 #include "orchestrator/runs/verdict.h"
 #include "runtime/runtime.h"
 
 namespace cloister::orchestrator {
 
-template <class T>
-using Task = boost::asio::awaitable<T>;
-
-struct NodeState;
+// The time of what lasts as long as its session: longer than any session may live.
+inline constexpr Millis kForever = std::chrono::days(366);
 
 class Host {
  public:

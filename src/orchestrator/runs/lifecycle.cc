@@ -5,40 +5,21 @@
 #include <chrono>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
 #include "async/spawn.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "orchestrator/runs/run_impl.h"
-#include "wire/node.h"
 
 namespace cloister::orchestrator {
 namespace {
 
-namespace asio = boost::asio;
 using model::Execution;
 using model::Outcome;
 
-constexpr Millis kFirstPause{50};
-constexpr Millis kLongestPause{5'000};
 constexpr Millis kLinger{20};  // of a sandbox whose run has ended, until that is recorded
 constexpr Millis kDrainPatience{20'000};
 constexpr int kRetainBatches = 20;
-
-Task<void> pauseFor(asio::any_io_executor executor, Millis time) {
-  asio::steady_timer timer(executor, time);
-  co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
-}
-
-// The ledger may take it later: the disk is full, or its queue.
-bool isPassing(const Error& error) {
-  return error.code == Code::kNoSpace || error.code == Code::kQuota ||
-         error.code == Code::kUnavailable || error.code == Code::kInternal;
-}
 
 size_t keptBytes(const OutputLog& log) {
   return log.kept(model::Stream::kStdout, 0).size() + log.kept(model::Stream::kStderr, 0).size() +
@@ -49,12 +30,12 @@ size_t keptBytes(const OutputLog& log) {
 
 void RunService::Impl::startWaiting() {
   const auto comes = [this](const LivePtr& run) { return comesNow(run); };
-  while (!draining && node.runtime != nullptr && places.anyRunRoom()) {
+  while (!draining && control->nodes.connected() && control->places.anyRunRoom()) {
     const auto run = queue.pop(comes);
     if (!run) break;
     leaveQueue(*run);
     occupy(**run);
-    async::spawn(executor, execute(*run));
+    async::spawn(control->executor, execute(*run));
   }
   reportDepth();
 }
@@ -63,15 +44,16 @@ void RunService::Impl::startWaiting() {
 bool RunService::Impl::hasRoom(const Live& run) const {
   const Need need = needOf(run);
   const bool behind = need.disk > 0 && awaits_disk && awaits_disk.get() != &run;
-  return places.hasDisk(need) && !(behind && hasRoomInTime(*awaits_disk)) && hasRoomInTime(run);
+  return control->places.hasDisk(need) && !(behind && hasRoomInTime(*awaits_disk)) &&
+         hasRoomInTime(run);
 }
 
 // Once other runs have given back their disk.
 bool RunService::Impl::hasRoomInTime(const Live& run) const {
   const model::Limits& limits = run.facts.limits;
-  return places.hasDiskBesideSessions(needOf(run)) &&
-         (parts.quotas == nullptr ||
-          parts.quotas->hasRoom(run.execution.principal, limits.memory_bytes));
+  return control->places.hasDiskBesideSessions(needOf(run)) &&
+         (control->quotas == nullptr ||
+          control->quotas->hasRoom(run.execution.principal, limits.memory_bytes));
 }
 
 // The first that is passed over for disk alone gets the next: otherwise smaller ones, which find
@@ -91,14 +73,14 @@ bool RunService::Impl::fitsNow(const LivePtr& run) {
   const Need need = needOf(*run);
   const bool awaits = awaits_room && hasRoom(*awaits_room);
   if (awaits && now >= passed_since + config.skip) {
-    return awaits_room == run ? places.hasRunRoomAtLast(need)
-                              : places.hasRunRoomBeside(needOf(*awaits_room), need);
+    return awaits_room == run ? control->places.hasRunRoomAtLast(need)
+                              : control->places.hasRunRoomBeside(needOf(*awaits_room), need);
   }
-  if (places.hasRunRoom(need)) return true;
-  if (!awaits && places.fitsBesideOthers(need)) {
+  if (control->places.hasRunRoom(need)) return true;
+  if (!awaits && control->places.fitsBesideOthers(need)) {
     awaits_room = run;
     passed_since = now;
-    if (!std::exchange(starts_late, true)) async::spawn(executor, startLate());
+    if (!std::exchange(starts_late, true)) async::spawn(control->executor, startLate());
   }
   return false;
 }
@@ -114,11 +96,11 @@ Task<void> RunService::Impl::startLate() {
 }
 
 bool RunService::Impl::mayStart(const Live& run) const {
-  return !draining && node.runtime != nullptr && places.hasRunRoom(needOf(run));
+  return !draining && control->nodes.connected() && control->places.hasRunRoom(needOf(run));
 }
 
 Need RunService::Impl::needOf(const Live& run) const {
-  return places.needOf(run.facts.limits, run.execution.principal.tenant);
+  return control->places.needOf(run.facts.limits, run.execution.principal.tenant);
 }
 
 void RunService::Impl::leaveQueue(const LivePtr& run) {
@@ -131,8 +113,8 @@ void RunService::Impl::occupy(Live& run) {
   run.host->occupy();
   const bool apart = run.request.nested || run.request.fresh;
   if (run.home && !apart) run.home->visit(run.execution.principal);
-  if (parts.quotas == nullptr || !run.execution.session_id.empty()) return;
-  run.use = parts.quotas->beginRun(run.execution.principal, run.facts.limits.memory_bytes);
+  if (control->quotas == nullptr || !run.execution.session_id.empty()) return;
+  run.use = control->quotas->beginRun(run.execution.principal, run.facts.limits.memory_bytes);
 }
 
 void RunService::Impl::vacate(Live& run) {
@@ -145,10 +127,10 @@ Task<void> RunService::Impl::execute(LivePtr run) {
   const Result<Outcome> outcome = co_await perform(run);
   run->hold.reset();  // before anybody hears of its end
   conclude(*run, outcome);
-  async::spawn(executor, tearDown(run));
+  async::spawn(control->executor, tearDown(run));
   co_await recordEnd(*run);
   while (!run->released)
-    co_await changed.wait();
+    co_await control->changed.wait();
   vacate(*run);
   retire(run);
   startWaiting();
@@ -158,7 +140,7 @@ Task<Result<Outcome>> RunService::Impl::perform(LivePtr run) {
   const auto self = shared_from_this();
   if (run->execution.status != model::Status::kRunning) {
     model::SignedPermit permit = CO_TRY(co_await recordStart(*run));
-    async::spawn(executor, provisionBeside(run, std::move(permit)));
+    async::spawn(control->executor, provisionBeside(run, std::move(permit)));
   }
   while (!run->provisioned && !givesUp(*run))
     co_await run->settled.wait();
@@ -176,16 +158,17 @@ bool RunService::Impl::givesUp(const Live& run) const {
   return draining && run.execution.session_id.empty();
 }
 
-void RunService::Impl::markStarted(Live& run, const model::PermitFields& permit) const {
+void RunService::Impl::markStarted(Live& run, const model::PermitFields& fields,
+                                   std::string permit_id) const {
   run.execution.status = model::Status::kRunning;
   run.execution.started_at = run.clock.now();
-  run.weaker = policy::weakerOf(*run.ruling.policy, question(run, permit.id));
+  run.weaker = control->permits.weaker(run.ruling, subjectOf(run));
   model::Provenance& provenance = run.execution.provenance;
-  provenance.permit_id = permit.id;
+  provenance.permit_id = std::move(permit_id);
   provenance.policy_id = run.ruling.policy->id;
-  provenance.nested = permit.nested;
-  provenance.fresh = permit.fresh;
-  const auto image = model::parseImageRef(permit.image).value_or(model::ImageRef{});
+  provenance.nested = fields.nested;
+  provenance.fresh = fields.fresh;
+  const auto image = model::parseImageRef(fields.image).value_or(model::ImageRef{});
   provenance.image = image.name;
   provenance.image_digest = image.digest;  // the node tells the host's
 }
@@ -195,36 +178,33 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   const std::string permit_id = base::newId("permit");
   CO_TRY(co_await holdAsOfNow(run));
   co_await consult(run);
-  policy::Decision decision = decide(run, permit_id);
+  const policy::Decision decision = judge(run);
+  std::optional<policy::Denied> denied = policy::refusalOf(decision);
   Execution& execution = run.execution;
-  if (const auto* granted = std::get_if<model::Permit>(&decision)) {
-    markStarted(run, granted->fields());
-    run.facts.limits = granted->fields().limits;
-    CO_TRY(co_await persist(run, withRuling(startedEvent(execution, node.offer), run.ruling)));
+  Permission granted;
+  if (!denied) {
+    const model::PermitFields& fields = std::get<model::Permit>(decision).fields();
+    markStarted(run, fields, permit_id);
+    run.facts.limits = fields.limits;
+    CO_TRY(co_await persist(
+        run, withRuling(startedEvent(execution, control->nodes.offer()), run.ruling)));
     run.log->publish(execution);
     co_await consult(run);
-    decision = decide(run, permit_id);  // fresh, however long the ledger took
+    granted = permit(run, permit_id);  // fresh, however long the ledger took
+    if (!granted) denied = granted.error();
   }
-  if (const auto denied = policy::refusalOf(decision)) {
+  if (denied) {
     applyDenial(execution, *denied);
     noteRefusal(run);
     co_return fail(Code::kDenied, denied->reason);
   }
-  const auto& permit = std::get<model::Permit>(decision);
-  execution.provenance.policy_id = permit.fields().policy_id;  // another may be in force by now
-  co_return sign(permit);
-}
-
-// A program that may last as long as its session has what its rule allows any program.
-void RunService::Impl::giveMostProcessorTime(Live& run) const {
-  const model::Limits most = policy::mostAllowed(*run.ruling.policy, question(run, ""));
-  run.request.limits.cpu_time = std::max(run.request.limits.cpu_time, most.cpu_time);
-  run.facts.limits = run.request.limits;
+  execution.provenance.policy_id = granted->fields.policy_id;  // another may be in force by now
+  co_return std::move(granted->permit);
 }
 
 void RunService::Impl::askForSandbox(const LivePtr& run) {
   if (!run->permit) return;
-  async::spawn(executor, provisionBeside(run, sign(*std::exchange(run->permit, std::nullopt))));
+  async::spawn(control->executor, provisionBeside(run, *std::exchange(run->permit, std::nullopt)));
 }
 
 Task<void> RunService::Impl::provisionBeside(LivePtr run, model::SignedPermit permit) {
@@ -242,22 +222,22 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
                       .room = [this, &run] { return roomOf(run.execution.principal.tenant); }},
       *run.log,
       Recorder::Bounds{limits.output_bytes, config.output_artifact_bytes, run.spec.artifacts},
-      Recorder::Events{.started =
-                           [this, &run] {
-                             run.started = true;
-                             run.execution.started_at = run.clock.now();
-                             const std::chrono::duration<double> took =
-                                 base::monotonicNow() - run.accepted_at;
-                             parts.metrics.started(took.count(), run.execution.provenance.runtime);
-                             run.settled.notify();
-                           },
-                       .usage =
-                           [&run](const model::Usage& usage) {
-                             run.execution.usage = usage;
-                             reportProcessorTime(run);
-                             run.log->publish(run.execution);
-                           }});
-  run.image_since = run.home ? run.home->imageSince() : imageSince();
+      Recorder::Events{
+          .started =
+              [this, &run] {
+                run.started = true;
+                run.execution.started_at = run.clock.now();
+                const std::chrono::duration<double> took = base::monotonicNow() - run.accepted_at;
+                control->metrics.started(took.count(), run.execution.provenance.runtime);
+                run.settled.notify();
+              },
+          .usage =
+              [&run](const model::Usage& usage) {
+                run.execution.usage = usage;
+                reportProcessorTime(run);
+                run.log->publish(run.execution);
+              }});
+  run.image_since = run.home ? run.home->imageSince() : control->nodes.imageSince();
   const runtime::SandboxInfo info = CO_TRY(co_await run.host->prepare(std::move(permit), run.spec));
   if (model::isTerminal(run.execution.status)) {  // given up meanwhile
     CO_TRY(co_await run.host->release());
@@ -287,10 +267,10 @@ void RunService::Impl::reportProcessorTime(Live& run) {
 // A cell's is its kernel's, which is charged for by itself.
 void RunService::Impl::charge(Live& run) const {
   reportProcessorTime(run);
-  if (parts.quotas == nullptr || run.execution.cell) return;
+  if (control->quotas == nullptr || run.execution.cell) return;
   const auto used = static_cast<uint64_t>(std::max<int64_t>(run.execution.usage.cpu_ms, 0));
   const bool shares = run.home && !run.in_kernel;
-  parts.quotas->charge(run.execution.principal, shares ? run.home->chargeProgram(used) : used);
+  control->quotas->charge(run.execution.principal, shares ? run.home->chargeProgram(used) : used);
 }
 
 // What became of it, into its record.
@@ -309,7 +289,7 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
     }
   }
   run.host->complete(execution);
-  settleImage(execution.provenance, run.image_since);
+  control->nodes.settleImage(execution.provenance, run.image_since);
   charge(run);
   if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
   execution.finished_at = run.clock.now();
@@ -339,13 +319,14 @@ Task<void> RunService::Impl::scanArtifacts(Live& run) {
       clean = std::unexpected(std::move(content).error());
     }
     if (clean) co_return true;
-    std::ignore = co_await ledger.append({.action = "artifact.refused",
-                                          .subject = execution.id,
-                                          .principal = execution.principal,
-                                          .details = {{"path", path},
-                                                      {"sha256", sha256},
-                                                      {"tenant", execution.principal.tenant},
-                                                      {"reason", clean.error().message}}});
+    std::ignore =
+        co_await control->ledger.append({.action = "artifact.refused",
+                                         .subject = execution.id,
+                                         .principal = execution.principal,
+                                         .details = {{"path", path},
+                                                     {"sha256", sha256},
+                                                     {"tenant", execution.principal.tenant},
+                                                     {"reason", clean.error().message}}});
     co_return false;
   };
   std::vector<model::ArtifactRef> kept;
@@ -370,17 +351,17 @@ Task<void> RunService::Impl::recordEnd(Live& run) {
   co_await noteUnverified(run);
   const auto written = co_await persist(run, finishedEvent(run.execution));
   // The image may have been verified while this was written.
-  if (isUnverified(run.execution.provenance)) async::spawn(executor, bindImage());
+  if (isUnverified(run.execution.provenance)) async::spawn(control->executor, bindImage());
   for (const model::ArtifactRef& artifact : run.execution.artifacts)
     parts.blobs.release({run.execution.principal.tenant, artifact.sha256}, written.has_value());
   run.host->tell(run.execution);
   if (written) {
     run.log->publish(run.execution);
-    parts.metrics.finished(run.execution);
+    control->metrics.finished(run.execution);
   } else {
     base::log(base::Level::kError, "end of a run not recorded",
               {{"execution", run.execution.id}, {"reason", written.error().message}});
-    auto stored = parts.store.get(store::Scope::of(run.execution.principal), run.execution.id);
+    auto stored = control->store.get(store::Scope::of(run.execution.principal), run.execution.id);
     if (stored) run.log->publish(*stored);
   }
   run.log->close();
@@ -388,35 +369,8 @@ Task<void> RunService::Impl::recordEnd(Live& run) {
 }
 
 Task<Result<>> RunService::Impl::persist(Live& run, model::AuditEvent event) {
-  co_return co_await insist(run.execution.id, [&] { return ledger.update(run.execution, event); });
-}
-
-// Writes until the ledger takes it or refuses it for good; not ready meanwhile.
-Task<Result<>> RunService::Impl::insist(std::string id, std::function<Task<Result<>>()> write) {
-  auto written = co_await write();
-  if (written || !isPassing(written.error())) co_return written;
-  base::log(base::Level::kError, "ledger refuses a record",
-            {{"record", id}, {"reason", written.error().message}});
-  unrecorded++;
-  Millis pause = kFirstPause;
-  while (!written && isPassing(written.error()) && !stopped && base::monotonicNow() < give_up) {
-    co_await pauseFor(executor, pause);
-    pause = std::min(pause * 2, kLongestPause);
-    written = co_await write();
-  }
-  unrecorded--;
-  co_return written;
-}
-
-Result<> RunService::Impl::orInsist(Result<> written, std::string id,
-                                    std::function<Task<Result<>>()> write) {
-  if (written || !isPassing(written.error())) return written;
-  const auto go_on = [](std::shared_ptr<Impl> self, std::string of,
-                        std::function<Task<Result<>>()> again) -> Task<void> {
-    std::ignore = co_await self->insist(std::move(of), std::move(again));
-  };
-  async::spawn(executor, go_on(shared_from_this(), std::move(id), std::move(write)));
-  return {};
+  co_return co_await control->insist(run.execution.id,
+                                     [&] { return control->ledger.update(run.execution, event); });
 }
 
 Task<void> RunService::Impl::tearDown(LivePtr run) {
@@ -428,7 +382,7 @@ Task<void> RunService::Impl::tearDown(LivePtr run) {
               {{"execution", run->execution.id}, {"reason", done.error().message}});
   }
   run->released = true;
-  changed.notify();
+  control->changed.notify();
 }
 
 // Out of the live ones, into those kept for late readers.
@@ -445,7 +399,7 @@ void RunService::Impl::retire(const LivePtr& run) {
          (finished_bytes > config.finished_bytes && !finished_order.empty())) {
     forgetOldest();
   }
-  changed.notify();
+  control->changed.notify();
 }
 
 void RunService::Impl::forgetOldest() {
@@ -460,7 +414,7 @@ Task<void> RunService::Impl::cancelLive(LivePtr run, model::Principal by) {
   const std::string id = run->execution.id;
   if (!std::exchange(run->cancel_asked, true)) {
     // Less may happen than was recorded, so a full disk does not keep a run alive.
-    const auto written = co_await ledger.append(cancelEvent(run->execution, by));
+    const auto written = co_await control->ledger.append(cancelEvent(run->execution, by));
     if (!written) {
       base::log(base::Level::kError, "cancel not recorded",
                 {{"execution", id}, {"by", by.key_id}, {"reason", written.error().message}});
@@ -493,6 +447,14 @@ void RunService::Impl::endFromOutside(Live& run, Cause cause) {
   if (!run.released) run.host->cancel();
 }
 
+std::vector<const Execution*> RunService::Impl::programsIn(const std::string& session_id) const {
+  std::vector<const Execution*> programs;
+  for (const auto& [id, run] : live) {
+    if (run->execution.session_id == session_id) programs.push_back(&run->execution);
+  }
+  return programs;
+}
+
 void RunService::Impl::endPrograms(const std::string& session_id, Cause cause, bool waiting_too) {
   const auto runs = live;
   for (const auto& [id, run] : runs) {
@@ -501,7 +463,7 @@ void RunService::Impl::endPrograms(const std::string& session_id, Cause cause, b
     if (waits && !waiting_too) continue;
     if (blocked.erase(id) > 0) {
       applyCause(run->execution, run->cause == Cause::kNone ? cause : run->cause);
-      async::spawn(executor, endBlocked(run));
+      async::spawn(control->executor, endBlocked(run));
     } else {
       endFromOutside(*run, cause);
     }
@@ -511,7 +473,8 @@ void RunService::Impl::endPrograms(const std::string& session_id, Cause cause, b
 Task<void> RunService::drain() {
   const std::shared_ptr<Impl> impl = impl_;
   impl->draining = true;
-  impl->give_up = base::monotonicNow() + kDrainPatience;
+  const base::Monotonic until = base::monotonicNow() + kDrainPatience;
+  impl->control->giveUpAt(until);
   const auto runs = impl->live;
   for (const auto& [id, run] : runs) {
     if (run->execution.status == model::Status::kRunning) {
@@ -521,8 +484,8 @@ Task<void> RunService::drain() {
   }
   // What waits, in the queue or for approval, stays there: the ledger has it for the next start.
   const auto waiting = [&] { return impl->queue.size() + impl->blocked.size(); };
-  while (impl->live.size() > waiting() && base::monotonicNow() < impl->give_up) {
-    co_await impl->changed.wait(impl->give_up);
+  while (impl->live.size() > waiting() && base::monotonicNow() < until) {
+    co_await impl->control->changed.wait(until);
   }
 }
 
@@ -532,7 +495,7 @@ Task<void> RunService::Impl::retainRegularly() {
   while (!stopped) {
     co_await stopping.wait(base::monotonicNow() + config.retention_every);
     for (int batch = 0; batch < kRetainBatches && !stopped; batch++) {
-      const auto done = co_await ledger.retain(rules);
+      const auto done = co_await control->ledger.retain(rules);
       if (!done) {
         base::log(base::Level::kError, "retention failed", {{"reason", done.error().message}});
         break;
@@ -545,30 +508,24 @@ Task<void> RunService::Impl::retainRegularly() {
 
 // How much more a tenant may keep.
 model::ArtifactQuota RunService::Impl::roomOf(const std::string& tenant) const {
-  const auto used = parts.store.artifactUsage(tenant);
+  const auto used = control->store.artifactUsage(tenant);
   if (!used) return {};
   model::ArtifactQuota quota = config.artifact_quota;
-  if (parts.quotas != nullptr) quota = parts.quotas->storageOf(tenant, quota);
+  if (control->quotas != nullptr) quota = control->quotas->storageOf(tenant, quota);
   quota = parts.blobs.without(tenant, quota);
   return {.artifacts = quota.artifacts - std::min(quota.artifacts, used->artifacts),
           .bytes = quota.bytes - std::min(quota.bytes, used->bytes)};
 }
 
 int RunService::Impl::retryAfter() const {
-  const double ahead = static_cast<double>(queue.size() + places.runs()) * mean_seconds;
-  const double seconds = ahead / std::max(1U, places.concurrency());
+  const double ahead = static_cast<double>(queue.size() + control->places.runs()) * mean_seconds;
+  const double seconds = ahead / std::max(1U, control->places.concurrency());
   return static_cast<int>(std::clamp(seconds, 1.0, 60.0));
 }
 
-model::SignedPermit RunService::Impl::sign(const model::Permit& permit) const {
-  model::SignedPermit signed_permit{wire::encodePermit(permit.fields()), {}};
-  signed_permit.signature = parts.permit_key.sign(signed_permit.encoded);
-  return signed_permit;
-}
-
 void RunService::Impl::reportDepth() {
-  parts.metrics.queueDepth(queue.size(), places.runs());
-  parts.metrics.diskTaken(places.diskTaken());
+  control->metrics.queueDepth(queue.size(), control->places.runs());
+  control->metrics.diskTaken(control->places.diskTaken());
 }
 
 }  // namespace cloister::orchestrator

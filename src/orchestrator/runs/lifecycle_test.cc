@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST_F(ServiceTest, CancelsWhatWaits) {
-  config_.concurrent = 1;
+  control_config_.concurrent = 1;
   open();
   const std::string holder = accepted({"hold"});
   runUntil([&] { return fake_->provisioned().size() == 1; });
@@ -56,7 +56,7 @@ TEST_F(ServiceTest, CancelsWhatRuns) {
 }
 
 TEST_F(ServiceTest, ACancelAtAnyMomentLeavesOneTerminalState) {
-  config_.concurrent = 2;
+  control_config_.concurrent = 2;
   open();
   std::vector<std::string> ids;
   for (int i = 0; i < 30; i++) {
@@ -82,7 +82,7 @@ TEST_F(ServiceTest, ALostNodeEndsWhatItRan) {
   const auto log = *service_->log(principal(), id);
   runUntil([&] { return fake_->provisioned().size() == 1; });
   log->append(model::Stream::kStdout, "so far");
-  service_->setNode({});
+  control_->nodes.set({});
   const auto execution = ended(id);
   EXPECT_EQ(execution.status, Status::kFailed);
   EXPECT_EQ(execution.error->type, "NODE_LOST");
@@ -114,7 +114,7 @@ TEST_F(ServiceTest, ALateResultIsRefused) {
 }
 
 TEST_F(ServiceTest, ARestartEndsWhatRanAndResumesWhatWaited) {
-  config_.concurrent = 1;
+  control_config_.concurrent = 1;
   open();
   const std::string ran = accepted({"hold"});
   runUntil([&] { return fake_->provisioned().size() == 1; });
@@ -154,7 +154,7 @@ TEST_F(ServiceTest, PolicyIsAskedAgainAfterARestart) {
 }
 
 TEST_F(ServiceTest, DrainsWithoutLosingARecord) {
-  config_.concurrent = 1;
+  control_config_.concurrent = 1;
   open();
   const std::string ran = accepted({"hold"});
   runUntil([&] { return fake_->provisioned().size() == 1; });
@@ -174,7 +174,7 @@ TEST_F(ServiceTest, DrainsWithoutLosingARecord) {
 }
 
 TEST_F(ServiceTest, WhatStopsWaitsForNoSandbox) {
-  config_.concurrent = 2;
+  control_config_.concurrent = 2;
   open();
   fake_->holdProvisions(true);
   const std::string made = accepted({"echo", "x"});
@@ -240,7 +240,7 @@ TEST_F(ServiceTest, TheLinkConnectsAndConnectsAgain) {
   const std::string path = dir_ + "/node.sock";
   asio::local::stream_protocol::acceptor acceptor(*io_,
                                                   asio::local::stream_protocol::endpoint(path));
-  async::spawn(io_->get_executor(), keepConnected(*service_, path));
+  async::spawn(io_->get_executor(), keepConnected(control_->nodes, path));
   for (int round = 0; round < 2; round++) {
     auto peer = std::make_shared<net::FrameConnection>(
         await([](auto& from) -> Task<asio::local::stream_protocol::socket> {

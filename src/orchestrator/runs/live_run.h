@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live: one run from its acceptance to its final record, and what is asked for before it is one. Of
-// one RunService, on its executor.
+// Live: one run from its acceptance to its final record. Internal to this room: of one RunService,
+// on its executor.
 #pragma once
 
 #include <functional>
@@ -11,36 +11,19 @@
 #include "async/signal.h"
 #include "base/clock.h"
 #include "base/record_clock.h"
+#include "orchestrator/core/policy_engine.h"
 #include "orchestrator/core/quota.h"
 #include "orchestrator/guard/agent_guard.h"
 #include "orchestrator/guard/approval.h"
+#include "orchestrator/runs/events.h"
 #include "orchestrator/runs/host.h"
+#include "orchestrator/runs/programs.h"
 #include "orchestrator/runs/recorder.h"
-#include "orchestrator/runs/run_service.h"
 #include "orchestrator/runs/verdict.h"
 #include "orchestrator/runs/workspace_state.h"
-#include "orchestrator/sessions/kernel.h"
 #include "policy/approval.h"
 
 namespace cloister::orchestrator {
-
-// Lets a program that waited into its session, where `opened` lets it do what it was approved with
-// and `by_rules` is without that. It enters at once. kQuota, kUnavailable: it is to ask again
-// later.
-using EnterSession = std::function<boost::asio::awaitable<Result<>>(Held opened, Held by_rules)>;
-
-// The workspace of a program's session, for an approval.
-struct WorkspaceAccess {
-  std::function<boost::asio::awaitable<Result<WorkspacePtr>>()> read = {};
-  // Holds it as it is, until what is returned goes: nothing else of the session runs meanwhile.
-  // `lost`: it could not be held to the end. `over`: nobody wants it any more, of which its session
-  // is woken. kConflict with `field`: it is not as it was; kQuota, kUnavailable: it is to ask again
-  // later.
-  std::function<boost::asio::awaitable<Result<std::shared_ptr<void>>>(
-      std::string execution, WorkspacePtr as_asked, std::function<void()> lost,
-      std::function<bool()> over)>
-      hold = {};
-};
 
 // One run from its acceptance to its final record.
 struct Live {
@@ -81,14 +64,14 @@ struct Live {
   bool in_kernel = false;        // a cell: what it uses is its kernel's
   uint64_t reported_cpu_ms = 0;  // to `home`
   // What lasts as long as its session: how long at most, by its rule and for its agent.
-  std::chrono::milliseconds lasts_for = Kernel::kForever;
+  std::chrono::milliseconds lasts_for = kForever;
   std::unique_ptr<Host> host;
   bool released = false;                      // nothing is left there
   std::unique_ptr<Recorder> recorder;         // while it runs
   Bound bound;                                // what an approval binds, once there is one
   std::optional<model::Escalation> approval;  // that it has used, or is about to
   std::optional<Error> refusal;               // of that approval; `field` has the reason
-  std::optional<model::Permit> permit;        // of a start whose sandbox is not asked for yet
+  std::optional<model::SignedPermit> permit;  // of a start whose sandbox is not asked for yet
   int64_t image_since = 0;                    // model::ImageState::since of its sandbox
   std::optional<Result<>> provisioned;        // once it is known whether there is one
   async::Signal settled;  // `provisioned` was, or it started, or its end is recorded
@@ -97,37 +80,5 @@ using LivePtr = std::shared_ptr<Live>;
 
 // The parts that policy looks at. The others are large, and are only held in the ExecSpec.
 model::RunRequest policyPartsOf(const model::RunRequest& request);
-
-// Whether it ran on an image whose content was not verified, as far as its record knows.
-bool isUnverified(const model::Provenance& provenance);
-// Of an image without a digest, for approvals: another when packages were installed or removed.
-std::string unverifiedName(const model::ImageState& image);
-
-// Where a program of a session stands among the calls that led to it.
-struct CallSite {
-  std::string parent_id;  // as model::Execution, and the next
-  uint32_t depth = 0;
-};
-
-// Why a session does not let a program run, whatever policy says.
-struct HomeRefusal {
-  policy::Denied denied;
-  base::json::object details;
-  // Of another agent than who asks, by whose rules it is; without `subject`.
-  std::optional<model::Violation> violation = {};
-  model::Principal violator = {};
-};
-
-// What is asked for: a run, or a program of a session.
-struct Asked {
-  model::ExecRequest request;
-  std::shared_ptr<Home> home;      // null: a sandbox of its own
-  std::shared_ptr<Kernel> kernel;  // of a cell; otherwise null
-  AskFiles files = {};             // of a session, whose files may become artifacts
-  EnterSession enter = {};
-  WorkspaceAccess workspace = {};
-  std::optional<HomeRefusal> refusal = {};  // then it becomes a record, and nothing else
-  CallSite site = {};
-};
 
 }  // namespace cloister::orchestrator

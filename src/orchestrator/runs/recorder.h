@@ -95,9 +95,4 @@ class Recorder final : public runtime::ExecObserver {
   std::string lost_;         // why something could not be stored, "" if nothing
 };
 
-// A path that is safe to show and to put into a header: anything that is not UTF-8, or has control
-// or direction-changing characters, is percent-escaped. "" for a path that is not relative and
-// within the workspace.
-std::string displayPath(std::string_view path);
-
 }  // namespace cloister::orchestrator

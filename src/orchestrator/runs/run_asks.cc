@@ -15,12 +15,13 @@ using model::EscalationStatus;
 
 Result<Escalation> RunService::Impl::escalationNow(const Live& run, const std::string& id) const {
   const std::string& tenant = run.execution.principal.tenant;
-  return parts.store.escalations().get(store::Scope::ofTenant(tenant), id);
+  return control->store.escalations().get(store::Scope::ofTenant(tenant), id);
 }
 
 Result<Escalation> RunService::Impl::sharedApproval(const Live& run, const std::string& id) const {
   Escalation e = TRY(escalationNow(run, id));
-  TRY(strikeRevoked(e));  // one that is used stays so, and does not wait for other votes
+  TRY(strikeRevoked(control->store,
+                    e));  // one that is used stays so, and does not wait for other votes
   e.execution_id = run.execution.id;
   if (e.status != EscalationStatus::kUsed) return e;
   e.status = EscalationStatus::kApproved;
@@ -32,7 +33,7 @@ Result<std::optional<Escalation>> RunService::Impl::approvalNow(const Live& run,
                                                                 const Escalation& asked) const {
   const bool shares = asked.execution_id != run.execution.id;
   Escalation e = TRY(shares ? sharedApproval(run, asked.id) : escalationNow(run, asked.id));
-  TRY(strikeRevoked(e));
+  TRY(strikeRevoked(control->store, e));
   if (e.status == EscalationStatus::kPending) return std::nullopt;
   return e;
 }
@@ -68,7 +69,7 @@ Result<std::vector<Escalation>> RunService::Impl::pendingOf(const model::Princip
   query.status = EscalationStatus::kPending;
   query.agent = by.agent;
   query.limit = config.escalation.pending_per_agent;
-  return parts.store.escalations().list(store::Scope::ofTenant(by.tenant), query);
+  return control->store.escalations().list(store::Scope::ofTenant(by.tenant), query);
 }
 
 Result<> RunService::Impl::mayAsk(const model::Principal& by, size_t waiting) const {
@@ -111,7 +112,7 @@ uint32_t RunService::Impl::waitingFor(const Escalation& e) const {
   const auto others = followers.find({e.requester.tenant, e.id});
   size_t waiting = blocked.contains(e.execution_id) ? 1 : 0;
   if (others != followers.end()) waiting += others->second.size();
-  if (sessions_waiting) waiting += sessions_waiting(e).size();
+  if (const auto sessions = neighbour.lock()) waiting += sessions->waitingFor(e).size();
   return static_cast<uint32_t>(waiting);
 }
 
@@ -132,8 +133,8 @@ Task<void> RunService::Impl::noteViolation(LivePtr run) {
   const auto self = shared_from_this();
   model::Violation violation = run->asks->violation;
   violation.subject = run->execution.id;
-  const auto noted = co_await ledger.addViolation(std::move(violation), parts.agents->lowering(),
-                                                  run->execution.principal);
+  const auto noted = co_await control->ledger.addViolation(
+      std::move(violation), parts.agents->lowering(), run->execution.principal);
   if (noted) co_return;
   base::log(base::Level::kError, "a violation was not recorded",
             {{"execution", run->execution.id}, {"reason", noted.error().message}});

@@ -23,7 +23,7 @@ void RunService::Impl::lookAtCredentials() {
   const auto stands = [&](const std::string& credential) {
     const auto [found, is_new] = known.try_emplace(credential, true);
     if (!is_new) return found->second;
-    const auto holds = store::stillHolds(parts.store, credential);
+    const auto holds = store::stillHolds(control->store, credential);
     return found->second = holds || holds.error().code != Code::kDenied;
   };
   const auto runs = live;
@@ -34,29 +34,15 @@ void RunService::Impl::lookAtCredentials() {
     if (!ends || run->lost_credential || holds()) continue;
     run->lost_credential = true;
     if (run->cause == Cause::kNone) run->cause = Cause::kCredential;  // before its session's end
-    async::spawn(executor, endLive(run, Cause::kCredential));
+    async::spawn(control->executor, endLive(run, Cause::kCredential));
   }
-  if (config.end_on_revoke && credentials_looked) credentials_looked(stands);
-}
-
-Result<std::set<std::string>> RunService::Impl::revokedOf(const model::Escalation& e) const {
-  std::set<std::string> revoked;
-  for (const model::EscalationDecision& each : e.decisions) {
-    const std::string& credential = each.by.key_id;
-    const bool counts = each.approve && !each.revoked && !credential.empty();
-    if (counts && TRY(store::isRevoked(parts.store, credential))) revoked.insert(credential);
-  }
-  return revoked;
-}
-
-Result<> RunService::Impl::strikeRevoked(model::Escalation& e) const {
-  policy::strike(e, TRY(revokedOf(e)));
-  return {};
+  const auto sessions = neighbour.lock();
+  if (config.end_on_revoke && sessions) sessions->lookAtCredentials(stands);
 }
 
 Task<Result<model::Escalation>> RunService::Impl::withStandingVotes(model::Escalation e) {
   const auto self = shared_from_this();
-  const std::set<std::string> revoked = CO_TRY(revokedOf(e));
+  const std::set<std::string> revoked = CO_TRY(revokedOf(control->store, e));
   if (revoked.empty()) co_return e;
   if (e.status == model::EscalationStatus::kUsed) {  // for others, and for good
     policy::strike(e, revoked);
@@ -71,14 +57,14 @@ Task<Result<model::Escalation>> RunService::Impl::withStandingVotes(model::Escal
           policy::strike(is, revoked);
         return struckEvent(is);
       },
-      .channels = channelsFor(parts.store, e.requester, config.escalation),
+      .channels = channelsFor(control->store, e.requester, config.escalation),
       .notification = "waits again",
       .notifications = config.escalation.bounds.notifications};
   auto struck =
       co_await async::committed<model::Escalation>([&](store::Done<model::Escalation> done) {
-        parts.store.escalations().change(change, std::move(done));
+        control->store.escalations().change(change, std::move(done));
       });
-  if (struck && escalated) escalated();
+  if (struck) announce();
   co_return struck;
 }
 
@@ -86,7 +72,7 @@ Task<Result<>> RunService::Impl::strikeNamed(const Live& run) {
   const auto self = shared_from_this();
   model::Principal who = run.execution.principal;
   who.roles = {};
-  auto named = parts.store.escalations().get(store::Scope::of(who), run.request.approval);
+  auto named = control->store.escalations().get(store::Scope::of(who), run.request.approval);
   // useApproval() tells.
   if (!named || named->operation != model::operation::kRun) co_return Result<>{};
   CO_TRY(co_await withStandingVotes(*std::move(named)));
@@ -97,7 +83,7 @@ Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePt
                                                                           model::Escalation e) {
   const auto self = shared_from_this();
   e = CO_TRY(escalationNow(*run, e.id));
-  const std::set<std::string> revoked = CO_TRY(revokedOf(e));
+  const std::set<std::string> revoked = CO_TRY(revokedOf(control->store, e));
   const bool lacks = e.status == model::EscalationStatus::kPending;  // without those struck before
   if (revoked.empty() && !lacks) co_return std::optional(std::move(e));
   // It waits again, from before anyone can vote anew.
@@ -113,32 +99,15 @@ Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePt
   co_return std::optional(std::move(*judged));
 }
 
-// A temporary permission began with its approval: votes for it are judged no more.
-Result<> RunService::Impl::strikeIfOpen(model::Escalation& e) const {
-  const bool lets_go_on =
-      e.operation == model::operation::kRun || e.operation == model::operation::kSession;
-  const bool open = e.status == model::EscalationStatus::kPending ||
-                    (e.status == model::EscalationStatus::kApproved && lets_go_on);
-  return open ? strikeRevoked(e) : Result<>{};
-}
-
 // Of an approval that is about to be used, or was.
 void RunService::Impl::strikeVotes(Live& run) const {
-  if (auto struck = strikeRevoked(*run.approval); !struck) run.refusal = std::move(struck).error();
-}
-
-Result<> RunService::Impl::requesterStands(const model::Principal& requester) const {
-  const auto holds = store::stillHolds(parts.store, requester);
-  if (holds || holds.error().code != Code::kDenied) return holds;
-  return fail(Code::kDenied,
-              "the credential that asked for it, " + requester.key_id +
-                  ", was revoked or has expired; ask anew with another credential",
-              std::string(policy::approval::kRequester));
+  if (auto struck = strikeRevoked(control->store, *run.approval); !struck)
+    run.refusal = std::move(struck).error();
 }
 
 Result<> RunService::Impl::someoneStands(const model::Escalation& e) const {
   std::vector<model::Principal> who;
-  if (sessions_waiting) who = sessions_waiting(e);
+  if (const auto sessions = neighbour.lock()) who = sessions->waitingFor(e);
   std::set<std::string> waiting;
   if (blocked.contains(e.execution_id)) waiting.insert(e.execution_id);
   const auto others = followers.find({e.requester.tenant, e.id});
@@ -149,22 +118,10 @@ Result<> RunService::Impl::someoneStands(const model::Escalation& e) const {
   }
   Result<> stands;
   for (const model::Principal& each : who) {
-    stands = requesterStands(each);
+    stands = requesterStands(control->store, each);
     if (stands || stands.error().code != Code::kDenied) return stands;
   }
   return stands;
-}
-
-model::RunError RunService::Impl::notApprovedFor(const model::Principal& requester,
-                                                 const model::Escalation& e) const {
-  model::RunError error = notApproved(e);
-  const bool by_service = e.status == model::EscalationStatus::kDenied && !e.decisions.empty() &&
-                          e.decisions.back().automatic;
-  if (!by_service) return error;
-  const auto stands = requesterStands(requester);
-  if (!stands && stands.error().field == policy::approval::kRequester)
-    error.details["reason"] = policy::approval::kRequester;
-  return error;
 }
 
 }  // namespace cloister::orchestrator

@@ -325,7 +325,7 @@ TEST_F(VotesTest, WhatWaitsForThemEndsWithItsRequester) {
 TEST_F(VotesTest, AreJudgedAgainAtTheRelease) {
   begin();
   const model::Execution held = blocked();
-  service_->setNode({});
+  control_->nodes.set({});
   ASSERT_TRUE(vote(approver("boss"), idIn(held)));
   revokeKey("key_of_boss");
   connect();
@@ -340,7 +340,7 @@ TEST_F(VotesTest, AreJudgedAgainAtTheRelease) {
 TEST_F(VotesTest, ACredentialThatWasRotatedHasVoted) {
   begin();
   const model::Execution held = blocked();
-  service_->setNode({});
+  control_->nodes.set({});
   ASSERT_TRUE(vote(approver("boss"), idIn(held)));
   replaceKey("key_of_boss");
   connect();
@@ -424,7 +424,7 @@ TEST_F(VotesTest, ASessionWaitsForAnotherVote) {
   begin();
   const model::Session held = session();
   const std::string id = idIn(held);
-  service_->setNode({});
+  control_->nodes.set({});
   ASSERT_TRUE(vote(approver("boss"), id));
   revokeKey("key_of_boss");
   connect();

@@ -36,7 +36,7 @@ Task<Result<>> RunService::Impl::readWorkspace(LivePtr run) {
 }
 
 Result<Bound> RunService::Impl::boundNow(const Live& run, const std::string& request_json) const {
-  Bound bound = TRY(boundOf(request_json, run.execution.session_id, parts.languages));
+  Bound bound = TRY(boundOf(request_json, run.execution.session_id, control->languages));
   if (run.workspace) {
     bound.workspace_sha256 = run.workspace->sha256();
     bound.workspace_shown = run.workspace->shown();
@@ -85,7 +85,7 @@ Task<Result<bool>> RunService::Impl::enterAndHold(LivePtr run, Escalation e) {
       co_return std::unexpected(entered.error());
     }
     if (!approved || !*approved) co_return approved;
-    co_await changed.wait(base::monotonicNow() + kLookAgain);
+    co_await control->changed.wait(base::monotonicNow() + kLookAgain);
   }
   if (run->cause == Cause::kNone) run->cause = draining ? Cause::kStopping : run->host->cause();
   co_return fail(Code::kConflict, "it was ended while it waited for its session");
@@ -95,7 +95,7 @@ Task<Result<bool>> RunService::Impl::enterAndHold(LivePtr run, Escalation e) {
 // others may have voted. What has entered uses the approval as it is now.
 Result<bool> RunService::Impl::stillApproved(Live& run, const Escalation& asked,
                                              const Result<>& entered) const {
-  TRY(requesterStands(run.execution.principal));
+  TRY(requesterStands(control->store, run.execution.principal));
   auto e = TRY(approvalNow(run, asked));
   if (!e) return false;
   const bool in_time = base::wallMicros() < e->grant_expires_at;
@@ -129,14 +129,14 @@ Task<void> RunService::Impl::denyForEffect(Escalation e, std::string why) {
         TRY(policy::denyByRule(is, why, now));
         return votedEvent(is, is.decisions.back().by, false, why);
       },
-      .channels = channelsFor(parts.store, e.requester, config.escalation),
+      .channels = channelsFor(control->store, e.requester, config.escalation),
       .notification = "settled",
       .notifications = config.escalation.bounds.notifications};
   const auto done = co_await async::committed<Escalation>([&](store::Done<Escalation> finish) {
-    parts.store.escalations().change(change, std::move(finish));
+    control->store.escalations().change(change, std::move(finish));
   });
   if (done) {
-    if (escalated) escalated();
+    announce();
     co_return settle(*done);
   }
   base::log(base::Level::kWarn, "an approval whose effect has changed stays as it is",

@@ -14,40 +14,57 @@
 #include "async/signal.h"
 #include "base/clock.h"
 #include "orchestrator/core/agent_use.h"
+#include "orchestrator/core/control.h"
 #include "orchestrator/core/fair_queue.h"
-#include "orchestrator/core/ledger.h"
+#include "orchestrator/core/permits.h"
 #include "orchestrator/core/quota.h"
 #include "orchestrator/core/run_bounds.h"
 #include "orchestrator/guard/agent_guard.h"
 #include "orchestrator/guard/approval.h"
-#include "orchestrator/runs/collecting_host.h"
+#include "orchestrator/guard/votes.h"
+#include "orchestrator/runs/approvals.h"
 #include "orchestrator/runs/events.h"
 #include "orchestrator/runs/host.h"
 #include "orchestrator/runs/live_run.h"
+#include "orchestrator/runs/neighbour.h"
+#include "orchestrator/runs/programs.h"
 #include "orchestrator/runs/recorder.h"
 #include "orchestrator/runs/run_service.h"
 #include "orchestrator/runs/verdict.h"
-#include "orchestrator/sessions/kernel.h"
 #include "policy/approval.h"
 
 namespace cloister::orchestrator {
 
-class RulesNow;
+struct RunService::Impl final : Programs,
+                                Approvals,
+                                Nodes::Watcher,
+                                std::enable_shared_from_this<RunService::Impl> {
+  Impl(std::shared_ptr<Control> control, RunParts parts, RunConfig config);
 
-struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
-  Impl(boost::asio::any_io_executor executor, Parts parts, RunConfig config);
+  void imageVerified() override;  // run_images.cc
+  void nodeCame() override;
+  void nodeLost() override;
+  void join(std::weak_ptr<Neighbour> one) override { neighbour = std::move(one); }
+  void watch(std::weak_ptr<Approvals::Watcher> one) override {
+    escalations_watcher = std::move(one);
+  }
+  [[nodiscard]] const EscalationConfig& escalationConfig() const override {
+    return config.escalation;
+  }
 
   // Acceptance, step by step.
   Task<Result<model::Execution>> ask(model::Principal principal, Asked asked,
-                                     std::string idempotency_key);
+                                     std::string idempotency_key) override;
   Result<LivePtr> prepare(model::Principal principal, Asked& asked) const;
   void settleLimits(Live& live) const;
   Result<> resolve(Live& live, Asked asked, store::NewExecution& record);
   Task<Result<model::Execution>> take(LivePtr live, store::NewExecution record);
-  [[nodiscard]] policy::Question question(const Live& live, const std::string& permit_id) const;
-  // Before decide(), each time that something may have changed.
+  [[nodiscard]] static Subject subjectOf(const Live& live);
+  // Before judge() and permit(), each time that something may have changed.
   Task<void> consult(Live& live) const;
-  policy::Decision decide(Live& live, const std::string& permit_id) const;
+  policy::Decision judge(Live& live) const;  // as Permits, with the run's own approval
+  Permission permit(Live& live, std::string permit_id) const;
+  [[nodiscard]] Permits::Approval approvalOf(Live& live) const;
   void giveMostProcessorTime(Live& live) const;
   Task<Result<model::Execution>> recordDenial(LivePtr live, store::NewExecution record,
                                               policy::Denied denied,
@@ -59,10 +76,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // A retry of what was accepted is answered as that was, whatever is full by now.
   Result<model::Execution> earlierOr(const Live& live, store::NewExecution record,
                                      Error refusal) const;
-  // Where its workspace is to be on disk: whether the node has that, and ever so much of it,
-  [[nodiscard]] Result<> checkDisk(const model::Limits& limits) const;
-  // and besides the sessions' now.
-  [[nodiscard]] Result<> admitDisk(const model::Limits& limits) const;
+  [[nodiscard]] Result<> checkDisk(const model::Limits& limits) const override;
+  [[nodiscard]] Result<> admitDisk(const model::Limits& limits) const override;
   // Where a workspace with these limits lies on the node, in `runtime`.
   [[nodiscard]] WorkspacePlace workspaceOf(const model::Limits& limits,
                                            std::string_view runtime) const;
@@ -87,29 +102,15 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<void> recordRevoked(LivePtr run);
   // What ends with the credential that began it, and whose votes count (run_credentials.cc).
   void lookAtCredentials();
-  // Of those who approved: the credentials that are revoked.
-  [[nodiscard]] Result<std::set<std::string>> revokedOf(const model::Escalation& e) const;
-  // Their votes do not count in `e`.
-  [[nodiscard]] Result<> strikeRevoked(model::Escalation& e) const;
-  // As it is without their votes; the ledger has that then. kPending: it waits for others.
-  Task<Result<model::Escalation>> withStandingVotes(model::Escalation e);
+  Task<Result<model::Escalation>> withStandingVotes(model::Escalation e) override;
   // The same for the approval that a run names, before whether it does is told.
   Task<Result<>> strikeNamed(const Live& live);
   // The same for a run that it lets go on, by what the ledger has now; nothing where that waits
   // again, or has ended meanwhile.
   Task<Result<std::optional<model::Escalation>>> released(LivePtr live, model::Escalation e);
-  // As the next vote would find it: an open one is shown so, before the ledger has that.
-  [[nodiscard]] Result<> strikeIfOpen(model::Escalation& e) const;
   void strikeVotes(Live& live) const;
-  // Of who asked for what waited. kDenied, with the reason in `field`.
-  [[nodiscard]] Result<> requesterStands(const model::Principal& requester) const;
-  // The same of those who asked for what waits for `e`: good where one stands, or nothing waits.
-  [[nodiscard]] Result<> someoneStands(const model::Escalation& e) const;
-  // notApproved(), for what `requester` asked for. The service denies what nobody could use.
-  [[nodiscard]] model::RunError notApprovedFor(const model::Principal& requester,
-                                               const model::Escalation& e) const;
-  // Null: by all.
-  [[nodiscard]] AgentUse usedBy(const model::Principal* principal) const;
+  [[nodiscard]] Result<> someoneStands(const model::Escalation& e) const override;
+  [[nodiscard]] AgentUse usedBy(const model::Principal* principal) const override;
   Task<Result<store::Accepted>> accept(LivePtr live, store::NewExecution record);
   bool begin(Live& live);
   Task<void> abandon(LivePtr live);
@@ -137,17 +138,18 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // What its agent's sandbox refuses and a person may allow (run_asks.cc).
   [[nodiscard]] policy::NeedsApproval wantedFor(const Live& run,
                                                 const policy::NeedsApproval* by_policy) const;
-  // Whoever asks for an approval is counted with those that wait, from before waitingLike() until
-  // the ledger has it.
-  std::shared_ptr<void> beginAsking(const model::Principal& by);
+  std::shared_ptr<void> beginAsking(const model::Principal& by) override;
   // Those of its agent, as many as may wait.
   [[nodiscard]] Result<std::vector<model::Escalation>> pendingOf(const model::Principal& by) const;
   // Whether one more may wait, beside `waiting` in the ledger. kQuota with kPendingOfAgent: no.
   [[nodiscard]] Result<> mayAsk(const model::Principal& by, size_t waiting) const;
-  [[nodiscard]] Result<> mayAskByHand(const model::Principal& by) const;
-  // One that waits for the same. kQuota as mayAsk().
-  [[nodiscard]] Result<std::optional<model::Escalation>> waitingLike(const Alike& asked) const;
-  [[nodiscard]] uint32_t waitingFor(const model::Escalation& e) const;
+  [[nodiscard]] Result<> mayAskByHand(const model::Principal& by) const override;
+  [[nodiscard]] Result<std::optional<model::Escalation>> waitingLike(
+      const Alike& asked) const override;
+  [[nodiscard]] uint32_t waitingFor(const model::Escalation& e) const override;
+  Task<std::optional<policy::NeedsApproval>> wantedNow(model::Principal principal,
+                                                       model::RunRequest request) override;
+  void announce() override;
   void approveIfSafe(const Live& run, model::Escalation& e) const;
   Task<void> noteViolation(LivePtr run);
   Task<void> settleIfDecided(LivePtr run);
@@ -158,8 +160,7 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   // What the ledger has of the approval that was `asked` for. Nothing, as of released().
   [[nodiscard]] Result<std::optional<model::Escalation>> approvalNow(
       const Live& run, const model::Escalation& asked) const;
-  // Ends it, where it is still open.
-  Task<void> closeEscalation(model::Escalation e);
+  Task<void> closeEscalation(model::Escalation e) override;
   [[nodiscard]] Result<std::optional<model::Escalation>> escalationOf(
       const model::Execution& execution) const;
   void settleOne(const std::string& execution_id, const model::Escalation& e);
@@ -178,7 +179,8 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] Result<> checkAsAccepted(const store::Pending& pending) const;
   Result<> reload(Live& live, const store::Pending& pending) const;
   Result<> holdAgain(const store::Pending& pending);
-  void settle(const model::Escalation& escalation);
+  void settle(const model::Escalation& e) override;
+  void settleWaiting() override;
   Task<void> resume(LivePtr live, model::Escalation escalation);
   // False: the approval lacks votes by now.
   Task<Result<bool>> unblock(LivePtr live, model::Escalation escalation);
@@ -187,22 +189,22 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   [[nodiscard]] bool isOver(const Live& run) const;  // while it waits for its session
   [[nodiscard]] Result<Bound> boundNow(const Live& live, const std::string& request_json) const;
   Task<Result<>> letIn(LivePtr live);
-  // False, of these two, as of unblock(); then nothing is held.
+  // False, of both, as of unblock().
   Task<Result<bool>> enterAndHold(LivePtr live, model::Escalation escalation);
   Result<bool> stillApproved(Live& live, const model::Escalation& asked,
                              const Result<>& entered) const;
   static void letGo(Live& live);
-  Task<void> denyForEffect(model::Escalation escalation, std::string why);
+  Task<void> denyForEffect(model::Escalation e, std::string why) override;
   Task<void> endBlocked(LivePtr live);
   Task<void> withdraw(model::Principal of, std::string execution_id);
 
   // From the queue to the record.
-  void startWaiting();
+  void startWaiting() override;
   [[nodiscard]] bool mayStart(const Live& live) const;
   Task<void> execute(LivePtr live);
   Task<Result<model::Outcome>> perform(LivePtr live);
   [[nodiscard]] bool givesUp(const Live& live) const;
-  void markStarted(Live& live, const model::PermitFields& permit) const;
+  void markStarted(Live& live, const model::PermitFields& fields, std::string permit_id) const;
   Task<Result<model::SignedPermit>> recordStart(Live& live);
   void askForSandbox(const LivePtr& live);
   Task<void> provisionBeside(LivePtr live, model::SignedPermit permit);
@@ -212,17 +214,10 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<void> scanArtifacts(Live& run);
   Task<void> recordEnd(Live& live);
   // The digest of the node's own image, which may become known only after a run (run_images.cc).
-  void imageTold();
-  // What an approval of a run on it is bound to; "" where the node has not told.
-  [[nodiscard]] std::string hostImage() const;
-  [[nodiscard]] int64_t imageSince() const;
-  [[nodiscard]] bool imageHeld(int64_t since) const;
-  void settleImage(model::Provenance& provenance, int64_t since) const;
   Task<void> noteUnverified(const Live& live);
   Task<void> bindImage();
   Task<void> recordImageChange(std::string from);
   Task<Result<>> persist(Live& live, model::AuditEvent event);
-  Task<Result<>> insist(std::string id, std::function<Task<Result<>>()> write);
   Task<void> tearDown(LivePtr live);
   void retire(const LivePtr& live);
   void forgetOldest();
@@ -230,30 +225,25 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   Task<void> cancelLive(LivePtr live, model::Principal by);
   Task<void> endLive(LivePtr live, Cause cause);
   void endFromOutside(Live& live, Cause cause);
-  // With those that wait for an approval or to be let in, or without.
-  void endPrograms(const std::string& session_id, Cause cause, bool waiting_too);
+  [[nodiscard]] std::vector<const model::Execution*> programsIn(
+      const std::string& session_id) const override;
+  void endPrograms(const std::string& session_id, Cause cause, bool waiting_too) override;
   Task<Result<LivePtr>> programOf(model::Principal principal, std::string id,
                                   std::string_view doing);
   Result<> requeue(const store::Pending& pending);
   Result<> settleNow(model::Execution execution);
-  // What was to be written before anything runs, where the ledger refuses it for now: it is tried
-  // on, and what can be read is served meanwhile. Only an error for good comes back.
-  Result<> orInsist(Result<> written, std::string id, std::function<Task<Result<>>()> write);
   Task<void> retainRegularly();
   [[nodiscard]] model::ArtifactQuota roomOf(const std::string& tenant) const;
 
   [[nodiscard]] LivePtr findLive(const model::Principal& principal, const std::string& id) const;
   [[nodiscard]] std::shared_ptr<OutputLog> findLog(const model::Principal& principal,
-                                                   const std::string& id) const;
+                                                   const std::string& id) const override;
   [[nodiscard]] int retryAfter() const;
-  [[nodiscard]] model::SignedPermit sign(const model::Permit& permit) const;
-  void reportDepth();
+  void reportDepth() override;
 
-  boost::asio::any_io_executor executor;
-  Parts parts;
+  const std::shared_ptr<Control> control;
+  RunParts parts;
   RunConfig config;
-  Ledger ledger;
-  NodeState node;
   FairQueue<LivePtr> queue;
   std::map<std::string, LivePtr> live;  // accepted and not finished
   std::set<std::string> blocked;        // of those, on approval
@@ -264,36 +254,17 @@ struct RunService::Impl : std::enable_shared_from_this<RunService::Impl> {
   std::map<std::string, std::shared_ptr<OutputLog>> finished;  // kept for late readers
   std::deque<std::string> finished_order;
   size_t finished_bytes = 0;
-  Places places;            // of the node; a run's is held up to the end of its teardown
-  uint32_t unrecorded = 0;  // writes that the ledger refuses for now
   double mean_seconds = 1;  // of recent runs, for Retry-After
   bool draining = false;
-  base::Monotonic give_up = base::Monotonic::max();  // of writes that the ledger refuses
   bool stopped = false;
-  std::optional<model::ImageState>
-      host_image;                        // of the node, as told last; stays when the node goes
-  std::string image_before;              // the last digest of it that was not ""
-  bool binding = false;                  // the ledger is told of the digest,
-  bool bind_again = false;               // and once more after that
-  std::function<void()> image_verified;  // tells the sessions
-  std::function<void()> node_lost;       // tells the sessions
-  // Adds what an agent's sessions use.
-  std::function<void(const model::Principal*, AgentUse&)> session_use;
-  std::function<void(RulesNow&)> rules_looked;
-  std::function<void()> charge_sessions;  // for what their programs are not charged for
-  // Tells the sessions; whether a credential still stands.
-  std::function<void(const std::function<bool(const std::string&)>&)> credentials_looked;
-  // Of sessions that wait for escalations.
-  std::function<void(const model::Escalation&)> settle_sessions;
-  std::function<void()> look_at_sessions;
-  // Who asked for those.
-  std::function<std::vector<model::Principal>(const model::Escalation&)> sessions_waiting;
+  std::string image_before;  // the last digest of it that was not ""
+  bool binding = false;      // the ledger is told of the digest,
+  bool bind_again = false;   // and once more after that
+  std::weak_ptr<Neighbour> neighbour;
+  std::weak_ptr<Approvals::Watcher> escalations_watcher;
   // Runs that wait for the escalation of another, by tenant and its id.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> followers;
   std::map<std::pair<std::string, std::string>, uint32_t> asking;  // by tenant and agent
-  std::function<void()> node_back;                                 // tells those who wait for it
-  std::function<void()> escalated;  // there is something new to decide, and to tell
-  async::Signal changed;            // a run or a sandbox less
   async::Signal stopping;
 };
 

@@ -63,7 +63,7 @@ Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& ask
   if (draining) return fail(Code::kUnavailable, "accepting the run: the service is stopping");
   model::RunRequest& request = asked.request.run;
   model::settle(request.limits);
-  auto run = std::make_shared<Live>(executor);
+  auto run = std::make_shared<Live>(control->executor);
   Execution& execution = run->execution;
   execution.id = base::newId("exec");
   if (asked.home) execution.session_id = asked.home->id();
@@ -72,21 +72,21 @@ Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& ask
   run->home = asked.home;
   run->enter = asked.enter;
   run->access = asked.workspace;
-  run->rule_language = policy::ruleLanguage(request, parts.languages);
+  run->rule_language = policy::ruleLanguage(request, control->languages);
   run->accepted_at = base::monotonicNow();
   run->ends_at = principal.ends_at;
   execution.principal = std::move(principal);
   execution.language = request.language.empty() ? "" : run->rule_language;
-  if (const auto* language = parts.languages.find(request.language)) {
+  if (const auto* language = control->languages.find(request.language)) {
     execution.language = language->name;
   }
   execution.metadata = metadataOf(request);
-  execution.provenance.policy_id = parts.policy.policyId();
+  execution.provenance.policy_id = control->engine.policyId();
   execution.provenance.code_sha256 = codeDigest(request);
   execution.provenance.nested = request.nested;
   execution.provenance.fresh = request.fresh;
   execution.created_at = run->clock.now();
-  run->risk_facts = policy::riskFactsOf(request, parts.languages, parts.levels);
+  run->risk_facts = policy::riskFactsOf(request, control->languages, control->levels);
   run->request = policyPartsOf(request);
   return run;
 }
@@ -97,42 +97,35 @@ Result<> RunService::Impl::resolve(Live& run, Asked asked, store::NewExecution& 
   record.request_json = canonical(asked);  // as it was asked: a retry is compared with that
   request.limits = run.request.limits;
   const bool shares = asked.home != nullptr && !request.nested;  // its files with others
-  run.spec = TRY(policy::resolve(request, parts.languages, shares ? tagOf(run.execution.id) : ""));
+  run.spec =
+      TRY(policy::resolve(request, control->languages, shares ? tagOf(run.execution.id) : ""));
   run.spec.cwd = asked.request.cwd;
   run.spec.keep_input = asked.request.keep_input;
   run.spec.terminal = asked.request.terminal;
   run.terminal = asked.request.terminal.has_value();
-  if (asked.kernel) asked.kernel->adapt(asked.request, run.spec);
+  if (asked.interpreter) asked.interpreter->adapt(asked.request, run.spec);
   model::Limits cell = request.limits;
   if (asked.request.lasts) run.spec.run.timeout = cell.wall = run.lasts_for;
   if (asked.request.lasts_cpu) cell.cpu_time = std::chrono::milliseconds(0);
   run.lasts_cpu = asked.request.lasts_cpu;
-  run.in_kernel = asked.kernel != nullptr;
-  run.host = asked.kernel ? makeCellHost(executor, asked.home, asked.kernel, cell)
-             : asked.home
-                 ? makeSessionHost(executor, asked.home)
-                 : makeOwnHost(node, places,
-                               places.needOf(request.limits, run.execution.principal.tenant));
-  if (!run.spec.artifacts.globs.empty() && asked.files) {
-    run.host = makeCollectingHost(std::move(run.host), asked.files, run.spec.artifacts);
+  run.in_kernel = asked.interpreter != nullptr;
+  run.host =
+      asked.interpreter ? asked.interpreter->hostOf(asked.home, cell)
+      : asked.home
+          ? makeSessionHost(control->executor, asked.home)
+          : makeOwnHost(control->nodes.current(), control->places,
+                        control->places.needOf(request.limits, run.execution.principal.tenant));
+  if (!run.spec.artifacts.globs.empty() && asked.collect) {
+    run.host = asked.collect(std::move(run.host), run.spec.artifacts);
   }
   record.spec = wire::encodeExecSpec(run.spec);
   run.facts = {base::sha256Hex(record.request_json), base::sha256Hex(record.spec), "",
-               request.limits, asked.home ? "" : prestartOf(request, run.spec, parts.languages)};
+               request.limits, asked.home ? "" : prestartOf(request, run.spec, control->languages)};
   run.bytes = record.spec.size();
   run.log = std::make_shared<OutputLog>(
-      executor, run.facts.limits.output_bytes,
+      control->executor, run.facts.limits.output_bytes,
       run.spec.terminal ? OutputLog::Keep::kLast : OutputLog::Keep::kFirst);
   return {};
-}
-
-// What the request leaves to policy becomes what its rule allows.
-void RunService::Impl::settleLimits(Live& run) const {
-  const policy::Evaluation made = policy::evaluate(*run.ruling.policy, question(run, ""));
-  const auto most = policy::mostTime(*run.ruling.policy, question(run, ""));
-  if (most) run.lasts_for = std::min(run.lasts_for, *most);
-  if (!made.denied) run.request.limits = made.limits;
-  run.request.named_limits.set();  // a later document denies what is over it, and lowers no more
 }
 
 }  // namespace cloister::orchestrator

@@ -14,11 +14,12 @@ Task<void> RunService::Impl::lookAtRulesRegularly() {
     co_await stopping.wait(base::monotonicNow() + config.rules_every);
     if (stopped) break;
     lookAtCredentials();
-    if (charge_sessions) charge_sessions();
+    const auto sessions = neighbour.lock();
+    if (sessions) sessions->charge();
     if (parts.agents == nullptr) continue;
     RulesNow now(*parts.agents);
     endWhatIsRevoked(now);
-    if (rules_looked) rules_looked(now);
+    if (sessions) sessions->lookAtRules(now);
   }
 }
 
@@ -38,8 +39,8 @@ void RunService::Impl::endWhatIsRevoked(RulesNow& now) {
     const bool taken = stricter ? *stricter != nullptr : run->unreadable >= kMostUnreadable;
     if (!taken) continue;
     run->revoked = true;
-    if (config.end_revoked) endFromOutside(*run, Cause::kRevoked);
-    async::spawn(executor, recordRevoked(run));
+    if (control->config.end_revoked) endFromOutside(*run, Cause::kRevoked);
+    async::spawn(control->executor, recordRevoked(run));
   }
 }
 
@@ -54,7 +55,7 @@ Task<Result<>> RunService::Impl::holdAsOfNow(Live& run) {
     co_return Result<>{};
   }
   const store::Pending pending =
-      CO_TRY(parts.store.escalations().pending(store::Scope::of(by), run.execution.id));
+      CO_TRY(control->store.escalations().pending(store::Scope::of(by), run.execution.id));
   auto refusal = CO_TRY(heldBackNow(run, pending));
   if (!refusal) co_return Result<>{};
   co_return co_await refuseBlocked(live.at(run.execution.id), *std::move(refusal));
@@ -62,7 +63,8 @@ Task<Result<>> RunService::Impl::holdAsOfNow(Live& run) {
 
 Task<void> RunService::Impl::recordRevoked(LivePtr run) {
   const auto self = shared_from_this();
-  const auto written = co_await ledger.append(revokedEvent(run->execution, config.end_revoked));
+  const auto written =
+      co_await control->ledger.append(revokedEvent(run->execution, control->config.end_revoked));
   if (written) co_return;
   base::log(base::Level::kError, "a revocation was not recorded",
             {{"execution", run->execution.id}, {"reason", written.error().message}});

@@ -18,7 +18,6 @@
 namespace cloister::orchestrator {
 namespace {
 
-namespace asio = boost::asio;
 using model::Execution;
 
 // Of all images: what a rule says of a program holds in each of them.
@@ -48,39 +47,32 @@ class Place {
 
 }  // namespace
 
-RunService::Impl::Impl(asio::any_io_executor on, Parts with, RunConfig how)
-    : executor(on),
+RunService::Impl::Impl(std::shared_ptr<Control> shared, RunParts with, RunConfig how)
+    : control(std::move(shared)),
       parts(with),
       config(how),
-      ledger(with.store),
       queue({.items = how.queue,
              .items_per_tenant = how.queue_per_tenant,
              .bytes = how.queue_bytes,
-             .fairness = how.fairness}),
-      places({.runs = how.concurrent,
-              .memory_share = how.memory_share,
-              .disk = how.disk_bytes,
-              .disk_over = how.disk_over_bytes,
-              .fairness = how.fairness}),
-      changed(on),
-      stopping(on) {}
+             .fairness = control->config.fairness}),
+      stopping(control->executor) {}
 
-RunService::RunService(asio::any_io_executor executor, Parts parts, RunConfig config)
-    : impl_(std::make_shared<Impl>(executor, parts, config)) {
-  async::spawn(executor, impl_->retainRegularly());
-  async::spawn(executor, impl_->lookAtRulesRegularly());
+RunService::RunService(std::shared_ptr<Control> control, RunParts parts, RunConfig config)
+    : impl_(std::make_shared<Impl>(std::move(control), parts, config)) {
+  impl_->control->nodes.watch(impl_);
+  async::spawn(impl_->control->executor, impl_->retainRegularly());
+  async::spawn(impl_->control->executor, impl_->lookAtRulesRegularly());
 }
 
 RunService::~RunService() {
   impl_->stopped = true;
+  impl_->control->stop();
   impl_->stopping.notify();
 }
 
 Task<Result<Execution>> RunService::run(model::Principal principal, model::RunRequest request,
                                         std::string idempotency_key) {
-  Asked asked{.request = {.run = std::move(request), .cwd = {}, .parent_id = {}},
-              .home = nullptr,
-              .kernel = nullptr};
+  Asked asked{.request = {.run = std::move(request), .cwd = {}, .parent_id = {}}};
   return impl_->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }
 
@@ -126,7 +118,7 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
     CO_TRY(useApproval(*run, record));
   }
   if (run->lasts_cpu) giveMostProcessorTime(*run);
-  const policy::Decision decision = decide(*run, "");
+  const policy::Decision decision = judge(*run);
   const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
   const bool denied_anyway = std::holds_alternative<policy::Denied>(decision);
   if (run->asks && denied_anyway) {
@@ -141,7 +133,7 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
   }
   // A command may be the image's own; code needs what its language needs.
   const bool is_code = std::holds_alternative<std::monostate>(run->request.command);
-  if (auto there = checkToolchain(node.offer, is_code ? run->execution.language : "",
+  if (auto there = checkToolchain(control->nodes.offer(), is_code ? run->execution.language : "",
                                   std::get<model::Permit>(decision).fields());
       !there) {
     co_return earlierOr(*run, std::move(record), std::move(there).error());
@@ -163,26 +155,6 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
   co_return accepted.execution;
 }
 
-policy::Question RunService::Impl::question(const Live& run, const std::string& permit_id) const {
-  return {.request = run.request,
-          .principal = run.execution.principal,
-          .execution_id = run.execution.id,
-          .permit_id = permit_id,
-          .spec_sha256 = run.facts.spec_sha256,
-          .prestart = run.facts.prestart,
-          .now = base::wallMicros(),
-          .valid_for = std::chrono::duration_cast<Micros>(config.permit_life).count(),
-          .language = run.rule_language,
-          .session_id = run.execution.session_id,
-          .runtimes = &node.offer.runtimes,
-          .images = &node.offer.images,
-          .inside = run.home == nullptr ? "" : run.home->runtimeName(),
-          .walls = run.held ? &run.held->walls : nullptr,
-          .agent_cpu_millis = run.held ? run.held->cpu_millis : 0,
-          .operation = run.execution.session_id.empty() ? "run" : "exec",
-          .risk_facts = &run.risk_facts};
-}
-
 Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewExecution record,
                                                        policy::Denied denied,
                                                        base::json::object details) {
@@ -198,7 +170,7 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
   run->execution.finished_at = run->clock.now();
   record.execution = run->execution;
   record.spec.clear();  // it will never run
-  auto accepted = co_await ledger.accept(
+  auto accepted = co_await control->ledger.accept(
       std::move(record), withRuling(deniedEvent(run->execution, run->facts), run->ruling));
   if (!accepted || accepted->replayed) uncountRun(*run);
   if (!accepted) co_return std::unexpected(std::move(accepted).error());
@@ -207,22 +179,22 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
 }
 
 void RunService::Impl::countDenial(const Live& run) const {
-  parts.metrics.refused("denied");
-  parts.metrics.denied(run.execution.session_id.empty() ? "run" : "exec");
+  control->metrics.refused("denied");
+  control->metrics.denied(run.execution.session_id.empty() ? "run" : "exec");
 }
 
 // Counts it, if its session and the quotas of whoever asks have room for one more.
 Result<> RunService::Impl::countRun(const Live& run, uint64_t memory_bytes) {
   if (run.home) TRY(run.home->count());
-  if (parts.quotas == nullptr) return {};
-  auto within = parts.quotas->admit(run.execution.principal, memory_bytes);
+  if (control->quotas == nullptr) return {};
+  auto within = control->quotas->admit(run.execution.principal, memory_bytes);
   if (!within && run.home) run.home->uncount();
   return within;
 }
 
 void RunService::Impl::uncountRun(const Live& run) {
   if (run.home) run.home->uncount();
-  if (parts.quotas != nullptr) parts.quotas->takeBack(run.execution.principal);
+  if (control->quotas != nullptr) control->quotas->takeBack(run.execution.principal);
 }
 
 Result<> RunService::Impl::admit(const Live& run) {
@@ -241,8 +213,8 @@ Result<> RunService::Impl::admit(const Live& run) {
 Result<Execution> RunService::Impl::earlierOr(const Live& run, store::NewExecution record,
                                               Error refusal) const {
   record.execution = run.execution;
-  if (auto earlier = TRY(parts.store.earlier(record))) return *std::move(earlier);
-  parts.metrics.refused(base::codeName(refusal.code));
+  if (auto earlier = TRY(control->store.earlier(record))) return *std::move(earlier);
+  control->metrics.refused(base::codeName(refusal.code));
   return std::unexpected(std::move(refusal));
 }
 
@@ -259,14 +231,14 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   if (record.idempotency_key.empty()) askForSandbox(run);
   if (begun) {
     record.start = {run->execution,
-                    withRuling(startedEvent(run->execution, node.offer), run->ruling)};
+                    withRuling(startedEvent(run->execution, control->nodes.offer()), run->ruling)};
   }
-  run->facts.rule = policy::decidingRule(*run->ruling.policy, question(*run, ""));
+  run->facts.rule = control->permits.decidingRule(run->ruling, subjectOf(*run));
   model::AuditEvent event = withRuling(acceptedEvent(record.execution, run->facts), run->ruling);
-  auto accepted = co_await ledger.accept(std::move(record), std::move(event));
-  if (begun && (!accepted || accepted->replayed)) async::spawn(executor, abandon(run));
+  auto accepted = co_await control->ledger.accept(std::move(record), std::move(event));
+  if (begun && (!accepted || accepted->replayed)) async::spawn(control->executor, abandon(run));
   if (!accepted) {
-    parts.metrics.refused(base::codeName(accepted.error().code));
+    control->metrics.refused(base::codeName(accepted.error().code));
     if (accepted.error().code == Code::kQuota) accepted.error().retry_after_seconds = retryAfter();
     co_return accepted;
   }
@@ -277,12 +249,10 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
 // There is room and nobody waits: the start is recorded together with the acceptance. False where
 // it may not start of late; its turn in the queue will tell.
 bool RunService::Impl::begin(Live& run) {
-  const std::string permit_id = base::newId("permit");
-  policy::Decision decision = decide(run, permit_id);
-  auto* permit = std::get_if<model::Permit>(&decision);
-  if (permit == nullptr) return false;
-  markStarted(run, permit->fields());
-  run.permit = std::move(*permit);
+  Permission granted = permit(run, base::newId("permit"));
+  if (!granted) return false;
+  markStarted(run, granted->fields, granted->fields.id);
+  run.permit = std::move(granted->permit);
   return true;
 }
 
@@ -302,7 +272,7 @@ void RunService::Impl::launch(const LivePtr& run) {
   // What ended while the ledger took it could not tell it so.
   if (run->host->cause() != Cause::kNone) endFromOutside(*run, run->host->cause());
   askForSandbox(run);
-  async::spawn(executor, execute(run));
+  async::spawn(control->executor, execute(run));
   reportDepth();
 }
 
@@ -317,11 +287,11 @@ void RunService::Impl::show(const LivePtr& run) {
   run->log->publish(run->execution);
   live[run->execution.id] = run;
   run->host->tell(run->execution);
-  parts.metrics.accepted();
+  control->metrics.accepted();
 }
 
 Result<> RunService::recover() {
-  for (store::Pending& pending : TRY(impl_->parts.store.unfinished())) {
+  for (store::Pending& pending : TRY(impl_->control->store.unfinished())) {
     const bool alone = pending.execution.session_id.empty();
     const bool blocked = pending.execution.status == model::Status::kBlocked;
     if (alone && (blocked || pending.execution.status == model::Status::kQueued)) {
@@ -335,7 +305,7 @@ Result<> RunService::recover() {
     const model::Principal of = pending.execution.principal;
     const std::string id = pending.execution.id;
     TRY(impl_->settleNow(std::move(pending.execution)));
-    if (blocked) async::spawn(impl_->executor, impl_->withdraw(of, id));
+    if (blocked) async::spawn(impl_->control->executor, impl_->withdraw(of, id));
   }
   impl_->startWaiting();
   return {};
@@ -347,47 +317,51 @@ Result<> RunService::Impl::settleNow(Execution execution) {
   const model::AuditEvent event = finishedEvent(execution);
   Result<> written;
   std::latch done(1);
-  parts.store.update(execution, event, [&](Result<void> result) {
+  control->store.update(execution, event, [&](Result<void> result) {
     written = std::move(result);
     done.count_down();
   });
   done.wait();
-  return orInsist(std::move(written), execution.id,
-                  [this, execution, event] { return ledger.update(execution, event); });
+  return control->orInsist(std::move(written), execution.id, [on = control, execution, event] {
+    return on->ledger.update(execution, event);
+  });
 }
 
-void RunService::setNode(NodeState node) {
-  const bool lost = node.runtime == nullptr;
-  // What waits for it to come back is not refused meanwhile what it offered.
-  if (lost) node.offer.runtimes = std::move(impl_->node.offer.runtimes);
-  impl_->node = std::move(node);
-  const model::NodeOffer& offer = impl_->node.offer;
-  impl_->places.offer(offer.max_sandboxes, offer.memory_bytes);
-  if (!lost && impl_->parts.levels != nullptr) impl_->parts.levels->image->set(linksOf(offer));
-  if (!lost) impl_->imageTold();
-  if (!lost && impl_->node_back) impl_->node_back();
-  if (!lost) return impl_->startWaiting();
-  if (impl_->node_lost) impl_->node_lost();
-  const auto runs = impl_->live;
+std::shared_ptr<Programs> RunService::programs() const {
+  return impl_;
+}
+
+std::shared_ptr<Approvals> RunService::approvals() const {
+  return impl_;
+}
+
+void RunService::Impl::nodeCame() {
+  if (control->levels != nullptr) control->levels->image->set(linksOf(control->nodes.offer()));
+  startWaiting();
+}
+
+void RunService::Impl::nodeLost() {
+  const auto runs = live;
   for (const auto& [id, run] : runs) {
-    if (run->recorder) impl_->endFromOutside(*run, Cause::kNodeLost);
+    if (run->recorder) endFromOutside(*run, Cause::kNodeLost);
   }
 }
 
 const NodeState& RunService::node() const {
-  return impl_->node;
+  return impl_->control->nodes.current();
 }
 
 std::optional<model::PoolStats> RunService::pool() const {
-  return impl_->node.runtime == nullptr ? std::nullopt : impl_->node.runtime->pool();
+  return !impl_->control->nodes.connected() ? std::nullopt
+                                            : impl_->control->nodes.runtime()->pool();
 }
 
 std::optional<model::ImageState> RunService::image() const {
-  return impl_->node.runtime == nullptr ? std::nullopt : impl_->host_image;
+  return !impl_->control->nodes.connected() ? std::nullopt : impl_->control->nodes.image();
 }
 
 Quotas* RunService::quotas() const {
-  return impl_->parts.quotas;
+  return impl_->control->quotas;
 }
 
 void RunService::quotasChanged() {
@@ -398,9 +372,7 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
                                                   model::RunRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
   store::NewExecution record;
-  Asked asked{.request = {.run = std::move(request), .cwd = {}, .parent_id = {}},
-              .home = nullptr,
-              .kernel = nullptr};
+  Asked asked{.request = {.run = std::move(request), .cwd = {}, .parent_id = {}}};
   const AgentJudgement judged = CO_TRY(impl->heldBack(principal, asked));
   if (judged.refusal) co_return std::unexpected(toError(*judged.refusal, "planning the run"));
   const LivePtr live = CO_TRY(impl->prepare(std::move(principal), asked));
@@ -408,25 +380,23 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
   co_await impl->consult(*live);
   impl->settleLimits(*live);
   CO_TRY(impl->resolve(*live, std::move(asked), record));
-  policy::Decision decision = impl->decide(*live, base::newId("permit"));
-  if (const auto denied = policy::refusalOf(decision)) {
-    applyDenial(live->execution, *denied);
+  const Permission granted = impl->permit(*live, base::newId("permit"));
+  if (!granted) {
+    applyDenial(live->execution, granted.error());
     co_return fail(Code::kDenied, live->execution.error->message);
   }
-  if (impl->node.runtime == nullptr) {
+  if (!impl->control->nodes.connected()) {
     co_return fail(Code::kUnavailable, "planning the run: no node is connected");
   }
-  const auto permit = std::get<model::Permit>(std::move(decision));
-  const model::SignedPermit signed_permit = impl->sign(permit);
-  base::json::object plan = CO_TRY(co_await impl->node.runtime->plan(signed_permit));
+  base::json::object plan = CO_TRY(co_await impl->control->nodes.runtime()->plan(granted->permit));
   const auto& argv = live->spec.run.argv;
   plan["command"] = base::json::array(argv.begin(), argv.end());
   for (const model::Command& compile : live->spec.compile) {
     plan["compile"] = base::json::array(compile.argv.begin(), compile.argv.end());
   }
   plan["environment"] = base::json::array(live->spec.env.begin(), live->spec.env.end());
-  plan["requested_limits"] = toJsonObject(permit.fields().limits);
-  plan["policy_id"] = permit.fields().policy_id;
+  plan["requested_limits"] = toJsonObject(granted->fields.limits);
+  plan["policy_id"] = granted->fields.policy_id;
   if (live->held) {
     const auto& by_text = live->held->by_text;
     base::json::value& walls = plan["walls"];
@@ -440,20 +410,20 @@ Result<Execution> RunService::get(const model::Principal& principal, const std::
   const std::shared_ptr<OutputLog> log = impl_->findLog(principal, id);
   // The ledger may have been told the digest of its image since.
   const bool whole = log && !(log->closed() && isUnverified(log->latest().provenance));
-  if (!whole) return impl_->parts.store.get(store::Scope::of(principal), id);
+  if (!whole) return impl_->control->store.get(store::Scope::of(principal), id);
   return log->withOutput();
 }
 
 Result<std::vector<Execution>> RunService::list(const model::Principal& principal,
                                                 const store::ListQuery& query) {
-  return impl_->parts.store.list(store::Scope::of(principal), query);
+  return impl_->control->store.list(store::Scope::of(principal), query);
 }
 
 Result<std::shared_ptr<OutputLog>> RunService::log(const model::Principal& principal,
                                                    const std::string& id) {
   if (auto log = impl_->findLog(principal, id)) return log;
-  const Execution execution = TRY(impl_->parts.store.get(store::Scope::of(principal), id));
-  return OutputLog::ofRecord(impl_->executor, execution);
+  const Execution execution = TRY(impl_->control->store.get(store::Scope::of(principal), id));
+  return OutputLog::ofRecord(impl_->control->executor, execution);
 }
 
 Task<Result<Execution>> RunService::wait(model::Principal principal, std::string id,
@@ -492,7 +462,7 @@ Task<Result<LivePtr>> RunService::Impl::programOf(model::Principal principal, st
     const auto log = findLog(principal, id);
     const model::Principal maker =
         log ? log->latest().principal
-            : CO_TRY(parts.store.get(store::Scope::of(principal), id)).principal;
+            : CO_TRY(control->store.get(store::Scope::of(principal), id)).principal;
     CO_TRY(mustReach(principal, maker, std::string(doing)));
     co_return refused("the program has ended");
   }
@@ -533,15 +503,15 @@ Task<Result<>> RunService::resize(model::Principal principal, std::string id,
 
 Result<> RunService::ready() {
   if (impl_->draining) return fail(Code::kUnavailable, "the service is stopping");
-  if (impl_->unrecorded > 0) {
-    return fail(Code::kUnavailable, "the ledger refuses " + std::to_string(impl_->unrecorded) +
+  if (const uint32_t refused = impl_->control->unrecorded(); refused > 0) {
+    return fail(Code::kUnavailable, "the ledger refuses " + std::to_string(refused) +
                                         " records of runs; they are tried again");
   }
-  TRY(impl_->parts.policy.ready());
-  if (auto health = impl_->parts.store.health(); !health) {
+  TRY(impl_->control->engine.ready());
+  if (auto health = impl_->control->store.health(); !health) {
     return std::unexpected(std::move(health).error().within("the ledger does not accept writes"));
   }
-  if (impl_->node.runtime == nullptr) return fail(Code::kUnavailable, "no node is connected");
+  if (!impl_->control->nodes.connected()) return fail(Code::kUnavailable, "no node is connected");
   return {};
 }
 

@@ -5,8 +5,8 @@
 // turn in the queue → policy.decide again → ledger.start → runtime.provision → exec → artifacts →
 // ledger.finish (only now reported). What need not wait is accepted and started in one transaction,
 // with its sandbox got meanwhile; exec comes after it all the same. All methods run on the executor
-// given at construction (one thread). Parts, the store's callbacks included, are used until that
-// executor's context has gone.
+// of the Control given at construction (one thread). The parts are used until that executor's
+// context has gone. When the node goes, running executions end with NODE_LOST.
 #pragma once
 
 #include <cstdint>
@@ -15,47 +15,33 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/awaitable.hpp>
-
-#include "base/crypto.h"
 #include "base/result.h"
 #include "model/execution.h"
 #include "model/image_state.h"
-#include "model/language.h"
 #include "model/plan.h"
 #include "model/pool_stats.h"
 #include "model/principal.h"
 #include "model/run_request.h"
 #include "model/session.h"
-#include "orchestrator/core/policy_engine.h"
+#include "orchestrator/core/control.h"
+#include "orchestrator/core/nodes.h"
+#include "orchestrator/core/task.h"
 #include "orchestrator/guard/approval.h"
-#include "orchestrator/runs/host.h"
+#include "orchestrator/runs/approvals.h"
 #include "orchestrator/runs/output_log.h"
+#include "orchestrator/runs/programs.h"
 #include "orchestrator/storage/blob_keeper.h"
 #include "orchestrator/storage/scanner.h"
 #include "policy/agent/operation.h"
-#include "policy/decide.h"
-#include "runtime/runtime.h"
 #include "store/store.h"
-
-namespace cloister::policy {
-struct Levels;
-}
 
 namespace cloister::orchestrator {
 
 struct RunConfig {
-  uint32_t concurrent = 0;  // sandboxes at once; 0: what the node offers
-  uint32_t queue = 1024;    // accepted and waiting; more are refused (kQuota)
+  uint32_t queue = 1024;  // accepted and waiting; more are refused (kQuota)
   uint32_t queue_per_tenant = 256;
   size_t queue_bytes = size_t{256} << 20;  // of the requests that wait
-  double memory_share = 0.8;  // of the node's memory, for the memory limits of what runs at once
-  Fairness fairness = {};     // between tenants, of all that the service has for them
-  std::chrono::milliseconds skip{5'000};  // for so long smaller runs pass one that does not fit
-  uint64_t disk_bytes = 0;                // of workspaces on disk, together
-  uint64_t disk_over_bytes = UINT64_MAX;  // model::needsDisk()
-  std::chrono::milliseconds permit_life{30'000};
+  std::chrono::milliseconds skip{5'000};   // for so long smaller runs pass one that does not fit
   uint64_t output_artifact_bytes = uint64_t{64}
                                    << 20;    // of a stream past its cap, kept as artifact
   size_t finished_in_memory = 256;           // logs kept for late readers, at most
@@ -65,55 +51,23 @@ struct RunConfig {
   store::Retention retention;
   std::chrono::milliseconds retention_every{60'000};
   EscalationConfig escalation;
-  bool end_revoked = true;  // what runs with a permission that its agent has no longer
   std::chrono::milliseconds rules_every{500};  // they are looked at, and credentials
   bool end_on_revoke = false;  // sessions and programs whose credential is revoked; else terminals
-};
-
-// The node as the service sees it; null runtime while none is connected, with the runtimes that the
-// last one offered.
-struct NodeState {
-  runtime::Runtime* runtime = nullptr;
-  model::NodeOffer offer;
-};
-
-// Called for each finished execution, for metrics; no state.
-struct Metrics {
-  virtual ~Metrics() = default;
-  virtual void accepted() = 0;
-  virtual void refused(std::string_view reason) = 0;
-  // By policy or an agent's rules, for good: a "run", an "exec", a "session".
-  virtual void denied(std::string_view what) = 0;
-  // From acceptance to the program's start, in a sandbox of that runtime.
-  virtual void started(double start_seconds, const std::string& runtime) = 0;
-  virtual void finished(const model::Execution& execution) = 0;
-  virtual void queueDepth(size_t waiting, size_t running) = 0;
-  virtual void diskTaken(uint64_t bytes) = 0;  // by workspaces on disk, of runs and sessions
-  // From acceptance to its sandbox.
-  virtual void sessionStarted(double create_seconds, const std::string& runtime) = 0;
-  virtual void sessionEnded(const model::Session& session) = 0;
-  virtual void sessionCount(size_t creating, size_t running) = 0;
 };
 
 class AgentGuard;
 class Quotas;
 
-struct Parts {
-  store::Store& store;
+struct RunParts {
   BlobKeeper& blobs;
-  const model::LanguageSet& languages;
-  PolicyEngine& policy;
-  const base::SigningKey& permit_key;
-  Metrics& metrics;
-  Scanner* scanner = nullptr;              // of artifacts; null: none
-  AgentGuard* agents = nullptr;            // what agents are held to; null: nothing
-  const policy::Levels* levels = nullptr;  // that find the risks of commands; null: none are found
-  Quotas* quotas = nullptr;                // of tenants and agents; null: there are none
+  Scanner* scanner = nullptr;    // of artifacts; null: none
+  AgentGuard* agents = nullptr;  // what agents are held to; null: nothing
 };
 
 class RunService {
  public:
-  RunService(boost::asio::any_io_executor executor, Parts parts, RunConfig config);
+  // Watches the nodes of `control`.
+  RunService(std::shared_ptr<Control> control, RunParts parts, RunConfig config);
   ~RunService();
   RunService(const RunService&) = delete;
   RunService& operator=(const RunService&) = delete;
@@ -122,8 +76,10 @@ class RunService {
   // the first run().
   Result<> recover();
 
-  // The node came or went. When it goes, running executions end with NODE_LOST.
-  void setNode(NodeState node);
+  // For sessions, and for escalations: what they need of runs, and nothing else.
+  [[nodiscard]] std::shared_ptr<Programs> programs() const;
+  [[nodiscard]] std::shared_ptr<Approvals> approvals() const;
+
   [[nodiscard]] const NodeState& node() const;
   // What the node keeps ready, as it told last; nullopt while none has.
   [[nodiscard]] std::optional<model::PoolStats> pool() const;
@@ -180,8 +136,6 @@ class RunService {
   Task<void> drain();
 
  private:
-  friend class Sessions;
-  friend class EscalationService;
   struct Impl;
   std::shared_ptr<Impl> impl_;  // shared with the coroutines of the runs
 };

@@ -140,7 +140,7 @@ TEST_F(ServiceTest, OneRunForAnIdempotencyKey) {
 }
 
 TEST_F(ServiceTest, TenantsTakeTurns) {
-  config_.concurrent = 1;
+  control_config_.concurrent = 1;
   open();
   const std::string first = accepted({"hold"}, "greedy");
   std::vector<std::string> greedy;
@@ -159,7 +159,7 @@ TEST_F(ServiceTest, TenantsTakeTurns) {
 }
 
 TEST_F(ServiceTest, RefusesOverItsBounds) {
-  config_.concurrent = 1;
+  control_config_.concurrent = 1;
   config_.queue = 3;
   config_.queue_per_tenant = 2;
   open();
@@ -201,8 +201,8 @@ TEST_F(ServiceTest, RunsWithinTheMemoryOfTheMachine) {
 
 TEST_F(ServiceTest, RunsWithinTheDiskThatIsForThem) {
   constexpr uint64_t kGiB = uint64_t{1} << 30;
-  config_.disk_bytes = 5 * kGiB;
-  config_.disk_over_bytes = kGiB;
+  control_config_.disk_bytes = 5 * kGiB;
+  control_config_.disk_over_bytes = kGiB;
   open();
   model::RunRequest large = request({"sleep", "1"});
   large.limits.disk_bytes = 2 * kGiB;
@@ -225,7 +225,7 @@ TEST_F(ServiceTest, RunsWithinTheDiskThatIsForThem) {
 
 // The node has disks, and only the process runtime uses them.
 TEST_F(ServiceTest, AFullWorkspaceNamesNoDiskThatItsRuntimeDoesNotHave) {
-  config_.disk_bytes = config_.disk_over_bytes = uint64_t{1} << 30;
+  control_config_.disk_bytes = control_config_.disk_over_bytes = uint64_t{1} << 30;
   offer_.findings.push_back({.area = "isolation",
                              .name = model::kDiskFinding,
                              .state = model::Finding::State::kOk,
@@ -238,7 +238,7 @@ TEST_F(ServiceTest, AFullWorkspaceNamesNoDiskThatItsRuntimeDoesNotHave) {
 }
 
 TEST_F(ServiceTest, RefusesDiskThatTheNodeDoesNotHave) {
-  config_.disk_bytes = config_.disk_over_bytes = uint64_t{1} << 30;
+  control_config_.disk_bytes = control_config_.disk_over_bytes = uint64_t{1} << 30;
   offer_.findings.push_back({.area = "isolation",
                              .name = model::kDiskFinding,
                              .state = model::Finding::State::kMissing,
@@ -274,11 +274,11 @@ TEST_F(ServiceTest, WaitsForANodeThatIsAwayWithTheRuntimesItHad) {
   EXPECT_EQ(await(service_->run(principal(), asks, ""))->status, Status::kDenied);
   offer_.runtimes = {"process", "gvisor"};
   connect();
-  service_->setNode({});
+  control_->nodes.set({});
   EXPECT_EQ(await(service_->run(principal(), asks, ""))->status, Status::kQueued);
   offer_.runtimes = {"process"};
   connect();
-  service_->setNode({});
+  control_->nodes.set({});
   EXPECT_EQ(await(service_->run(principal(), asks, ""))->status, Status::kDenied);
 }
 

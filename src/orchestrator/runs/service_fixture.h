@@ -13,12 +13,14 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/thread_pool.hpp>
 #include <gtest/gtest.h>
 
 #include "async/run_task.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "orchestrator/core/brittle_store.h"
+#include "orchestrator/core/control.h"
 #include "orchestrator/runs/run_service.h"
 #include "orchestrator/sessions/sessions.h"
 #include "runtime/fake/fake_runtime.h"
@@ -87,6 +89,7 @@ class ServiceTest : public testing::Test {
     offer_.memory_bytes = uint64_t{16} << 30;
   }
   ~ServiceTest() override {
+    background_.join();
     close();
     std::error_code ignored;
     std::filesystem::remove_all(dir_, ignored);
@@ -106,18 +109,22 @@ class ServiceTest : public testing::Test {
     keeper_ = std::make_unique<BlobKeeper>(*BlobKeeper::open(*store_, *blobs_));
     io_ = std::make_unique<boost::asio::io_context>();
     fake_ = std::make_unique<runtime::FakeRuntime>(io_->get_executor());
-    service_ = std::make_unique<RunService>(io_->get_executor(),
-                                            Parts{*store_, *keeper_, languages_, engine(), key_,
-                                                  metrics_, nullptr, guard(), nullptr, quotas_},
-                                            config_);
+    control_ = std::make_shared<Control>(
+        io_->get_executor(),
+        ControlParts{background_, *store_, languages_, engine(), key_, metrics_, nullptr, quotas_},
+        control_config_);
+    AgentGuard* const agents = guard();
+    service_ = std::make_unique<RunService>(control_, RunParts{*keeper_, nullptr, agents}, config_);
     const auto recovered = service_->recover();
     ASSERT_TRUE(recovered) << recovered.error().message;
-    sessions_ = std::make_unique<Sessions>(*service_, session_config_);
+    sessions_ = std::make_unique<Sessions>(control_, service_->programs(), service_->approvals(),
+                                           agents, session_config_);
+    agents_ = agents;
     const auto ended = sessions_->recover();
     ASSERT_TRUE(ended) << ended.error().message;
     if (with_node) connect();
   }
-  void connect() { service_->setNode({fake_.get(), offer_}); }
+  void connect() { control_->nodes.set({fake_.get(), offer_}); }
   // Who decides; asked when the service is opened.
   virtual PolicyEngine& engine() { return embedded_; }
   // What agents are held to; asked once the ledger is open.
@@ -126,6 +133,7 @@ class ServiceTest : public testing::Test {
   void close() {
     sessions_.reset();
     service_.reset();
+    control_.reset();
     store_.reset();
     io_.reset();
     fake_.reset();
@@ -257,6 +265,8 @@ class ServiceTest : public testing::Test {
   EmbeddedEngine embedded_{policy_};
   base::SigningKey key_ = base::SigningKey::generate();
   CountingMetrics metrics_;
+  boost::asio::thread_pool background_{1};
+  ControlConfig control_config_;
   RunConfig config_;
   Quotas* quotas_ = nullptr;  // when the service is opened
   SessionConfig session_config_;
@@ -268,6 +278,8 @@ class ServiceTest : public testing::Test {
   std::unique_ptr<BrittleStore> store_;
   std::unique_ptr<boost::asio::io_context> io_;
   std::unique_ptr<runtime::FakeRuntime> fake_;
+  std::shared_ptr<Control> control_;
+  AgentGuard* agents_ = nullptr;  // guard(), as it was when the service was opened
   std::unique_ptr<RunService> service_;
   std::unique_ptr<Sessions> sessions_;
 };

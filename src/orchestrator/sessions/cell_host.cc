@@ -314,10 +314,9 @@ void CellHost::complete(model::Execution& execution) {
 
 }  // namespace
 
-std::unique_ptr<Host> makeCellHost(boost::asio::any_io_executor executor,
-                                   std::shared_ptr<Home> home, std::shared_ptr<Kernel> kernel,
-                                   const model::Limits& limits) {
-  return std::make_unique<CellHost>(executor, std::move(home), std::move(kernel), limits);
+std::unique_ptr<Host> Kernel::hostOf(std::shared_ptr<Home> home, const model::Limits& limits) {
+  return std::make_unique<CellHost>(changed_.executor(), std::move(home), shared_from_this(),
+                                    limits);
 }
 
 }  // namespace cloister::orchestrator

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "orchestrator/core/task.h"
 #include "orchestrator/runs/host.h"
 #include "wire/files_codec.h"
 

@@ -27,6 +27,7 @@
 #include "model/outcome.h"
 #include "model/session.h"
 #include "orchestrator/runs/host.h"
+#include "orchestrator/runs/programs.h"
 
 namespace cloister::orchestrator {
 
@@ -52,10 +53,9 @@ struct KernelState {
 };
 base::json::object toJsonObject(const KernelState& state);
 
-class Kernel final : public std::enable_shared_from_this<Kernel> {
+class Kernel final : public Interpreter, public std::enable_shared_from_this<Kernel> {
  public:
   // What it runs on: prepared, and not started yet.
-  static constexpr Millis kForever = std::chrono::days(366);  // as long as a session may live
   struct Begun {
     std::unique_ptr<Host> host;
     model::ExecSpec spec;
@@ -68,7 +68,7 @@ class Kernel final : public std::enable_shared_from_this<Kernel> {
 
   Kernel(boost::asio::any_io_executor executor, std::string name, std::string language,
          KernelBounds bounds, Begin begin);
-  ~Kernel();
+  ~Kernel() override;
   Kernel(const Kernel&) = delete;
   Kernel& operator=(const Kernel&) = delete;
 
@@ -81,8 +81,8 @@ class Kernel final : public std::enable_shared_from_this<Kernel> {
   [[nodiscard]] KernelState state() const;
   [[nodiscard]] bool runs() const;
 
-  // Makes of the program that `request` would be the one that hands its code to this kernel.
-  void adapt(const model::ExecRequest& request, model::ExecSpec& spec) const;
+  void adapt(const model::ExecRequest& request, model::ExecSpec& spec) const override;
+  std::unique_ptr<Host> hostOf(std::shared_ptr<Home> home, const model::Limits& limits) override;
 
   // The line of its cells.
   void join(const void* cell);
@@ -123,11 +123,5 @@ class Kernel final : public std::enable_shared_from_this<Kernel> {
   bool abandoned_ = false;
   async::Signal changed_;
 };
-
-// A cell's host: the session of `home`, and `kernel` in it. Of `limits` those of time are the
-// cell's.
-std::unique_ptr<Host> makeCellHost(boost::asio::any_io_executor executor,
-                                   std::shared_ptr<Home> home, std::shared_ptr<Kernel> kernel,
-                                   const model::Limits& limits);
 
 }  // namespace cloister::orchestrator

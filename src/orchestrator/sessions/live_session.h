@@ -12,9 +12,12 @@
 
 #include "async/signal.h"
 #include "base/record_clock.h"
+#include "orchestrator/core/policy_engine.h"
+#include "orchestrator/core/quota.h"
 #include "orchestrator/core/rate_bucket.h"
 #include "orchestrator/guard/agent_guard.h"
-#include "orchestrator/runs/run_impl.h"
+#include "orchestrator/runs/host.h"
+#include "orchestrator/runs/workspace_state.h"
 #include "orchestrator/sessions/lease.h"
 #include "orchestrator/sessions/session_events.h"
 #include "orchestrator/sessions/session_meter.h"

@@ -10,9 +10,8 @@ namespace cloister::orchestrator {
 
 Result<AgentJudgement> Sessions::Impl::heldBack(const model::Principal& principal,
                                                 model::SessionRequest& request) const {
-  if (runs->parts.agents == nullptr) return AgentJudgement{};
-  return runs->parts.agents->judgeSession(principal, request.settings,
-                                          runs->usedBy(&principal).reserved);
+  if (agents == nullptr) return AgentJudgement{};
+  return agents->judgeSession(principal, request.settings, runs->usedBy(&principal).reserved);
 }
 
 Task<Result<model::Session>> Sessions::Impl::refuseAgent(SessionPtr session,
@@ -21,8 +20,8 @@ Task<Result<model::Session>> Sessions::Impl::refuseAgent(SessionPtr session,
   const auto self = shared_from_this();
   refusal.violation.subject = session->record.id;
   const model::Principal by = session->record.principal;
-  CO_TRY(co_await runs->ledger.addViolation(std::move(refusal.violation),
-                                            runs->parts.agents->lowering(), by));
+  CO_TRY(
+      co_await control->ledger.addViolation(std::move(refusal.violation), agents->lowering(), by));
   co_return co_await refuse(std::move(session), std::move(record), std::move(refusal.denied));
 }
 
@@ -30,14 +29,14 @@ Task<Result<model::Session>> Sessions::Impl::refuseAgent(SessionPtr session,
 Task<Result<>> Sessions::Impl::mayUseFiles(model::Principal principal, SessionPtr session,
                                            const std::vector<std::string>& argv) {
   const auto self = shared_from_this();
-  if (runs->parts.agents == nullptr) co_return Result<>{};
+  if (agents == nullptr) co_return Result<>{};
   std::optional<AgentRefusal> refusal =
-      CO_TRY(runs->parts.agents->judgeFiles(principal, session->record.principal, argv));
+      CO_TRY(agents->judgeFiles(principal, session->record.principal, argv));
   if (!refusal) co_return Result<>{};
   Error error = toError(*refusal, "using a session's files");
   refusal->violation.subject = session->record.id;
-  CO_TRY(co_await runs->ledger.addViolation(std::move(refusal->violation),
-                                            runs->parts.agents->lowering(), std::move(principal)));
+  CO_TRY(co_await control->ledger.addViolation(std::move(refusal->violation), agents->lowering(),
+                                               std::move(principal)));
   co_return std::unexpected(std::move(error));
 }
 
@@ -47,9 +46,9 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPt
                                                                        FileRequest request) {
   const auto self = shared_from_this();
   // The names alone are nobody's to forbid; they decide what is read.
-  if (runs->parts.agents != nullptr && request.argv.at(0) == "read") {
+  if (agents != nullptr && request.argv.at(0) == "read") {
     const auto refusal =
-        CO_TRY(runs->parts.agents->judgeFiles(principal, session->record.principal, request.argv));
+        CO_TRY(agents->judgeFiles(principal, session->record.principal, request.argv));
     if (refusal) co_return std::unexpected(toError(*refusal, "collecting artifacts"));
   }
   co_return co_await askFiles(std::move(session), std::move(principal), std::move(request));
@@ -64,15 +63,15 @@ Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr ses
                                         " other agents have run in its sandbox "
                                         "(session.max_execs); make a session of your own");
   }
-  if (runs->parts.agents == nullptr) co_return Result<>{};
-  const auto denied = CO_TRY(runs->parts.agents->tooOpen(principal, session->within()));
+  if (agents == nullptr) co_return Result<>{};
+  const auto denied = CO_TRY(agents->tooOpen(principal, session->within()));
   if (!denied) co_return Result<>{};
   CO_TRY(session->admit());  // one that has no sandbox yet, or another's for now, is told apart
   CO_TRY(session->count());  // as one of its programs that is refused
   const std::string doing = "running in a session";
   Error error = toError(*denied, doing);
-  runs->parts.metrics.denied("exec");
-  CO_TRY(co_await runs->ledger.append(
+  control->metrics.denied("exec");
+  CO_TRY(co_await control->ledger.append(
       {.action = "session.refused",
        .subject = session->record.id,
        .principal = std::move(principal),
@@ -87,9 +86,9 @@ Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr ses
 // may not do that has run anything there. The agent of the session is not told which rule that was.
 Result<std::optional<HomeRefusal>> Sessions::Impl::beyondVisitors(
     const LiveSession& session, const model::ExecRequest& request) const {
-  if (runs->parts.agents == nullptr || !request.from_inside) return std::nullopt;
+  if (agents == nullptr || !request.from_inside) return std::nullopt;
   for (const auto& [agent, visitor] : session.visitors) {
-    auto refusal = TRY(runs->parts.agents->judgeVisitor(visitor, request));
+    auto refusal = TRY(agents->judgeVisitor(visitor, request));
     if (!refusal) continue;
     return HomeRefusal{.denied = {.rule = "",
                                   .reason = "another agent has run programs in this session, and "
@@ -106,10 +105,10 @@ Result<std::optional<HomeRefusal>> Sessions::Impl::beyondVisitors(
 // What ran in the sandbox before is gone with that; who is let in already is in the new one.
 void Sessions::Impl::forgetVisitors(LiveSession& session) const {
   const auto is_in = [&](const model::Principal& visitor) {
-    return std::ranges::any_of(runs->live, [&](const auto& each) {
-      const model::Execution& run = each.second->execution;
-      const bool waits = run.status == model::Status::kBlocked || model::isTerminal(run.status);
-      return run.session_id == session.record.id && !waits && run.principal.sameAgent(visitor);
+    const auto programs = runs->programsIn(session.record.id);
+    return std::ranges::any_of(programs, [&](const model::Execution* run) {
+      const bool waits = run->status == model::Status::kBlocked || model::isTerminal(run->status);
+      return !waits && run->principal.sameAgent(visitor);
     });
   };
   std::erase_if(session.visitors, [&](const auto& each) { return !is_in(each.second); });

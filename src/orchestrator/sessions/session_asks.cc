@@ -39,27 +39,24 @@ model::RunError refusedError(const Error& why, const std::string& escalation) {
 
 // Its approval counts as long as those who gave it are whom policy names. For what its sandbox
 // needs besides, its kernels and files, it counts where the same rule wants one.
-policy::Decision Sessions::Impl::decide(const LiveSession& session, const policy::Policy& policy,
-                                        policy::Question asked) const {
-  policy::Decision decision = policy::decide(policy, asked);
-  const auto* wanted = std::get_if<policy::NeedsApproval>(&decision);
-  if (wanted == nullptr || !session.approval) return decision;
-  const bool other = asked.operation != "session" && wanted->rule != session.approval->rule;
-  if (other || !policy::satisfies(*session.approval, *wanted)) return decision;
-  asked.approved = true;
-  return policy::decide(policy, asked);
+Permits::Approval Sessions::Impl::approvalOf(const LiveSession& session, bool of_itself) {
+  return [&session, of_itself](const policy::NeedsApproval* wanted) {
+    if (wanted == nullptr || !session.approval) return false;
+    const bool other = !of_itself && wanted->rule != session.approval->rule;
+    return !other && policy::satisfies(*session.approval, *wanted);
+  };
 }
 
 std::string Sessions::Impl::imageDigestOf(const LiveSession& session) const {
-  const policy::Evaluation made = policy::evaluate(*session.ruling.policy, question(session, ""));
-  return made.image == nullptr ? runs->hostImage() : made.image->digest;
+  const model::OfferedImage* image = control->permits.image(session.ruling, subjectOf(session));
+  return image == nullptr ? control->nodes.imageName() : image->digest;
 }
 
 Task<Result<Session>> Sessions::Impl::askApproval(SessionPtr session, store::NewSession record,
                                                   policy::NeedsApproval wanted) {
   const auto self = shared_from_this();
   record.session = session->record;
-  auto asks = runs->beginAsking(session->record.principal);
+  auto asks = approvals->beginAsking(session->record.principal);
   if (const auto asked = wantApproval(*session, record, wanted); !asked) {
     if (asked.error().field != kPendingOfAgent) {
       co_return co_await earlierOr(std::move(record), asked.error());
@@ -75,13 +72,13 @@ Task<Result<Session>> Sessions::Impl::askApproval(SessionPtr session, store::New
       withRuling(createdEvent(record.session, base::sha256Hex(record.request_json), wanted.rule),
                  session->ruling);
   const auto created =
-      CO_TRY(co_await runs->ledger.createSession(std::move(record), std::move(event)));
+      CO_TRY(co_await control->ledger.createSession(std::move(record), std::move(event)));
   if (created.replayed) co_return co_await replayed(created.session);
   session->record = created.session;
   session->fill = {};  // got anew once it is approved
   hold(session);
   asks.reset();
-  if (runs->escalated) runs->escalated();
+  approvals->announce();
   // The one that it shares may have been decided meanwhile.
   if (const auto e = escalationOf(*session)) settleOne(session, *e);
   co_return session->now();
@@ -106,14 +103,14 @@ Result<> Sessions::Impl::wantApproval(LiveSession& session, store::NewSession& r
   }
   TRY(runs->checkDisk(session.record.limits));
   const std::string image = imageDigestOf(session);
-  if (runs->node.runtime == nullptr || image.empty()) {
+  if (!control->nodes.connected() || image.empty()) {
     return fail(Code::kUnavailable,
                 "asking for approval: no node has said which image it has; try again");
   }
   const model::Principal& by = session.record.principal;
   std::string digest = digestOf(TRY(boundOfSession(record.request_json)), image);
-  const std::string person = TRY(personOf(runs->parts.store, by));
-  const auto alike = TRY(runs->waitingLike(
+  const std::string person = TRY(personOf(control->store, by));
+  const auto alike = TRY(approvals->waitingLike(
       {.by = by, .person = person, .operation = model::operation::kSession, .digest = digest}));
   Session& made = session.record;
   made.status = SessionStatus::kBlocked;
@@ -129,10 +126,10 @@ Result<> Sessions::Impl::wantApproval(LiveSession& session, store::NewSession& r
                        .execution_id = "",
                        .session_id = made.id,
                        .lifts = {},
-                       .channels = channelsFor(runs->parts.store, by, runs->config.escalation),
+                       .channels = channelsFor(control->store, by, approvals->escalationConfig()),
                        .now = base::wallMicros()};
     record.escalation = escalationForSession(asked, std::move(digest), record.request_json, image,
-                                             runs->config.escalation);
+                                             approvals->escalationConfig());
   }
   record.session = made;
   return {};
@@ -142,7 +139,7 @@ Result<> Sessions::Impl::wantApproval(LiveSession& session, store::NewSession& r
 Result<Escalation> Sessions::Impl::escalationOf(const LiveSession& session) const {
   const std::string& tenant = session.record.principal.tenant;
   Escalation e =
-      TRY(runs->parts.store.escalations().get(store::Scope::ofTenant(tenant), session.escalation));
+      TRY(control->store.escalations().get(store::Scope::ofTenant(tenant), session.escalation));
   e.session_id = session.record.id;
   return e;
 }
@@ -160,7 +157,7 @@ void Sessions::Impl::hold(const SessionPtr& session) {
 // After a restart, with the request that it was accepted with.
 Result<> Sessions::Impl::holdAgain(const Session& stored) {
   store::PendingSession pending =
-      TRY(runs->parts.store.pendingSession(store::Scope::of(stored.principal), stored.id));
+      TRY(control->store.pendingSession(store::Scope::of(stored.principal), stored.id));
   base::json::object body = TRY(parseStored(pending.request_json));
   model::SessionRequest request = TRY(model::parseStoredSession(std::move(body), storedBounds()));
   // As policy settled them then: a later document denies what is over it, and lowers no more.
@@ -188,13 +185,13 @@ void Sessions::Impl::settleOne(const SessionPtr& session, const Escalation& e) {
   if (e.status == EscalationStatus::kPending || session->ending || draining) return;
   // One that waited with others goes on though another has used it up.
   if (e.status == EscalationStatus::kApproved || e.status == EscalationStatus::kUsed) {
-    if (!std::exchange(session->goes_on, true)) async::spawn(runs->executor, resume(session));
+    if (!std::exchange(session->goes_on, true)) async::spawn(control->executor, resume(session));
   } else {
-    beginEnd(session, endByApproval(runs->notApprovedFor(session->record.principal, e)));
+    beginEnd(session, endByApproval(notApprovedFor(control->store, session->record.principal, e)));
   }
 }
 
-void Sessions::Impl::lookAtWaiting() {
+void Sessions::Impl::settleWaiting() {
   const auto sessions = live;
   for (const auto& [id, session] : sessions) {
     if (!session->waits()) continue;
@@ -236,7 +233,7 @@ Task<void> Sessions::Impl::resume(SessionPtr session) {
     co_return;
   }
   session->begun = false;
-  async::spawn(runs->executor, begin(session));
+  async::spawn(control->executor, begin(session));
   if (draining) beginEnd(session, endOfService());
 }
 
@@ -245,7 +242,7 @@ Task<Result<>> Sessions::Impl::goOn(SessionPtr session) {
   CO_TRY(co_await waitForRoom(session));
   if (over()) co_return Result<>{};
   Escalation e = CO_TRY(escalationOf(*session));
-  e = CO_TRY(co_await runs->withStandingVotes(std::move(e)));
+  e = CO_TRY(co_await approvals->withStandingVotes(std::move(e)));
   if (over() || e.status == EscalationStatus::kPending) co_return Result<>{};
   if (auto approved = co_await approve(*session); !approved) {
     session->approval.reset();
@@ -272,7 +269,7 @@ Task<Result<>> Sessions::Impl::waitForRoom(SessionPtr session) {
           "the time of " + e.id + " was over before there was room: " + taken.error().message,
           std::string(policy::approval::kExpired));
     }
-    co_await runs->changed.wait(base::monotonicNow() + kLookAgain);
+    co_await control->changed.wait(base::monotonicNow() + kLookAgain);
   }
   co_return Result<>{};
 }
@@ -280,7 +277,7 @@ Task<Result<>> Sessions::Impl::waitForRoom(SessionPtr session) {
 Result<policy::Use> Sessions::Impl::useOf(const LiveSession& session) const {
   const Session& record = session.record;
   const store::PendingSession pending =
-      TRY(runs->parts.store.pendingSession(store::Scope::of(record.principal), record.id));
+      TRY(control->store.pendingSession(store::Scope::of(record.principal), record.id));
   const Bound bound = TRY(boundOfSession(pending.request_json));
   const std::string image = imageDigestOf(session);
   policy::Use use{.by = record.principal,
@@ -289,7 +286,7 @@ Result<policy::Use> Sessions::Impl::useOf(const LiveSession& session) const {
                   .digest = digestOf(bound, image),
                   .now = base::wallMicros(),
                   .operation = model::operation::kSession};
-  const auto& host = runs->host_image;
+  const auto& host = control->nodes.image();
   if (host && !image.empty() && image == host->digest) {
     use.unverified_digest = digestOf(bound, unverifiedName(*host));
     use.same_since = host->changed_at + host->clock_ahead;
@@ -299,20 +296,21 @@ Result<policy::Use> Sessions::Impl::useOf(const LiveSession& session) const {
 
 // Policy and the rules of its agent are asked again, and the approval is spent.
 Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
-  CO_TRY(runs->requesterStands(session.record.principal));
+  CO_TRY(requesterStands(control->store, session.record.principal));
   co_await consult(session);
   Escalation e = CO_TRY(escalationOf(session));
-  CO_TRY(runs->strikeRevoked(e));
+  CO_TRY(strikeRevoked(control->store, e));
   const bool used = e.status == EscalationStatus::kUsed;  // by one that is alike
   if (used) e.status = EscalationStatus::kApproved;
   const policy::Use use = CO_TRY(useOf(session));
   CO_TRY(policy::use(e, use));
   session.approval = e;
-  const policy::Decision decision = decide(session, *session.ruling.policy, question(session, ""));
+  const policy::Decision decision =
+      control->permits.judge(session.ruling, subjectOf(session), approvalOf(session, true));
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }
-  CO_TRY(checkToolchain(runs->node.offer, session.record.language,
+  CO_TRY(checkToolchain(control->nodes.offer(), session.record.language,
                         std::get<model::Permit>(decision).fields()));
   CO_TRY(co_await holdToRules(session));
   if (used) co_return Result<>{};
@@ -326,9 +324,9 @@ Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
                                        },
                                        .channels = {},
                                        .notification = ""};
-  const auto spent = co_await runs->insist(session.record.id, [&]() -> Task<Result<>> {
+  const auto spent = co_await control->insist(session.record.id, [&]() -> Task<Result<>> {
     const auto done = co_await async::committed<Escalation>([&](store::Done<Escalation> finish) {
-      runs->parts.store.escalations().change(change, std::move(finish));
+      control->store.escalations().change(change, std::move(finish));
     });
     if (!done) co_return std::unexpected(done.error());
     co_return Result<>{};
@@ -340,21 +338,20 @@ Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
 Task<Result<>> Sessions::Impl::holdToRules(LiveSession& session) {
   model::SessionRequest request;
   request.settings = session.request;
-  if (runs->parts.agents == nullptr) co_return Result<>{};
+  if (agents == nullptr) co_return Result<>{};
   const model::Principal& by = session.record.principal;
   policy::Resources used = runs->usedBy(&by).reserved;
   const model::Limits& own = session.record.limits;  // it has its place: it is to be counted once
   used.memory_bytes -= std::min(used.memory_bytes, own.memory_bytes);
   used.cpu_millis -= std::min(used.cpu_millis, own.cpu_millis);
   used.running -= std::min(used.running, 1U);
-  AgentJudgement judged = CO_TRY(runs->parts.agents->judgeSession(by, request.settings, used));
+  AgentJudgement judged = CO_TRY(agents->judgeSession(by, request.settings, used));
   session.held = std::move(judged.held);
   if (judged.refusal) {
     const std::string reason = judged.refusal->denied.reason;
     judged.refusal->violation.subject = session.record.id;
-    CO_TRY(co_await runs->ledger.addViolation(std::move(judged.refusal->violation),
-                                              runs->parts.agents->lowering(),
-                                              session.record.principal));
+    CO_TRY(co_await control->ledger.addViolation(std::move(judged.refusal->violation),
+                                                 agents->lowering(), session.record.principal));
     co_return fail(Code::kDenied, reason);
   }
   if (request.settings.limits != session.request.limits) {
@@ -375,7 +372,8 @@ Task<Result<>> Sessions::Impl::recordGoingOn(SessionPtr session) {
   next.expires_at = session->clock.at(session->lease.deadline());
   const model::AuditEvent event =
       withRuling(resumedEvent(next, session->escalation), session->ruling);
-  CO_TRY(co_await runs->insist(next.id, [&] { return runs->ledger.updateSession(next, event); }));
+  CO_TRY(co_await control->insist(next.id,
+                                  [&] { return control->ledger.updateSession(next, event); }));
   if (session->ending) co_return Result<>{};
   session->record = std::move(next);
   session->accepted_at = base::monotonicNow();
@@ -389,7 +387,7 @@ Task<void> Sessions::Impl::withdraw(SessionPtr session) {
   const auto self = shared_from_this();
   if (session->escalation.empty() || session->approval) co_return;
   const auto e = escalationOf(*session);
-  if (e && runs->waitingFor(*e) == 0) co_await runs->closeEscalation(*e);
+  if (e && approvals->waitingFor(*e) == 0) co_await approvals->closeEscalation(*e);
 }
 
 }  // namespace cloister::orchestrator

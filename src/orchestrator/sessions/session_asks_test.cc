@@ -144,7 +144,7 @@ TEST_F(SessionAsksTest, WhatWasApprovedBeforeACrashIsMadeAfterIt) {
   EXPECT_EQ(create().error().code, Code::kUnavailable) << "nobody knows the image";
   connect();
   const model::Session held = blocked();
-  service_->setNode({});
+  control_->nodes.set({});
   EXPECT_EQ(shown(held.id).status, SessionStatus::kBlocked) << "it has no sandbox to lose";
   ASSERT_TRUE(vote(approver(), idIn(held)));
   restart();

@@ -7,6 +7,7 @@
 
 #include "model/shown_text.h"
 #include "model/tool_rules.h"
+#include "orchestrator/sessions/collecting_host.h"
 #include "orchestrator/sessions/sessions_impl.h"
 #include "policy/command/uncovered.h"
 
@@ -87,11 +88,15 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
   auto& runtime = request.run.runtime;
   if (runtime.empty()) runtime = session->request.runtime;
   request.run.image = session->record.provenance.image;
-  Asked asked{.request = std::move(request), .home = session, .kernel = nullptr};
+  Asked asked{.request = std::move(request), .home = session};
   const bool apart = asked.request.run.nested || asked.request.run.fresh;
   if (!apart) {
-    asked.files = [self, session, principal](FileRequest wanted) {
-      return self->askForArtifact(session, principal, std::move(wanted));
+    asked.collect = [self, session, principal](std::unique_ptr<Host> host,
+                                               const model::ArtifactRules& rules) {
+      const AskFiles ask = [self, session, principal](FileRequest wanted) {
+        return self->askForArtifact(session, principal, std::move(wanted));
+      };
+      return makeCollectingHost(std::move(host), ask, rules);
     };
   }
   // Weak: the run is kept by what the sessions keep.
@@ -104,11 +109,13 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
   asked.refusal = beyondScope(*session, model::capabilitiesNeeded(asked.request.run));
   if (!asked.refusal) asked.refusal = tooDeep(asked.site);
   if (!asked.refusal) asked.refusal = CO_TRY(beyondVisitors(*session, asked.request));
-  if (!asked.refusal) CO_TRY(toKernel(session, asked));
+  std::shared_ptr<Kernel> kernel;
+  if (!asked.refusal) kernel = CO_TRY(toKernel(session, asked.request));
+  asked.interpreter = kernel;
   asked.workspace.read = [weak = weak_from_this(), session, field = fieldOf(asked.request),
                           covered =
                               staysCovered(*session, asked.request,
-                                           runs->parts.languages)]() -> Task<Result<WorkspacePtr>> {
+                                           control->languages)]() -> Task<Result<WorkspacePtr>> {
     const auto sessions = weak.lock();
     if (!sessions) co_return std::unexpected((co_await noSessions()).error());
     CO_TRY(covered);
@@ -116,7 +123,7 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
     CO_TRY(hasContent(*state, field));
     co_return state;
   };
-  asked.workspace.hold = [weak = weak_from_this(), session, kernel = asked.kernel](
+  asked.workspace.hold = [weak = weak_from_this(), session, kernel](
                              std::string execution, WorkspacePtr as_asked,
                              std::function<void()> lost,
                              std::function<bool()> over) -> Task<Result<std::shared_ptr<void>>> {
@@ -147,7 +154,7 @@ Result<CallSite> Sessions::Impl::siteOf(const model::Principal& principal,
   if (const auto log = runs->findLog(principal, request.parent_id)) {
     parent = log->latest();
   } else {
-    auto found = runs->parts.store.get(store::Scope::of(principal), request.parent_id);
+    auto found = control->store.get(store::Scope::of(principal), request.parent_id);
     if (!found && found.error().code == Code::kNotFound) return invalid();
     parent = TRY(std::move(found));
   }
@@ -160,14 +167,11 @@ Result<CallSite> Sessions::Impl::siteOf(const model::Principal& principal,
 // itself less deep than it is. What an ended program left behind counts as the deepest there was.
 CallSite Sessions::Impl::siteFromInside(const LiveSession& session) const {
   const model::Execution* caller = nullptr;
-  for (const auto& [id, run] : runs->live) {
-    const model::Execution& each = run->execution;
-    const bool apart = each.provenance.nested || each.provenance.fresh;
-    const bool could =
-        each.session_id == session.record.id && !apart && each.status == model::Status::kRunning;
-    if (!could) continue;
+  for (const model::Execution* each : runs->programsIn(session.record.id)) {
+    const bool apart = each->provenance.nested || each->provenance.fresh;
+    if (apart || each->status != model::Status::kRunning) continue;
     const auto order = [](const model::Execution& of) { return std::pair(of.depth, of.seq); };
-    if (caller == nullptr || order(each) > order(*caller)) caller = &each;
+    if (caller == nullptr || order(*each) > order(*caller)) caller = each;
   }
   if (caller == nullptr) return {.parent_id = "", .depth = session.deepest + 1};
   // Of another agent's program the record of the call has no id, as its own agent does not see

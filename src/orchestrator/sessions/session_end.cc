@@ -54,14 +54,14 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
   session->give_up = base::monotonicNow() + config.patience.programs + config.patience.tear_down +
                      config.patience.late;
   session->changed.notify();
-  runs->changed.notify();  // it may wait for its place
+  control->changed.notify();  // it may wait for its place
   runs->endPrograms(session->record.id, programs, true);
   for (const auto& [name, kernel] : session->kernels)
     kernel->abandon();
   for (const auto& each : session->calls) {
     if (const auto call = each.lock()) call->abandon();
   }
-  async::spawn(runs->executor, finish(session));
+  async::spawn(control->executor, finish(session));
 }
 
 void Sessions::Impl::lookAtCredentials(const std::function<bool(const std::string&)>& stands) {
@@ -97,8 +97,8 @@ Task<void> Sessions::Impl::tearDown(LiveSession& session) {
   const model::Usage before = session.earlier;
   session.earlier = session.usage();
   const auto going =
-      std::make_shared<TearDown>(runs->executor, std::exchange(session.box, nullptr));
-  async::spawn(runs->executor, TearDown::run(going, session.record.id));
+      std::make_shared<TearDown>(control->executor, std::exchange(session.box, nullptr));
+  async::spawn(control->executor, TearDown::run(going, session.record.id));
   const base::Monotonic until = base::monotonicNow() + config.patience.tear_down;
   while (!going->done && base::monotonicNow() < until)
     co_await going->changed.wait(until);
@@ -121,12 +121,12 @@ Task<void> Sessions::Impl::recordEnd(LiveSession& session) {
   record.expires_at = 0;
   record.ended_at = session.clock.now();
   const model::AuditEvent event = endedEvent(record, session.ended_by);
-  const auto written =
-      co_await runs->insist(record.id, [&] { return runs->ledger.updateSession(record, event); });
+  const auto written = co_await control->insist(
+      record.id, [&] { return control->ledger.updateSession(record, event); });
   session.closed = true;
   if (written) {
     session.record = std::move(record);
-    runs->parts.metrics.sessionEnded(session.record);
+    control->metrics.sessionEnded(session.record);
     session.log->publish(session.record);
   } else {
     base::log(base::Level::kError, "end of a session not recorded",
@@ -185,13 +185,13 @@ Task<Result<Session>> Sessions::end(model::Principal principal, std::string id) 
     while (!session->closed)
       co_await session->changed.wait();
   }
-  auto is = impl->runs->parts.store.session(store::Scope::of(principal), id);
+  auto is = impl->control->store.session(store::Scope::of(principal), id);
   if (is) CO_TRY(mustReach(principal, is->principal, doing));
   co_return is;
 }
 
 Result<> Sessions::recover() {
-  for (Session& session : TRY(impl_->runs->parts.store.unfinishedSessions())) {
+  for (Session& session : TRY(impl_->control->store.unfinishedSessions())) {
     session.end = endOfService().reason;
     if (session.status == SessionStatus::kBlocked) {
       const auto again = impl_->holdAgain(session);
@@ -212,12 +212,12 @@ Result<> Sessions::Impl::settleNow(Session session) {
   const model::AuditEvent event = endedEvent(session, session.principal);
   Result<> written;
   std::latch done(1);
-  runs->parts.store.updateSession(session, event, [&](Result<void> result) {
+  control->store.updateSession(session, event, [&](Result<void> result) {
     written = std::move(result);
     done.count_down();
   });
   done.wait();
-  return runs->orInsist(std::move(written), session.id, [on = runs, session, event] {
+  return control->orInsist(std::move(written), session.id, [on = control, session, event] {
     return on->ledger.updateSession(session, event);
   });
 }
@@ -226,7 +226,7 @@ Task<void> Sessions::drain() {
   const std::shared_ptr<Impl> impl = impl_;
   impl->draining = true;
   const base::Monotonic until = base::monotonicNow() + kDrainPatience;
-  impl->runs->give_up = std::min(impl->runs->give_up, until);
+  impl->control->giveUpAt(std::min(impl->control->givesUpAt(), until));
   // What waits for an approval stays so: the ledger has it for the next start.
   const auto sessions = impl->live;
   for (const auto& [id, session] : sessions) {
@@ -237,7 +237,7 @@ Task<void> Sessions::drain() {
     return std::ranges::all_of(impl->live, [](const auto& each) { return each.second->waits(); });
   };
   while (!all_wait() && base::monotonicNow() < until)
-    co_await impl->runs->changed.wait(until);
+    co_await impl->control->changed.wait(until);
 }
 
 }  // namespace cloister::orchestrator

@@ -144,7 +144,7 @@ TEST_F(SessionsTest, EndsWithItsNode) {
   open();
   const std::string id = created();
   const std::string held = running(id, {"hold"});
-  service_->setNode({});
+  control_->nodes.set({});
   const model::Session session = endedSession(id);
   EXPECT_EQ(reason(session), error_type::kNodeLost);
   EXPECT_TRUE(session.end->retryable);
@@ -272,7 +272,7 @@ TEST_F(SessionsTest, LosesItsNodeWhileItIsMade) {
   const auto making = start(sessions_->create(principal(), asked(), ""));
   runUntil([&] { return metrics_.creating_sessions == 1; });
   settle();
-  service_->setNode({});
+  control_->nodes.set({});
   fake_->failProvision(Error{Code::kUnavailable, "node lost", {}});
   fake_->holdProvisions(false);
   const auto made = finish(making);
@@ -472,7 +472,7 @@ TEST_F(SessionsTest, ASandboxThatNeverAnswersDoesNotHoldUpItsEnd) {
       .begin = Millis(10), .programs = Millis(20), .tear_down = Millis(30), .late = Millis(40)};
   open(false);
   StubbornRuntime stubborn(io_->get_executor());
-  service_->setNode({&stubborn, offer_});
+  control_->nodes.set({&stubborn, offer_});
   const std::string id = created();
   const std::string held = running(id, {"anything"});
   const auto begin = base::monotonicNow();
@@ -481,7 +481,7 @@ TEST_F(SessionsTest, ASandboxThatNeverAnswersDoesNotHoldUpItsEnd) {
   EXPECT_LT(base::monotonicNow() - begin, std::chrono::seconds(5));
   EXPECT_EQ(reason(*session), error_type::kCancelled);
   EXPECT_EQ(ServiceTest::ended(held).status, model::Status::kCancelled);
-  service_->setNode({});
+  control_->nodes.set({});
 }
 
 }  // namespace

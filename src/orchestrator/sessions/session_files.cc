@@ -7,22 +7,13 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
-#include "orchestrator/runs/recorder.h"
+#include "orchestrator/core/display_path.h"
 #include "orchestrator/sessions/session_scope.h"
 #include "orchestrator/sessions/sessions_impl.h"
 #include "wire/node.h"
 
 namespace cloister::orchestrator {
 namespace {
-
-// Of a request: as long as the session's rule lets any program run, for clients may be slow.
-model::Limits limitsFor(const policy::Policy& policy, const policy::Question& question) {
-  model::Limits limits = question.request.limits;
-  const model::Limits most = policy::mostAllowed(policy, question);
-  limits.wall = std::max(limits.wall, most.wall);
-  limits.cpu_time = std::max(limits.cpu_time, most.cpu_time);
-  return limits;
-}
 
 model::ExecSpec specOf(const FileRequest& request) {
   model::ExecSpec spec;
@@ -158,7 +149,6 @@ Result<SessionPtr> Sessions::Impl::findToConnect(const model::Principal& princip
                                                  const std::string& doing) const {
   SessionPtr session = TRY(findToUse(principal, id, doing));
   const bool own = principal.sameAgent(session->record.principal);
-  const AgentGuard* agents = runs->parts.agents;
   if (own || agents == nullptr || !TRY(agents->standingFor(principal))) return session;
   return fail(Code::kDenied, doing +
                                  ": the session is another agent's, and what its programs are told "
@@ -172,51 +162,39 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   const auto self = shared_from_this();
   model::ExecSpec spec = specOf(request);
   const WhenHeld when_held{.waits = request.over != nullptr, .over = request.over};
-  std::unique_ptr<Host> host = makeSessionHost(runs->executor, session, when_held);
+  std::unique_ptr<Host> host = makeSessionHost(control->executor, session, when_held);
   if (request.own || request.passes) host->pass();
   if (!request.stays)
     host->occupy();  // before the engine is asked: the place that was admitted is ours
   model::RunRequest as = session->request;
   as.nested = false;  // the session's files are beside its programs
   as.fresh = false;
-  policy::Question asking = question(*session, base::newId("permit"));
-  policy::Question question{.request = as,
-                            .principal = principal,
-                            .execution_id = base::newId("file"),
-                            .permit_id = asking.permit_id,
-                            .spec_sha256 = {},
-                            .prestart = {},
-                            .now = asking.now,
-                            .valid_for = asking.valid_for,
-                            .language = asking.language,
-                            .session_id = asking.session_id,
-                            .runtimes = asking.runtimes,
-                            .images = asking.images,
-                            .inside = asking.inside,
-                            .operation = "files"};
-  const Ruling ruling = co_await runs->parts.policy.rule(question);
-  as.limits = limitsFor(*ruling.policy, asking);
-  // Which is how long the node may be silent, too.
-  spec.run.timeout = request.stays ? Kernel::kForever : as.limits.wall;
-  question.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
-  question.now = base::wallMicros();
-  policy::Decision decision = decide(*session, *ruling.policy, question);
-  if (request.own && std::holds_alternative<policy::NeedsApproval>(decision)) {
-    question.approved = true;
-    decision = policy::decide(*ruling.policy, question);
-  }
-  if (const auto denied = policy::refusalOf(decision)) {
+  Subject subject = subjectWithin(*session, "files", as, principal);
+  subject.execution_id = base::newId("file");
+  const Ruling ruling = co_await control->permits.rule(subject);
+  // As long as the session's rule lets any program run: clients may be slow.
+  const model::Limits most = control->permits.mostAllowed(ruling, subjectOf(*session));
+  as.limits.wall = std::max(session->request.limits.wall, most.wall);
+  as.limits.cpu_time = std::max(session->request.limits.cpu_time, most.cpu_time);
+  // The timeout is also how long the node may be silent.
+  spec.run.timeout = request.stays ? kForever : as.limits.wall;
+  subject.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
+  // What the service itself needs for an approval is approved with that.
+  const Permits::Approval approved = [&](const policy::NeedsApproval*) { return true; };
+  Permission granted = control->permits.ask(ruling, subject, base::newId("permit"),
+                                            request.own ? approved : approvalOf(*session, false));
+  if (!granted) {
     host->vacate();
-    co_return fail(Code::kDenied, denied->reason);
+    co_return fail(Code::kDenied, granted.error().reason);
   }
-  const auto info = co_await host->prepare(runs->sign(std::get<model::Permit>(decision)), spec);
+  const auto info = co_await host->prepare(std::move(granted->permit), spec);
   if (!info) {
     host->vacate();
     co_return std::unexpected(info.error());
   }
   FileCall::Record record;
   if (!request.action.empty()) {
-    record = [with = runs, request, event = eventOf(request, session->record.id, principal)](
+    record = [with = control, request, event = eventOf(request, session->record.id, principal)](
                  const std::optional<Error>& failed) {
       if (failed && !leavesParts(request, *failed)) return nothing();
       model::AuditEvent row = event;
@@ -224,7 +202,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
       return with->ledger.append(std::move(row));
     };
   }
-  auto call = std::make_shared<FileCall>(runs->executor, std::move(host), std::move(spec),
+  auto call = std::make_shared<FileCall>(control->executor, std::move(host), std::move(spec),
                                          std::move(record));
   std::erase_if(session->calls, [](const auto& each) { return each.expired(); });
   session->calls.push_back(call);

@@ -57,7 +57,7 @@ std::string toldChange(const std::string& change) {
 
 struct Sessions::Impl::Holding {
   Holding(Impl& sessions, SessionPtr of, const Kernel* kernel, std::string execution)
-      : runs(sessions.runs), session(std::move(of)) {
+      : control(sessions.control), session(std::move(of)) {
     session->workspace_held = true;
     session->held_for = std::move(execution);
     session->held_kernel = kernel;
@@ -70,17 +70,17 @@ struct Sessions::Impl::Holding {
     session->held_for.clear();
     session->held_kernel = nullptr;
     session->changed.notify();
-    runs->changed.notify();
+    control->changed.notify();
   }
 
-  std::shared_ptr<RunService::Impl> runs;
+  std::shared_ptr<Control> control;
   SessionPtr session;
   std::shared_ptr<FileCall> call;
   std::function<void()> lost;
 };
 
 FileRequest Sessions::Impl::stateRequest(bool hold) const {
-  const EscalationConfig& bounds = runs->config.escalation;
+  const EscalationConfig& bounds = approvals->escalationConfig();
   const std::string bytes = std::to_string(bounds.workspace_bytes);
   const std::string files = std::to_string(bounds.workspace_files);
   FileRequest request{.argv = {"state", bytes, files}, .takes_input = hold, .action = ""};
@@ -92,7 +92,7 @@ FileRequest Sessions::Impl::stateRequest(bool hold) const {
 }
 
 Task<Result<WorkspacePtr>> Sessions::Impl::stateFrom(FileCall& call) const {
-  const EscalationConfig& bounds = runs->config.escalation;
+  const EscalationConfig& bounds = approvals->escalationConfig();
   const size_t most = size_t{bounds.workspace_files} + 1;  // the workspace itself is no file in it
   std::vector<wire::files::State> names;
   for (size_t kept = 0;;) {
@@ -158,10 +158,9 @@ Task<Result<>> Sessions::Impl::quiet(SessionPtr session, std::function<bool()> o
 
 // By a program in a sandbox of its own: the node would not hold it.
 bool Sessions::Impl::isShared(const LiveSession& session) const {
-  return std::ranges::any_of(runs->live, [&](const auto& each) {
-    const model::Execution& execution = each.second->execution;
-    return execution.session_id == session.record.id && execution.provenance.fresh &&
-           execution.status == model::Status::kRunning;
+  const auto programs = runs->programsIn(session.record.id);
+  return std::ranges::any_of(programs, [](const model::Execution* each) {
+    return each->provenance.fresh && each->status == model::Status::kRunning;
   });
 }
 
@@ -194,7 +193,7 @@ Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(
                    std::string(policy::approval::kMismatch));
   }
   holding->lost = std::move(lost);
-  async::spawn(runs->executor, watchHold(holding, holding->call->finish()));
+  async::spawn(control->executor, watchHold(holding, holding->call->finish()));
   co_return holding;
 }
 

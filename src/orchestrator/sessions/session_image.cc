@@ -11,7 +11,7 @@ using model::Session;
 void Sessions::Impl::imageVerified() {
   for (const auto& [id, session] : live) {
     if (isUnverified(session->record.provenance) && !session->ending) {
-      async::spawn(runs->executor, recordImage(session));
+      async::spawn(control->executor, recordImage(session));
     }
   }
 }
@@ -21,7 +21,7 @@ Task<void> Sessions::Impl::recordImage(SessionPtr session) {
   while ((session->changing || !session->begun) && !session->ending)
     co_await session->changed.wait();
   Session record = session->now();
-  runs->settleImage(record.provenance, session->image_since);
+  control->nodes.settleImage(record.provenance, session->image_since);
   const bool running = record.status == model::SessionStatus::kRunning && !session->ending;
   if (!running || isUnverified(record.provenance) || !isUnverified(session->record.provenance)) {
     co_return;
@@ -30,7 +30,7 @@ Task<void> Sessions::Impl::recordImage(SessionPtr session) {
   record.running = 0;
   const model::Provenance provenance = record.provenance;
   model::AuditEvent event = imageVerifiedEvent(record);
-  const auto written = co_await runs->ledger.updateSession(std::move(record), std::move(event));
+  const auto written = co_await control->ledger.updateSession(std::move(record), std::move(event));
   session->changing = false;
   if (written) session->record.provenance = provenance;
   session->changed.notify();

@@ -30,16 +30,16 @@ model::AuditEvent startedEventOf(const model::Session& session, const Kernel& ke
 }  // namespace
 
 // Code goes to a kernel unless its language has none, or it is to be a program of its own.
-Result<> Sessions::Impl::toKernel(const SessionPtr& session, Asked& asked) {
-  model::ExecRequest& request = asked.request;
-  if (!isCode(request) || request.kernel == model::kNoKernel) return {};
-  const model::Language* language = runs->parts.languages.find(request.run.language);
-  if (language == nullptr) return {};  // which is told later
+Result<std::shared_ptr<Kernel>> Sessions::Impl::toKernel(const SessionPtr& session,
+                                                         model::ExecRequest& request) {
+  if (!isCode(request) || request.kernel == model::kNoKernel) return nullptr;
+  const model::Language* language = control->languages.find(request.run.language);
+  if (language == nullptr) return nullptr;  // which is told later
   if (language->kernel.empty()) {
-    if (!request.kernel) return {};
+    if (!request.kernel) return nullptr;
     return fail(Code::kInvalid, "kernel: " + language->name + " has none; leave it out", "kernel");
   }
-  if (!request.kernel && request.process) return {};
+  if (!request.kernel && request.process) return nullptr;
   if (request.run.code.size() > config.kernels.code_bytes) {
     return fail(Code::kTooLarge,
                 "code: at most " + std::to_string(config.kernels.code_bytes) +
@@ -69,7 +69,7 @@ Result<> Sessions::Impl::toKernel(const SessionPtr& session, Asked& asked) {
   }
   if (!kernel) {
     kernel = std::make_shared<Kernel>(
-        runs->executor, name, language->name, config.kernels,
+        control->executor, name, language->name, config.kernels,
         [weak = weak_from_this(), of = std::weak_ptr(session)](
             std::shared_ptr<Kernel> which,
             std::function<bool()> over) -> Task<Result<Kernel::Begun>> {
@@ -79,8 +79,7 @@ Result<> Sessions::Impl::toKernel(const SessionPtr& session, Asked& asked) {
           co_return co_await self->startKernel(session, std::move(which), std::move(over));
         });
   }
-  asked.kernel = kernel;
-  return {};
+  return kernel;
 }
 
 // Nothing of it runs before its audit row is durable.
@@ -88,7 +87,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
                                                         std::shared_ptr<Kernel> kernel,
                                                         std::function<bool()> over) {
   const auto self = shared_from_this();
-  const model::Language* language = runs->parts.languages.find(kernel->language());
+  const model::Language* language = control->languages.find(kernel->language());
   model::RunRequest as = session->request;
   as.nested = false;
   as.fresh = false;
@@ -98,39 +97,25 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   const std::string& cwd = session->record.cwd;
   spec.run.argv.insert(spec.run.argv.begin(), {std::string(wire::kernel::kKernel), kernel->dir(),
                                                cwd.empty() ? "/workspace" : cwd});
-  spec.run.timeout = Kernel::kForever;
+  spec.run.timeout = kForever;
   spec.for_files = true;
-  const policy::Question asking = this->question(*session, base::newId("permit"));
-  policy::Question question{.request = as,
-                            .principal = session->record.principal,
-                            .execution_id = base::newId("kernel"),
-                            .permit_id = asking.permit_id,
-                            .spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec)),
-                            .prestart = {},
-                            .now = asking.now,
-                            .valid_for = asking.valid_for,
-                            .language = asking.language,
-                            .session_id = asking.session_id,
-                            .runtimes = asking.runtimes,
-                            .images = asking.images,
-                            .inside = asking.inside,
-                            .operation = "kernel"};
-  const Ruling ruling = co_await runs->parts.policy.rule(question);
-  const model::Limits most = policy::mostAllowed(*ruling.policy, question);
+  Subject subject = subjectWithin(*session, "kernel", as, session->record.principal);
+  subject.execution_id = base::newId("kernel");
+  subject.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
+  const Ruling ruling = co_await control->permits.rule(subject);
+  const model::Limits most = control->permits.mostAllowed(ruling, subject);
   as.limits.wall = std::max(as.limits.wall, most.wall);
   as.limits.cpu_time = std::max(as.limits.cpu_time, most.cpu_time);
-  question.now = base::wallMicros();
-  const policy::Decision decision = decide(*session, *ruling.policy, question);
-  if (const auto denied = policy::refusalOf(decision)) {
-    co_return fail(Code::kDenied, denied->reason);
-  }
-  CO_TRY(co_await runs->ledger.append(
-      withRuling(startedEventOf(session->record, *kernel, question.permit_id), ruling)));
+  Permission granted =
+      control->permits.ask(ruling, subject, base::newId("permit"), approvalOf(*session, false));
+  if (!granted) co_return fail(Code::kDenied, granted.error().reason);
+  CO_TRY(co_await control->ledger.append(
+      withRuling(startedEventOf(session->record, *kernel, granted->fields.id), ruling)));
   Kernel::Begun begun{
-      .host = makeSessionHost(runs->executor, session, {.waits = true, .over = std::move(over)}),
+      .host = makeSessionHost(control->executor, session, {.waits = true, .over = std::move(over)}),
       .spec = std::move(spec)};
-  if (runs->parts.quotas != nullptr) {
-    begun.charge = [quotas = runs->parts.quotas, by = session->record.principal,
+  if (control->quotas != nullptr) {
+    begun.charge = [quotas = control->quotas, by = session->record.principal,
                     of = std::weak_ptr(session)](uint64_t cpu_ms) {
       if (const SessionPtr in = of.lock()) {
         in->addProcessorTime(cpu_ms);
@@ -140,8 +125,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
     };
   }
   if (session->workspace_held && session->held_kernel == kernel.get()) begun.host->pass();
-  const model::SignedPermit permit = runs->sign(std::get<model::Permit>(decision));
-  CO_TRY(co_await begun.host->prepare(permit, begun.spec));
+  CO_TRY(co_await begun.host->prepare(std::move(granted->permit), begun.spec));
   co_return begun;
 }
 
@@ -166,10 +150,10 @@ Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, st
   const std::shared_ptr<Kernel> kernel = found->second;
   CO_TRY(
       session->notHeldTo("restarting a session's kernel"));  // it may be that of the approved cell
-  CO_TRY(co_await impl->runs->ledger.append({.action = "kernel.restarted",
-                                             .subject = session->record.id,
-                                             .principal = principal,
-                                             .details = {{"kernel", name}}}));
+  CO_TRY(co_await impl->control->ledger.append({.action = "kernel.restarted",
+                                                .subject = session->record.id,
+                                                .principal = principal,
+                                                .details = {{"kernel", name}}}));
   kernel->stop("it was restarted on request");
   co_await kernel->stopped();
   co_return kernel->state();

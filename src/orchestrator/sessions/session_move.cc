@@ -51,23 +51,23 @@ class Sessions::Impl::OnItsWay {
   OnItsWay(Impl& sessions, SessionPtr session) : sessions_(sessions), session_(std::move(session)) {
     session_->moving = true;
     session_->arrived = false;  // of its second place, from now on
-    sessions_.runs->places.awaitSession(need(), true);
+    sessions_.control->places.awaitSession(need(), true);
   }
   OnItsWay(const OnItsWay&) = delete;
   OnItsWay& operator=(const OnItsWay&) = delete;
   ~OnItsWay() {
     session_->moving = false;
     session_->changed.notify();
-    if (!std::exchange(session_->arrived, true)) sessions_.runs->places.arrive(need());
-    sessions_.runs->places.giveSession(need(), true);
-    sessions_.runs->changed.notify();
+    if (!std::exchange(session_->arrived, true)) sessions_.control->places.arrive(need());
+    sessions_.control->places.giveSession(need(), true);
+    sessions_.control->changed.notify();
     sessions_.runs->startWaiting();
   }
 
  private:
   [[nodiscard]] Need need() const {
-    return sessions_.runs->places.needOf(session_->record.limits,
-                                         session_->record.principal.tenant);
+    return sessions_.control->places.needOf(session_->record.limits,
+                                            session_->record.principal.tenant);
   }
 
   Impl& sessions_;
@@ -79,7 +79,7 @@ std::shared_ptr<void> Sessions::Impl::holdSecondPlace(const SessionPtr& session)
 }
 
 Result<> Sessions::Impl::hasRoomToMove() const {
-  if (runs->places.sandboxesOfSessions() < runs->places.forSessions()) return {};
+  if (control->places.sandboxesOfSessions() < control->places.forSessions()) return {};
   return fail(Code::kQuota, std::string(kDoing) +
                                 ": it needs a second sandbox for a moment, and all that are for "
                                 "sessions are taken; come back later");
@@ -104,8 +104,8 @@ Task<Result<>> Sessions::Impl::goOnInAnother(SessionPtr session, model::Principa
   const Held before = session->held;
   if (rules) {
     session->held = std::move(rules);
-  } else if (runs->parts.agents != nullptr) {
-    session->held = CO_TRY(runs->parts.agents->heldFor(session->record.principal));
+  } else if (agents != nullptr) {
+    session->held = CO_TRY(agents->heldFor(session->record.principal));
   }
   auto made = co_await makeAnother(*session, to, why);
   auto done = made ? co_await carryOver(session, std::move(by), *std::move(made))
@@ -153,34 +153,34 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& ses
   if (!to.runtime.empty()) request.runtime = to.runtime;
   if (!to.tier.empty()) request.tier = to.tier;
   request.image = session.record.provenance.image;
-  policy::Question asked = question(session, request, base::newId("permit"));
-  asked.inside.clear();
-  Ruling ruling = co_await runs->parts.policy.rule(asked);
-  asked.now = base::wallMicros();
+  Subject subject = subjectWithin(session, "session", request, session.record.principal);
+  subject.inside.clear();
+  Ruling ruling = co_await control->permits.rule(subject);
   // What was approved is the sandbox that was asked for, and not every one that it may move to.
-  const policy::Decision decision = why == kMoved ? policy::decide(*ruling.policy, asked)
-                                                  : decide(session, *ruling.policy, asked);
-  if (const auto denied = policy::refusalOf(decision)) {
-    co_return fail(Code::kDenied, std::string(kDoing) + ": " + denied->reason +
-                                      (denied->remedy.empty() ? "" : "; " + denied->remedy));
+  Permission granted =
+      control->permits.ask(ruling, subject, base::newId("permit"),
+                           why == kMoved ? Permits::Approval() : approvalOf(session, true));
+  if (!granted) {
+    const policy::Denied& denied = granted.error();
+    co_return fail(Code::kDenied, std::string(kDoing) + ": " + denied.reason +
+                                      (denied.remedy.empty() ? "" : "; " + denied.remedy));
   }
-  const auto& permit = std::get<model::Permit>(decision);
-  const std::string& runtime = permit.fields().runtime;
+  const std::string& runtime = granted->fields.runtime;
   const auto given = policy::runtimeStrength(runtime);
   const auto had = policy::runtimeStrength(session.runtime);
   if (given < had || (given == had && why == kMoved)) {
     co_return conflict("it is in runtime \"" + session.runtime + "\", and \"" + runtime +
                        "\" is no stronger; ask for a stronger runtime or tier");
   }
-  if (runs->node.runtime == nullptr) {
+  if (!control->nodes.connected()) {
     co_return fail(Code::kUnavailable, std::string(kDoing) + ": no node is connected");
   }
-  auto made = co_await runs->node.runtime->provision(runs->sign(permit));
+  auto made = co_await control->nodes.runtime()->provision(granted->permit);
   if (!made) co_return std::unexpected(std::move(made).error().within(kDoing));
-  std::string weaker = policy::weakerOf(*ruling.policy, asked);
+  std::string weaker = control->permits.weaker(ruling, subject);
   co_return Moved{.why = why,
                   .box = *std::move(made),
-                  .permit = permit.fields(),
+                  .permit = std::move(granted->fields),
                   .request = std::move(request),
                   .ruling = std::move(ruling),
                   .weaker = std::move(weaker)};
@@ -202,8 +202,8 @@ Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal pr
   if (has_new) forgetVisitors(*session);
   if (const auto used = has_new ? before->used() : std::nullopt) session->earlier.add(*used);
   if (!done) session->runtime = runtime_before;
-  async::spawn(runs->executor, giveUp(has_new ? before : moved.box, session->record.id));
-  if (done) async::spawn(runs->executor, watchSandbox(session, moved.box));
+  async::spawn(control->executor, giveUp(has_new ? before : moved.box, session->record.id));
+  if (done) async::spawn(control->executor, watchSandbox(session, moved.box));
   co_return done;
 }
 
@@ -237,7 +237,7 @@ Task<Result<>> Sessions::Impl::recordMove(LiveSession& session, const Moved& mov
   const model::Provenance provenance = record.provenance;
   model::AuditEvent event = withRuling(
       movedEvent(moved.why, record, session.record.provenance.runtime, by), moved.ruling);
-  auto written = co_await runs->ledger.updateSession(std::move(record), std::move(event));
+  auto written = co_await control->ledger.updateSession(std::move(record), std::move(event));
   session.changing = false;
   if (written) {
     session.record.provenance = provenance;

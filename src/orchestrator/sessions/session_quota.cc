@@ -18,7 +18,7 @@ uint64_t cpuOf(const LiveSession& session) {
 }  // namespace
 
 void Sessions::Impl::charge() {
-  if (runs->parts.quotas == nullptr) return;
+  if (control->quotas == nullptr) return;
   const auto sessions = live;
   for (const auto& [id, session] : sessions) {
     if (session->box && !session->ending) chargeOne(session);
@@ -29,16 +29,16 @@ void Sessions::Impl::charge() {
 // execution waits for have none: their session is ended.
 void Sessions::Impl::chargeOne(const SessionPtr& session) {
   const model::Principal& owner = session->record.principal;
-  const auto left = runs->parts.quotas->hasProcessorTime(owner);
+  const auto left = control->quotas->hasProcessorTime(owner);
   const uint64_t due = session->meter.look(cpuOf(*session), base::monotonicNow());
-  runs->parts.quotas->charge(owner, due);
+  control->quotas->charge(owner, due);
   session->over_quota_ms = left ? 0 : session->over_quota_ms + due;
   if (session->over_quota_ms > kOverQuotaMs) beginEnd(session, endByQuota(left.error()));
 }
 
 void Sessions::Impl::chargeLast(LiveSession& session) const {
-  if (runs->parts.quotas == nullptr) return;
-  runs->parts.quotas->charge(session.record.principal, session.meter.lookLast(cpuOf(session)));
+  if (control->quotas == nullptr) return;
+  control->quotas->charge(session.record.principal, session.meter.lookLast(cpuOf(session)));
 }
 
 }  // namespace cloister::orchestrator

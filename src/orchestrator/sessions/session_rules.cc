@@ -58,12 +58,12 @@ void Sessions::Impl::lookAtRulesOf(const SessionPtr& session, bool stricter) {
     return;
   }
   const base::Monotonic now = base::monotonicNow();
-  if (runs->config.end_revoked) session->rules_since = std::min(session->rules_since, now);
+  if (control->config.end_revoked) session->rules_since = std::min(session->rules_since, now);
   if (session->rules_since < now - (session->was_opened ? kSoon : kPatience)) {
     beginEnd(session, endByRules({Code::kUnavailable, "there was none in time", ""}));
   } else if (!session->under_rules && !session->saving && !session->moving) {
     session->under_rules = true;
-    async::spawn(runs->executor, applyRules(session));
+    async::spawn(control->executor, applyRules(session));
   }
 }
 
@@ -71,7 +71,7 @@ Task<void> Sessions::Impl::applyRules(SessionPtr session) {
   const auto self = shared_from_this();
   const auto needed = [&] { return session->revoked && !session->ending; };
   const auto busy = [&] { return session->programs > 0 || session->workspace_held; };
-  while (!runs->config.end_revoked && busy() && needed())
+  while (!control->config.end_revoked && busy() && needed())
     co_await session->changed.wait();
   Result<> done;
   if (needed()) {

@@ -42,7 +42,7 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
       : sessions_(std::move(of)),
         session_(std::move(session)),
         call_(std::move(call)),
-        changed_(sessions_->runs->executor) {}
+        changed_(sessions_->control->executor) {}
 
   Task<void> run() {
     const auto self = shared_from_this();
@@ -66,7 +66,7 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
       auto call = files::takeToolCall(rest);
       if (!call || (*call && std::exchange(asked_[(*call)->caller], true))) return false;
       if (!*call) break;
-      async::spawn(sessions_->runs->executor, answer((*call)->caller, std::move((*call)->line)));
+      async::spawn(sessions_->control->executor, answer((*call)->caller, std::move((*call)->line)));
     }
     heard.erase(0, heard.size() - rest.size());
     return true;
@@ -102,7 +102,7 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
     }
     request.from_inside = true;
     const model::Principal principal = session_->record.principal;
-    CO_TRY(store::stillHolds(sessions_->runs->parts.store, principal));
+    CO_TRY(store::stillHolds(sessions_->control->store, principal));
     const auto accepted =
         CO_TRY(co_await sessions_->exec(principal, session_, std::move(request), ""));
     const auto log = sessions_->runs->findLog(principal, accepted.id);
@@ -111,7 +111,7 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
     while (log && !log->closed() && !blocked())
       co_await log->wait(log->version(), kLook);
     if (log) co_return log->withOutput();
-    co_return sessions_->runs->parts.store.get(store::Scope::of(principal), accepted.id);
+    co_return sessions_->control->store.get(store::Scope::of(principal), accepted.id);
   }
 
   // Whole, one after the other. Only then may the caller ask again.

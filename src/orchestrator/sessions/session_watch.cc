@@ -46,7 +46,7 @@ Task<Result<std::shared_ptr<FileWatch::Reader>>> Sessions::watch(model::Principa
   } else {
     CO_TRY(makeRoom(*session, impl->config.watches.per_session));
     CO_TRY(session->admitTo("watching a session's files"));
-    watch = std::make_shared<FileWatch>(impl->runs->executor, impl->config.watches);
+    watch = std::make_shared<FileWatch>(impl->control->executor, impl->config.watches);
     reader = std::make_shared<FileWatch::Reader>(watch);
     watches.emplace(key, watch);
     auto call = co_await impl->askFiles(
@@ -54,8 +54,8 @@ Task<Result<std::shared_ptr<FileWatch::Reader>>> Sessions::watch(model::Principa
         {{"watch", path, all ? "1" : "0", std::to_string(impl->config.watches.directories)},
          false,
          ""});
-    async::spawn(impl->runs->executor, FileWatch::run(watch, std::move(call)));
-    async::spawn(impl->runs->executor, FileWatch::endUnread(watch));
+    async::spawn(impl->control->executor, FileWatch::run(watch, std::move(call)));
+    async::spawn(impl->control->executor, FileWatch::endUnread(watch));
   }
   CO_TRY(co_await FileWatch::begun(watch));
   co_return reader;

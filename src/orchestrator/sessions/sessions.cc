@@ -36,37 +36,13 @@ Result<std::string> ruleLanguageOf(model::RunRequest request, const model::Langu
 // --- creation
 // -------------------------------------------------------------------------------------
 
-Sessions::Sessions(RunService& runs, SessionConfig config)
-    : impl_(std::make_shared<Impl>(runs.impl_, config)) {
-  runs.impl_->node_lost = [weak = std::weak_ptr(impl_)] {
-    if (const auto impl = weak.lock()) impl->nodeLost();
-  };
-  runs.impl_->image_verified = [weak = std::weak_ptr(impl_)] {
-    if (const auto impl = weak.lock()) impl->imageVerified();
-  };
-  runs.impl_->credentials_looked = [weak = std::weak_ptr(impl_)](const auto& stands) {
-    if (const auto self = weak.lock()) self->lookAtCredentials(stands);
-  };
-  runs.impl_->rules_looked = [weak = std::weak_ptr(impl_)](RulesNow& now) {
-    if (const auto impl = weak.lock()) impl->lookAtRules(now);
-  };
-  runs.impl_->charge_sessions = [weak = std::weak_ptr(impl_)] {
-    if (const auto impl = weak.lock()) impl->charge();
-  };
-  runs.impl_->settle_sessions = [weak = std::weak_ptr(impl_)](const model::Escalation& e) {
-    if (const auto impl = weak.lock()) impl->settle(e);
-  };
-  runs.impl_->look_at_sessions = [weak = std::weak_ptr(impl_)] {
-    if (const auto impl = weak.lock()) impl->lookAtWaiting();
-  };
-  runs.impl_->sessions_waiting = [weak = std::weak_ptr(impl_)](const model::Escalation& e) {
-    const auto impl = weak.lock();
-    return impl ? impl->waitingFor(e) : std::vector<model::Principal>();
-  };
-  runs.impl_->session_use = [weak = std::weak_ptr(impl_)](const model::Principal* principal,
-                                                          AgentUse& used) {
-    if (const auto impl = weak.lock()) impl->addUse(principal, used);
-  };
+Sessions::Sessions(std::shared_ptr<Control> control, std::shared_ptr<Programs> programs,
+                   std::shared_ptr<Approvals> approvals, const AgentGuard* agents,
+                   SessionConfig config)
+    : impl_(std::make_shared<Impl>(std::move(control), std::move(programs), std::move(approvals),
+                                   agents, config)) {
+  impl_->control->nodes.watch(impl_);
+  impl_->runs->join(impl_);
 }
 
 Sessions::~Sessions() = default;
@@ -92,9 +68,9 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   co_await impl->consult(*session);
   if (impl->draining)
     co_return fail(Code::kUnavailable, "making a session: the service is stopping");
-  const policy::Policy& policy = *session->ruling.policy;
   impl->settleLimits(*session);
-  const policy::Decision decision = policy::decide(policy, impl->question(*session, ""));
+  const policy::Decision decision =
+      impl->control->permits.judge(session->ruling, Impl::subjectOf(*session));
   if (const auto* wanted = std::get_if<policy::NeedsApproval>(&decision)) {
     co_return co_await impl->askApproval(session, std::move(record), *wanted);
   }
@@ -104,7 +80,7 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   record.session = session->record;
   const auto* permit = std::get_if<model::Permit>(&decision);
   if (auto there = permit == nullptr ? Result<>()
-                                     : checkToolchain(impl->runs->node.offer,
+                                     : checkToolchain(impl->control->nodes.offer(),
                                                       session->record.language, permit->fields());
       !there) {
     co_return co_await impl->earlierOr(std::move(record), std::move(there).error());
@@ -112,11 +88,11 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   if (auto taken = impl->take(session); !taken) {
     co_return co_await impl->earlierOr(std::move(record), std::move(taken).error());
   }
-  model::AuditEvent event =
-      withRuling(createdEvent(session->record, base::sha256Hex(record.request_json),
-                              policy::decidingRule(policy, impl->question(*session, ""))),
-                 session->ruling);
-  auto created = co_await impl->runs->ledger.createSession(std::move(record), std::move(event));
+  model::AuditEvent event = withRuling(
+      createdEvent(session->record, base::sha256Hex(record.request_json),
+                   impl->control->permits.decidingRule(session->ruling, Impl::subjectOf(*session))),
+      session->ruling);
+  auto created = co_await impl->control->ledger.createSession(std::move(record), std::move(event));
   if (!created || created->replayed) impl->give(session);
   if (!created) co_return std::unexpected(std::move(created).error());
   if (created->replayed) co_return co_await impl->replayed(std::move(created->session));
@@ -124,7 +100,7 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   impl->live[session->record.id] = session;
   session->log->publish(session->now());
   impl->count();
-  async::spawn(impl->runs->executor, impl->begin(session));
+  async::spawn(impl->control->executor, impl->begin(session));
   co_return co_await impl->begun(session);
 }
 
@@ -137,7 +113,7 @@ Task<Result<std::optional<Session>>> Sessions::earlier(model::Principal principa
   record.idempotency_key = std::move(idempotency_key);
   CO_TRY(impl->heldBack(principal, request));
   record.session = CO_TRY(impl->prepare(std::move(principal), std::move(request), record))->record;
-  auto found = CO_TRY(impl->runs->parts.store.earlier(record));
+  auto found = CO_TRY(impl->control->store.earlier(record));
   if (!found) co_return std::nullopt;
   co_return co_await impl->replayed(*std::move(found));
 }
@@ -148,13 +124,13 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   if (draining) return fail(Code::kUnavailable, "making a session: the service is stopping");
   model::settle(request.settings.limits);
   auto session =
-      std::make_shared<LiveSession>(runs->executor, Lease::Terms{request.ttl, request.idle_ttl});
+      std::make_shared<LiveSession>(control->executor, Lease::Terms{request.ttl, request.idle_ttl});
   record.request_json = base::toJson(model::toJsonObject(request));
-  session->rule_language = TRY(ruleLanguageOf(request.settings, runs->parts.languages));
+  session->rule_language = TRY(ruleLanguageOf(request.settings, control->languages));
   session->meter = SessionMeter(config.usage_lag);
   session->max_programs = config.max_execs;
   session->calls_per_minute = config.calls_per_minute;
-  session->log = std::make_shared<SessionLog>(runs->executor);
+  session->log = std::make_shared<SessionLog>(control->executor);
   Session& made = session->record;
   made.id = base::newId("ses");
   made.principal = std::move(principal);
@@ -170,54 +146,43 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   made.limits = request.settings.limits;
   made.ttl = request.ttl;
   made.idle_ttl = request.idle_ttl;
-  made.provenance.policy_id = runs->parts.policy.policyId();
+  made.provenance.policy_id = control->engine.policyId();
   made.created_at = made.last_used_at = session->clock.now();
   made.expires_at = session->clock.at(session->lease.deadline());
-  session->risk_facts =
-      policy::riskFactsOf(request.settings, runs->parts.languages, runs->parts.levels);
+  session->risk_facts = policy::riskFactsOf(request.settings, control->languages, control->levels);
   session->request = std::move(request.settings);
   return session;
 }
 
 Task<void> Sessions::Impl::consult(LiveSession& session) const {
-  const policy::Question asked = question(session, "");
-  session.ruling = co_await runs->parts.policy.rule(asked);
+  const Subject subject = subjectOf(session);
+  session.ruling = co_await control->permits.rule(subject);
   session.record.provenance.policy_id = session.ruling.policy->id;
 }
 
 // As of a run: its programs have what the sandbox has.
 void Sessions::Impl::settleLimits(LiveSession& session) const {
-  const policy::Evaluation made = policy::evaluate(*session.ruling.policy, question(session, ""));
-  if (!made.denied) session.request.limits = made.limits;
+  const auto limits = control->permits.limits(session.ruling, subjectOf(session));
+  if (limits) session.request.limits = *limits;
   session.request.named_limits.set();
   session.record.limits = session.request.limits;
 }
 
-policy::Question Sessions::Impl::question(const LiveSession& session,
-                                          const std::string& permit_id) const {
-  return question(session, session.request, permit_id);
+Subject Sessions::Impl::subjectOf(const LiveSession& session) {
+  return subjectWithin(session, "session", session.request, session.record.principal);
 }
 
-policy::Question Sessions::Impl::question(const LiveSession& session,
-                                          const model::RunRequest& request,
-                                          const std::string& permit_id) const {
-  return {.request = request,
-          .principal = session.record.principal,
-          .execution_id = {},
-          .permit_id = permit_id,
-          .spec_sha256 = {},
-          .prestart = {},
-          .now = base::wallMicros(),
-          .valid_for = std::chrono::duration_cast<Micros>(runs->config.permit_life).count(),
+Subject Sessions::Impl::subjectWithin(const LiveSession& session, std::string_view operation,
+                                      const model::RunRequest& request,
+                                      const model::Principal& by) {
+  return {.operation = operation,
+          .request = request,
+          .principal = by,
+          .risk_facts = session.risk_facts,
+          .held = session.held,
           .language = session.rule_language,
           .session_id = session.record.id,
-          .runtimes = &runs->node.offer.runtimes,
-          .images = &runs->node.offer.images,
-          .inside = session.runtime,
-          .walls = session.held ? &session.held->walls : nullptr,
-          .agent_cpu_millis = session.held ? session.held->cpu_millis : 0,
-          .operation = "session",
-          .risk_facts = &session.risk_facts};
+          .inside = session.runtime};
 }
 
 Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSession record,
@@ -228,10 +193,10 @@ Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSessi
                  session->ruling);
   record.session = session->record;
   const auto created =
-      CO_TRY(co_await runs->ledger.createSession(std::move(record), std::move(event)));
+      CO_TRY(co_await control->ledger.createSession(std::move(record), std::move(event)));
   if (created.replayed) co_return created.session;
-  runs->parts.metrics.refused("denied");
-  runs->parts.metrics.denied("session");
+  control->metrics.refused("denied");
+  control->metrics.denied("session");
   const SessionEnd end = endByDenial(denied);
   session->ending = end;
   session->ended_by = session->record.principal;
@@ -242,9 +207,9 @@ Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSessi
 // A retry of what was made is answered as that was, whatever is full by now.
 Task<Result<Session>> Sessions::Impl::earlierOr(store::NewSession record, Error refusal) {
   const auto self = shared_from_this();
-  auto earlier = CO_TRY(runs->parts.store.earlier(record));
+  auto earlier = CO_TRY(control->store.earlier(record));
   if (earlier) co_return co_await replayed(*std::move(earlier));
-  runs->parts.metrics.refused(base::codeName(refusal.code));
+  control->metrics.refused(base::codeName(refusal.code));
   co_return std::unexpected(std::move(refusal));
 }
 
@@ -255,10 +220,10 @@ Task<Result<Session>> Sessions::Impl::replayed(Session session) {
 }
 
 Result<> Sessions::Impl::room(const LiveSession& session) const {
-  if (runs->node.runtime == nullptr) {
+  if (!control->nodes.connected()) {
     return fail(Code::kUnavailable, "making a session: no node is connected");
   }
-  const Places& places = runs->places;
+  const Places& places = control->places;
   const auto of_tenant = tenants.find(session.record.principal.tenant);
   if (places.sessions() >= config.max)
     return full(config.max, "sessions are there already (session.max)");
@@ -270,8 +235,8 @@ Result<> Sessions::Impl::room(const LiveSession& session) const {
     return full(places.forSessions(),
                 "of the node's sandboxes are for sessions, and all of them are taken");
   }
-  const auto share = static_cast<uint64_t>(static_cast<double>(runs->node.offer.memory_bytes) *
-                                           config.memory_share);
+  const auto share = static_cast<uint64_t>(
+      static_cast<double>(control->nodes.offer().memory_bytes) * config.memory_share);
   const Need need = places.needOf(session.record.limits, session.record.principal.tenant);
   if (places.sessionsMemory() + need.memory > share) {
     return full(static_cast<uint32_t>(share >> 20),
@@ -292,13 +257,13 @@ Result<> Sessions::Impl::room(const LiveSession& session) const {
 
 Result<> Sessions::Impl::take(const SessionPtr& session) {
   TRY(room(*session));
-  if (Quotas* quotas = runs->parts.quotas; quotas != nullptr) {
+  if (Quotas* quotas = control->quotas; quotas != nullptr) {
     session->use =
         TRY(quotas->beginSession(session->record.principal, session->record.limits.memory_bytes));
   }
   session->taken = true;
-  runs->places.awaitSession(
-      runs->places.needOf(session->record.limits, session->record.principal.tenant));
+  control->places.awaitSession(
+      control->places.needOf(session->record.limits, session->record.principal.tenant));
   runs->reportDepth();
   tenants[session->record.principal.tenant]++;
   return {};
@@ -306,12 +271,13 @@ Result<> Sessions::Impl::take(const SessionPtr& session) {
 
 void Sessions::Impl::give(const SessionPtr& session) {
   session->use.end();
-  const Need need = runs->places.needOf(session->record.limits, session->record.principal.tenant);
-  if (!std::exchange(session->arrived, true)) runs->places.arrive(need);
-  runs->places.giveSession(need);
+  const Need need =
+      control->places.needOf(session->record.limits, session->record.principal.tenant);
+  if (!std::exchange(session->arrived, true)) control->places.arrive(need);
+  control->places.giveSession(need);
   const auto tenant = tenants.find(session->record.principal.tenant);
   if (--tenant->second == 0) tenants.erase(tenant);
-  runs->changed.notify();
+  control->changed.notify();
   runs->startWaiting();
 }
 
@@ -329,11 +295,11 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
   if (session->ending) co_return;
   session->log->publish(session->now());
   const std::chrono::duration<double> took = base::monotonicNow() - session->accepted_at;
-  runs->parts.metrics.sessionStarted(took.count(), session->record.provenance.runtime);
+  control->metrics.sessionStarted(took.count(), session->record.provenance.runtime);
   count();
-  async::spawn(runs->executor, watchSandbox(session, session->box));
-  async::spawn(runs->executor, watchLease(session));
-  if (session->record.nested) async::spawn(runs->executor, serveTools(session));
+  async::spawn(control->executor, watchSandbox(session, session->box));
+  async::spawn(control->executor, watchLease(session));
+  if (session->record.nested) async::spawn(control->executor, serveTools(session));
 }
 
 Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
@@ -341,15 +307,13 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   session.record.provenance.permit_id = base::newId("permit");
   co_await consult(session);
   CO_TRY(co_await waitForPlace(session));  // it may have gone meanwhile
-  const policy::Decision decision = decide(session, *session.ruling.policy,
-                                           question(session, session.record.provenance.permit_id));
-  if (const auto denied = policy::refusalOf(decision)) {
-    co_return fail(Code::kDenied, denied->reason);
-  }
-  const auto& permit = std::get<model::Permit>(decision);
-  session.runtime = permit.fields().runtime;
-  session.image_since = runs->imageSince();
-  session.box = CO_TRY(co_await runs->node.runtime->provision(runs->sign(permit)));
+  Permission granted =
+      control->permits.ask(session.ruling, subjectOf(session), session.record.provenance.permit_id,
+                           approvalOf(session, true));
+  if (!granted) co_return fail(Code::kDenied, granted.error().reason);
+  session.runtime = granted->fields.runtime;
+  session.image_since = control->nodes.imageSince();
+  session.box = CO_TRY(co_await control->nodes.runtime()->provision(granted->permit));
   const runtime::SandboxInfo& info = session.box->info();
   model::Provenance& provenance = session.record.provenance;
   provenance.runtime = info.runtime;
@@ -357,7 +321,7 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   provenance.image = info.image;
   provenance.image_digest = info.image_digest;
   provenance.weakened = info.weakened;
-  const std::string weaker = policy::weakerOf(*session.ruling.policy, question(session, ""));
+  const std::string weaker = control->permits.weaker(session.ruling, subjectOf(session));
   if (!weaker.empty()) provenance.weakened.push_back(weaker);
   co_return Result<>{};
 }
@@ -375,14 +339,14 @@ Task<Result<>> Sessions::Impl::fillIn(SessionPtr session) {
 
 // It has its place before the runs that wait; those that run are waited for.
 Task<Result<>> Sessions::Impl::waitForPlace(LiveSession& session) {
-  Places& places = runs->places;
+  Places& places = control->places;
   const Need need = places.needOf(session.record.limits, session.record.principal.tenant);
   const base::Monotonic until = base::monotonicNow() + config.patience.place;
   const auto lacks = [&] { return !session.arrived && !places.comes(need); };
   while (lacks() && !session.ending && base::monotonicNow() < until)
-    co_await runs->changed.wait(until);
+    co_await control->changed.wait(until);
   if (session.ending) co_return fail(Code::kConflict, session.ending->reason.message);
-  if (runs->node.runtime == nullptr) {
+  if (!control->nodes.connected()) {
     co_return fail(Code::kUnavailable, "making a session: no node is connected");
   }
   if (!lacks()) {
@@ -399,11 +363,11 @@ Task<Result<>> Sessions::Impl::waitForPlace(LiveSession& session) {
 }
 
 Task<Result<>> Sessions::Impl::recordStart(LiveSession& session) {
-  runs->settleImage(session.record.provenance, session.image_since);
+  control->nodes.settleImage(session.record.provenance, session.image_since);
   Session started = session.now();
   started.status = SessionStatus::kRunning;
   model::AuditEvent event = withRuling(startedEvent(started), session.ruling);
-  auto written = co_await runs->ledger.updateSession(std::move(started), std::move(event));
+  auto written = co_await control->ledger.updateSession(std::move(started), std::move(event));
   session.start_refused = !written;
   if (written) session.record.status = SessionStatus::kRunning;
   co_return written;
@@ -428,12 +392,12 @@ Task<Result<Session>> Sessions::Impl::begun(SessionPtr session) {
 
 Result<Session> Sessions::get(const model::Principal& principal, const std::string& id) {
   if (const SessionPtr session = impl_->find(principal, id)) return session->now();
-  return impl_->runs->parts.store.session(store::Scope::of(principal), id);
+  return impl_->control->store.session(store::Scope::of(principal), id);
 }
 
 Result<std::vector<Session>> Sessions::list(const model::Principal& principal,
                                             const store::SessionQuery& query) {
-  auto sessions = TRY(impl_->runs->parts.store.sessions(store::Scope::of(principal), query));
+  auto sessions = TRY(impl_->control->store.sessions(store::Scope::of(principal), query));
   for (Session& session : sessions) {
     const auto live = impl_->live.find(session.id);
     if (live != impl_->live.end() && session.status != SessionStatus::kEnded) {
@@ -450,8 +414,8 @@ Result<std::shared_ptr<SessionLog>> Sessions::log(const model::Principal& princi
   if (ended != impl_->ended.end() && principal.sees(ended->second->latest().principal)) {
     return ended->second;
   }
-  const Session session = TRY(impl_->runs->parts.store.session(store::Scope::of(principal), id));
-  return SessionLog::ofRecord(impl_->runs->executor, session);
+  const Session session = TRY(impl_->control->store.session(store::Scope::of(principal), id));
+  return SessionLog::ofRecord(impl_->control->executor, session);
 }
 
 Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id,
@@ -484,7 +448,7 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
   renewed.idle_ttl = renewal.idle_ttl;
   renewed.running = 0;
   model::AuditEvent event = renewedEvent(renewed, principal);
-  const auto written = co_await impl->runs->ledger.updateSession(renewed, std::move(event));
+  const auto written = co_await impl->control->ledger.updateSession(renewed, std::move(event));
   session->changing = false;
   if (written) {
     session->record.ttl = renewal.ttl;
@@ -509,7 +473,7 @@ SessionPtr Sessions::Impl::find(const model::Principal& principal, const std::st
 Result<SessionPtr> Sessions::Impl::findLive(const model::Principal& principal,
                                             const std::string& id, const std::string& doing) const {
   if (SessionPtr session = find(principal, id)) return session;
-  const Session session = TRY(runs->parts.store.session(store::Scope::of(principal), id));
+  const Session session = TRY(control->store.session(store::Scope::of(principal), id));
   return std::unexpected(endedError(doing, session.end.value_or(model::RunError{})));
 }
 
@@ -519,8 +483,8 @@ void Sessions::Impl::count() const {
   });
   const auto waiting =
       std::ranges::count_if(live, [](const auto& each) { return each.second->waits(); });
-  runs->parts.metrics.sessionCount(static_cast<size_t>(creating),
-                                   live.size() - static_cast<size_t>(creating + waiting));
+  control->metrics.sessionCount(static_cast<size_t>(creating),
+                                live.size() - static_cast<size_t>(creating + waiting));
 }
 
 }  // namespace cloister::orchestrator

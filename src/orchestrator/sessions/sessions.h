@@ -5,8 +5,8 @@
 // Order of a creation: policy.decide → admission → ledger.createSession (only now there) → a place
 // on the node → policy.decide again → runtime.provision → ledger (running; only now acknowledged).
 // Order of an end: nothing more is let in → its programs are ended → the sandbox is torn down → the
-// ledger has it → whoever waits is told. Programs run by RunService::exec. All methods run on the
-// service's executor (one thread).
+// ledger has it → whoever waits is told. Programs run by Programs::ask (runs/programs.h). All
+// methods run on the executor of Control (one thread).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@
 #include "model/execution.h"
 #include "model/principal.h"
 #include "model/session.h"
-#include "orchestrator/runs/run_service.h"
+#include "orchestrator/core/control.h"
+#include "orchestrator/core/task.h"
 #include "orchestrator/sessions/file_call.h"
 #include "orchestrator/sessions/file_watch.h"
 #include "orchestrator/sessions/kernel.h"
@@ -36,6 +37,10 @@ struct SessionPatience {
   Millis tear_down{10'000};  // for the sandbox to be gone
   Millis late{5'000};        // for programs that have not said how they ended by then
 };
+
+class AgentGuard;
+class Approvals;
+class Programs;
 
 struct SessionConfig {
   uint32_t max = 240;             // at once, those being created too
@@ -63,8 +68,10 @@ struct SessionFill {
 
 class Sessions {
  public:
-  // `runs` outlives it and has the node, the policy and the ledger.
-  Sessions(RunService& runs, SessionConfig config);
+  // Joins `programs` and watches the nodes of `control`; both and `approvals` are a RunService's.
+  // `agents`: what agents are held to, outlives it; null: nothing.
+  Sessions(std::shared_ptr<Control> control, std::shared_ptr<Programs> programs,
+           std::shared_ptr<Approvals> approvals, const AgentGuard* agents, SessionConfig config);
   ~Sessions();
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;

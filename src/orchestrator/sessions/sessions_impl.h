@@ -11,30 +11,44 @@
 #include <utility>
 #include <vector>
 
+#include "orchestrator/core/control.h"
+#include "orchestrator/core/quota.h"
 #include "orchestrator/core/reach.h"
+#include "orchestrator/core/run_bounds.h"
 #include "orchestrator/guard/agent_guard.h"
-#include "orchestrator/runs/run_impl.h"
+#include "orchestrator/guard/votes.h"
+#include "orchestrator/runs/approvals.h"
+#include "orchestrator/runs/neighbour.h"
+#include "orchestrator/runs/programs.h"
 #include "orchestrator/sessions/live_session.h"
 #include "orchestrator/sessions/session_events.h"
 #include "orchestrator/sessions/sessions.h"
+#include "policy/approval.h"
 
 namespace cloister::orchestrator {
 
-struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
-  Impl(std::shared_ptr<RunService::Impl> with, SessionConfig how)
-      : runs(std::move(with)), config(how) {}
+struct Sessions::Impl final : Neighbour,
+                              Nodes::Watcher,
+                              std::enable_shared_from_this<Sessions::Impl> {
+  Impl(std::shared_ptr<Control> shared, std::shared_ptr<Programs> programs,
+       std::shared_ptr<Approvals> with, const AgentGuard* guard, SessionConfig how)
+      : control(std::move(shared)),
+        runs(std::move(programs)),
+        approvals(std::move(with)),
+        agents(guard),
+        config(how) {}
 
   // Creation, step by step.
   Result<SessionPtr> prepare(model::Principal principal, model::SessionRequest request,
                              store::NewSession& record) const;
   Task<void> consult(LiveSession& session) const;
   void settleLimits(LiveSession& session) const;
-  [[nodiscard]] policy::Question question(const LiveSession& session,
-                                          const std::string& permit_id) const;
-  // `request`, which outlives the question, in place of the session's own.
-  [[nodiscard]] policy::Question question(const LiveSession& session,
-                                          const model::RunRequest& request,
-                                          const std::string& permit_id) const;
+  [[nodiscard]] static Subject subjectOf(const LiveSession& session);
+  // Of what the session's sandbox needs besides programs of clients: an interpreter, a request to
+  // its files. `request` and `by` outlive it.
+  [[nodiscard]] static Subject subjectWithin(const LiveSession& session, std::string_view operation,
+                                             const model::RunRequest& request,
+                                             const model::Principal& by);
   [[nodiscard]] Result<> room(const LiveSession& session) const;
   Result<> take(const SessionPtr& session);
   Task<Result<model::Session>> earlierOr(store::NewSession record, Error refusal);
@@ -49,8 +63,8 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<Result<>> withinScope(SessionPtr session, model::Principal principal,
                              std::vector<std::string> needs, std::string doing);
   // What needs approval, and the way back (session_asks.cc).
-  [[nodiscard]] policy::Decision decide(const LiveSession& session, const policy::Policy& policy,
-                                        policy::Question asked) const;
+  // Of the session, for what is decided of it (true) and of what runs within it.
+  [[nodiscard]] static Permits::Approval approvalOf(const LiveSession& session, bool of_itself);
   Task<Result<model::Session>> askApproval(SessionPtr session, store::NewSession record,
                                            policy::NeedsApproval wanted);
   Result<> wantApproval(LiveSession& session, store::NewSession& record,
@@ -59,14 +73,13 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   [[nodiscard]] Result<model::Escalation> escalationOf(const LiveSession& session) const;
   void hold(const SessionPtr& session);
   Result<> holdAgain(const model::Session& session);
-  void settle(const model::Escalation& e);
+  void settle(const model::Escalation& e) override;
   void settleOne(const SessionPtr& session, const model::Escalation& e);
   Task<void> resume(SessionPtr session);
   Task<Result<>> goOn(SessionPtr session);
   Task<Result<>> waitForRoom(SessionPtr session);
-  void lookAtWaiting();
-  // Who asked for those that wait for it.
-  [[nodiscard]] std::vector<model::Principal> waitingFor(const model::Escalation& e) const;
+  void settleWaiting() override;
+  [[nodiscard]] std::vector<model::Principal> waitingFor(const model::Escalation& e) const override;
   [[nodiscard]] Result<policy::Use> useOf(const LiveSession& session) const;
   Task<Result<>> approve(LiveSession& session);
   Task<Result<>> holdToRules(LiveSession& session);
@@ -87,7 +100,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   [[nodiscard]] Result<std::optional<HomeRefusal>> beyondVisitors(
       const LiveSession& session, const model::ExecRequest& request) const;
   void forgetVisitors(LiveSession& session) const;
-  void addUse(const model::Principal* principal, AgentUse& used) const;
+  void addUse(const model::Principal* principal, AgentUse& used) const override;
   Task<void> begin(SessionPtr session);
   Task<Result<>> provision(LiveSession& session);
   Task<Result<>> fillIn(SessionPtr session);
@@ -125,7 +138,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   Task<void> giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id);
 
   // What was taken from its agent is taken from a session (session_rules.cc).
-  void lookAtRules(RulesNow& now);
+  void lookAtRules(RulesNow& now) override;
   void lookAtRulesOf(const SessionPtr& session, bool stricter);
   static Result<bool> isTooOpenForVisitors(const LiveSession& session, RulesNow& now);
   Task<void> applyRules(SessionPtr session);
@@ -149,14 +162,14 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   static Task<void> watchHold(std::weak_ptr<Holding> holding, Task<Result<>> end);
 
   // Those whose credential no longer stands end.
-  void lookAtCredentials(const std::function<bool(const std::string&)>& stands);
+  void lookAtCredentials(const std::function<bool(const std::string&)>& stands) override;
 
   // The image of those that began before it was verified now has a digest (session_image.cc).
-  void imageVerified();
+  void imageVerified() override;
   Task<void> recordImage(SessionPtr session);
 
   // What the quotas are charged for beside programs and kernels (session_quota.cc).
-  void charge();
+  void charge() override;
   void chargeOne(const SessionPtr& session);
   void chargeLast(LiveSession& session) const;
 
@@ -174,7 +187,7 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
   // A request to the session's file server; it has been admitted.
   Task<Result<std::shared_ptr<FileCall>>> askFiles(SessionPtr session, model::Principal principal,
                                                    FileRequest request);
-  void nodeLost();
+  void nodeLost() override;
 
   // The calls that led to a program (session_calls.cc).
   Result<CallSite> siteOf(const model::Principal& principal, const LiveSession& session,
@@ -190,7 +203,8 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
                                       model::ExecRequest request, std::string idempotency_key);
 
   // Kernels (session_kernels.cc).
-  Result<> toKernel(const SessionPtr& session, Asked& asked);
+  // Null: it goes to none. The request names its kernel then.
+  Result<std::shared_ptr<Kernel>> toKernel(const SessionPtr& session, model::ExecRequest& request);
   Task<Result<Kernel::Begun>> startKernel(SessionPtr session, std::shared_ptr<Kernel> kernel,
                                           std::function<bool()> over);
 
@@ -207,7 +221,10 @@ struct Sessions::Impl : std::enable_shared_from_this<Sessions::Impl> {
                                    const std::string& doing) const;
   void count() const;
 
-  std::shared_ptr<RunService::Impl> runs;
+  const std::shared_ptr<Control> control;
+  const std::shared_ptr<Programs> runs;
+  const std::shared_ptr<Approvals> approvals;
+  const AgentGuard* const agents;  // null: agents are held to nothing
   SessionConfig config;
   std::map<std::string, SessionPtr> live;
   std::map<std::string, uint32_t> tenants;                   // sessions of each

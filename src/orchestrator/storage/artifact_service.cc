@@ -10,9 +10,9 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "orchestrator/core/display_path.h"
 #include "orchestrator/core/quota.h"
 #include "orchestrator/core/reach.h"
-#include "orchestrator/runs/recorder.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -123,9 +123,7 @@ class ArtifactService::Upload {
 
   [[nodiscard]] const model::Principal& by() const { return by_; }
 
- private:
-  friend class ArtifactService;
-
+  // For the service alone: no other file sees the class.
   std::shared_ptr<void> place_;  // a place among the uploads at once
   model::Principal by_;
   std::string sha256_;  // the expected digest
@@ -141,21 +139,17 @@ class ArtifactService::Upload {
   uint64_t room_ = 0;  // the tenant's, at the beginning of the upload
 };
 
-ArtifactService::ArtifactService(boost::asio::any_io_executor executor,
-                                 boost::asio::thread_pool& background, store::Store& store,
-                                 BlobKeeper& blobs, artifacts::Keyring& keys, ArtifactConfig config,
-                                 Scanner* scanner)
-    : background_(background),
-      store_(store),
+ArtifactService::ArtifactService(std::shared_ptr<Control> control, BlobKeeper& blobs,
+                                 artifacts::Keyring& keys, ArtifactConfig config, Scanner* scanner)
+    : control_(std::move(control)),
       blobs_(blobs),
       keys_(keys),
       config_(config),
       scanner_(scanner),
-      ledger_(store),
       at_once_({.all = config.uploads,
                 .per_tenant = config.uploads_per_tenant,
                 .key = "artifacts.uploads"}),
-      kept_(std::make_shared<KeptUploads>(std::move(executor), blobs, config.kept)) {}
+      kept_(std::make_shared<KeptUploads>(control_->executor, blobs, config.kept)) {}
 
 Result<std::shared_ptr<ArtifactService::Upload>> ArtifactService::begin(
     const model::Principal& principal, NewArtifact wanted) {
@@ -229,7 +223,7 @@ model::ArtifactQuota ArtifactService::quotaOf(const std::string& tenant) const {
 
 // Applies the ledger's final check before any bytes are sent.
 Result<uint64_t> ArtifactService::roomFor(const std::string& tenant, uint64_t size) {
-  model::ArtifactQuota used = TRY(store_.artifactUsage(tenant));
+  model::ArtifactQuota used = TRY(control_->store.artifactUsage(tenant));
   const model::ArtifactQuota kept = blobs_.unnamed(tenant);
   used.artifacts += kept.artifacts;
   used.bytes += kept.bytes;
@@ -258,7 +252,7 @@ ArtifactService::Task<Result<>> ArtifactService::write(std::shared_ptr<Upload> u
   const auto piece = std::make_shared<const std::string>(std::move(bytes));
   upload->busy_ = true;
   auto written = co_await async::inBackground<Result<>>(
-      background_, [content = upload->content_, piece] { return content->write(*piece); });
+      control_->background, [content = upload->content_, piece] { return content->write(*piece); });
   upload->busy_ = false;
   if (upload->kept_) upload->kept_->grown(upload->name_, upload->content_->size());
   co_return written;
@@ -271,7 +265,7 @@ ArtifactService::Task<Result<model::Artifact>> ArtifactService::finish(
   blobs_.beginNaming();
   upload->busy_ = true;
   auto finished = co_await async::inBackground<Finished>(
-      background_, [content = upload->content_] { return content->finish(); });
+      control_->background, [content = upload->content_] { return content->finish(); });
   upload->busy_ = false;
   model::Artifact artifact;
   artifact.tenant = upload->by().tenant;
@@ -287,7 +281,7 @@ ArtifactService::Task<Result<model::Artifact>> ArtifactService::finish(
     blobs_.release(artifact.blob(), false);
     co_return std::unexpected(sound.error());
   }
-  const auto named = co_await ledger_.addArtifact(
+  const auto named = co_await control_->ledger.addArtifact(
       artifact, blobs_.without(artifact.tenant, quotaOf(artifact.tenant)),
       eventOf("artifact.created", upload->by(), artifact));
   blobs_.release(artifact.blob(), named.has_value());
@@ -318,7 +312,7 @@ ArtifactService::Task<Result<>> ArtifactService::check(const Upload& upload,
   if (clean) co_return clean;
   model::AuditEvent event = eventOf("artifact.refused", upload.by(), artifact);
   event.details["reason"] = clean.error().message;
-  CO_TRY(co_await ledger_.append(std::move(event)));
+  CO_TRY(co_await control_->ledger.append(std::move(event)));
   co_return clean;
 }
 
@@ -348,19 +342,19 @@ ArtifactService::Task<Result<>> ArtifactService::dropUpload(model::Principal pri
 
 Result<model::Artifact> ArtifactService::get(const model::Principal& principal,
                                              const std::string& id) {
-  return store_.artifact(store::Scope::of(principal), id);
+  return control_->store.artifact(store::Scope::of(principal), id);
 }
 
 Result<std::vector<model::Artifact>> ArtifactService::list(const model::Principal& principal,
                                                            const store::ArtifactQuery& query) {
-  return store_.artifacts(store::Scope::of(principal), query);
+  return control_->store.artifacts(store::Scope::of(principal), query);
 }
 
 ArtifactService::Task<Result<>> ArtifactService::remove(model::Principal principal,
                                                         std::string id) {
   const model::Artifact artifact = CO_TRY(get(principal, id));
   CO_TRY(mustReach(principal, makerOf(artifact.tenant, artifact.agent), "deleting an artifact"));
-  const auto freed = co_await ledger_.removeArtifact(
+  const auto freed = co_await control_->ledger.removeArtifact(
       store::Scope::of(principal), id, eventOf("artifact.deleted", principal, artifact));
   blobs_.remove(CO_TRY(freed));
   co_return Result<>();
@@ -375,7 +369,7 @@ ArtifactService::Task<Result<uint64_t>> ArtifactService::forget(model::Principal
                           .subject = tenant,
                           .principal = std::move(by),
                           .details = {{"tenant", tenant}}};
-  co_return co_await ledger_.removeArtifacts(std::move(tenant), std::move(event));
+  co_return co_await control_->ledger.removeArtifacts(std::move(tenant), std::move(event));
 }
 
 Result<std::shared_ptr<artifacts::BlobReader>> ArtifactService::open(
@@ -383,7 +377,7 @@ Result<std::shared_ptr<artifacts::BlobReader>> ArtifactService::open(
   auto reader = blobs_.blobs().open(artifact.blob());
   if (reader) return std::make_shared<NamedReader>(*std::move(reader), artifact.ref.id);
   // Removed just now, or only its bytes are gone.
-  TRY(store_.artifact(store::Scope::allTenants(), artifact.ref.id));
+  TRY(control_->store.artifact(store::Scope::allTenants(), artifact.ref.id));
   if (reader.error().code == Code::kNotFound) reader.error().code = Code::kInternal;
   return std::unexpected(unusable(std::move(reader).error(), artifact.ref.id));
 }
@@ -391,7 +385,7 @@ Result<std::shared_ptr<artifacts::BlobReader>> ArtifactService::open(
 ArtifactService::Task<Result<std::string>> ArtifactService::read(
     std::shared_ptr<artifacts::BlobReader> reader, uint64_t offset, size_t length) {
   co_return co_await async::inBackground<Result<std::string>>(
-      background_, [reader, offset, length] { return reader->read(offset, length); });
+      control_->background, [reader, offset, length] { return reader->read(offset, length); });
 }
 
 Result<std::string> ArtifactService::sign(const model::Artifact& artifact, int64_t expires_at,
@@ -403,7 +397,7 @@ Result<std::string> ArtifactService::sign(const model::Artifact& artifact, int64
 Result<model::Artifact> ArtifactService::verify(const std::string& id, int64_t expires_at,
                                                 const std::string& made_with,
                                                 const std::string& signature) {
-  const auto artifact = store_.artifact(store::Scope::allTenants(), id);
+  const auto artifact = control_->store.artifact(store::Scope::allTenants(), id);
   const auto keys = artifact ? keys_.find(artifact->tenant) : nullptr;
   if (!keys ||
       !artifacts::verifyLink(*keys, {artifact->tenant, id, expires_at, made_with}, signature)) {
@@ -414,7 +408,7 @@ Result<model::Artifact> ArtifactService::verify(const std::string& id, int64_t e
   if (expires_at * 1'000'000 <= base::wallMicros()) {
     return fail(Code::kUnauthorized, "the link has expired; ask for another");
   }
-  const auto holds = store::stillHolds(store_, made_with);
+  const auto holds = store::stillHolds(control_->store, made_with);
   if (holds) return *artifact;
   if (holds.error().code != Code::kDenied) return std::unexpected(holds.error());
   return fail(Code::kUnauthorized,

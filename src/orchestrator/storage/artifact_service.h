@@ -15,16 +15,14 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/thread_pool.hpp>
 
 #include "artifacts/blobs.h"
 #include "artifacts/keyring.h"
 #include "base/result.h"
 #include "model/artifact.h"
 #include "model/principal.h"
-#include "orchestrator/core/ledger.h"
+#include "orchestrator/core/control.h"
 #include "orchestrator/core/shares.h"
 #include "orchestrator/storage/blob_keeper.h"
 #include "orchestrator/storage/kept_uploads.h"
@@ -61,8 +59,8 @@ class ArtifactService {
   using Task = boost::asio::awaitable<T>;
   class Upload;
 
-  ArtifactService(boost::asio::any_io_executor executor, boost::asio::thread_pool& background,
-                  store::Store& store, BlobKeeper& blobs, artifacts::Keyring& keys,
+  // `blobs`, `keys` and `scanner` outlive it.
+  ArtifactService(std::shared_ptr<Control> control, BlobKeeper& blobs, artifacts::Keyring& keys,
                   ArtifactConfig config, Scanner* scanner = nullptr);
 
   // kInvalid names the field; kTooLarge; kQuota without room, or with too many uploads at once;
@@ -113,13 +111,11 @@ class ArtifactService {
   std::shared_ptr<uint64_t> sentBy(const std::string& tenant);
   static Result<> count(Upload& upload, uint64_t more);
 
-  boost::asio::thread_pool& background_;
-  store::Store& store_;
+  std::shared_ptr<Control> control_;
   BlobKeeper& blobs_;
   artifacts::Keyring& keys_;
   ArtifactConfig config_;
   Scanner* scanner_;  // null: none
-  Ledger ledger_;
   Shares at_once_;
   std::map<std::string, std::weak_ptr<uint64_t>> sent_;
   std::shared_ptr<KeptUploads> kept_;

@@ -13,11 +13,11 @@ class ArtifactServiceTest : public ServiceTest {
     make({.max_bytes = 1000, .quota = {.artifacts = 3, .bytes = 1500}, .ttl_us = 0, .uploads = 2});
   }
   void TearDown() override {
-    pool_.join();
+    background_.join();
     service.reset();
   }
   void make(const ArtifactConfig& config) {
-    service.emplace(io_->get_executor(), pool_, *store_, *keeper_, *keyring_, config);
+    service.emplace(control_, *keeper_, *keyring_, config);
   }
   Result<model::Artifact> put(const std::string& path, const std::string& bytes,
                               const std::string& tenant = "acme", int64_t ttl_us = 0) {
@@ -37,7 +37,6 @@ class ArtifactServiceTest : public ServiceTest {
     return n;
   }
 
-  boost::asio::thread_pool pool_{1};
   std::optional<ArtifactService> service;
 };
 

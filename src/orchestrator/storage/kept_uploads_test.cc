@@ -22,12 +22,12 @@ class KeptUploadsTest : public ServiceTest {
     make({});
   }
   void TearDown() override {
-    pool_.join();
+    background_.join();
     service.reset();
   }
   void make(KeptBounds kept, model::ArtifactQuota quota = {.artifacts = 100, .bytes = 10'000}) {
     service.emplace(
-        io_->get_executor(), pool_, *store_, *keeper_, *keyring_,
+        control_, *keeper_, *keyring_,
         ArtifactConfig{
             .max_bytes = 5'000, .quota = quota, .ttl_us = 0, .uploads = 8, .kept = kept});
   }
@@ -65,7 +65,6 @@ class KeptUploadsTest : public ServiceTest {
     return n;
   }
 
-  boost::asio::thread_pool pool_{1};
   std::optional<ArtifactService> service;
 };
 
@@ -281,7 +280,7 @@ TEST_F(KeptUploadsTest, ARestartLeavesNothingOfThem) {
   breakOff("mine", "half");
   const std::string copy = dir_ + "/copy";
   std::filesystem::copy(dir_ + "/blobs", copy, std::filesystem::copy_options::recursive);
-  pool_.join();
+  background_.join();
   service.reset();
   close();
   std::filesystem::remove_all(dir_ + "/blobs");

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "orchestrator/core/task.h"
 #include "orchestrator/runs/host.h"
 #include "orchestrator/sessions/file_call.h"
 

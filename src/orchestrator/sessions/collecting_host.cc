@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "orchestrator/runs/collecting_host.h"
+#include "orchestrator/sessions/collecting_host.h"
 
 #include <algorithm>
 #include <string>

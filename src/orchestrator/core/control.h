@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Control: what the services of the orchestrator share: the executor, the ledger, the nodes and
+// their capacity, quotas, and the permits. It is made first, and each service gets it by its
+// constructor. A service needs no other service for what is here.
+//
+// Everything is used on `executor` (one thread). The parts, the store's callbacks included, are
+// used until that executor's context has gone.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include "async/signal.h"
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "base/result.h"
+#include "model/language.h"
+#include "orchestrator/core/ledger.h"
+#include "orchestrator/core/metrics.h"
+#include "orchestrator/core/nodes.h"
+#include "orchestrator/core/permits.h"
+#include "orchestrator/core/places.h"
+#include "orchestrator/core/policy_engine.h"
+#include "orchestrator/core/task.h"
+#include "store/store.h"
+
+namespace cloister::policy {
+struct Levels;
+}
+
+namespace cloister::orchestrator {
+
+class Quotas;
+
+struct ControlConfig {
+  uint32_t concurrent = 0;    // sandboxes at once; 0: what the node offers
+  double memory_share = 0.8;  // of the node's memory, for the memory limits of what runs at once
+  Fairness fairness = {};     // between tenants, of all that the services have for them
+  uint64_t disk_bytes = 0;    // of workspaces on disk, together
+  uint64_t disk_over_bytes = UINT64_MAX;  // model::needsDisk()
+  std::chrono::milliseconds permit_life{30'000};
+  bool end_revoked = true;  // what runs with a permission that its agent has no longer
+};
+
+// They outlive every service.
+struct ControlParts {
+  boost::asio::thread_pool& background;  // for what takes time: a disk, a cipher over much
+  store::Store& store;
+  const model::LanguageSet& languages;
+  PolicyEngine& policy;
+  const base::SigningKey& permit_key;
+  Metrics& metrics;
+  const policy::Levels* levels = nullptr;  // that find the risks of commands; null: none are found
+  Quotas* quotas = nullptr;                // of tenants and agents; null: there are none
+};
+
+class Control : public std::enable_shared_from_this<Control> {
+ public:
+  Control(boost::asio::any_io_executor executor, ControlParts parts, ControlConfig config);
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+
+  // Writes a record that has to be there before anybody hears of what it says: until the ledger
+  // takes it, or refuses it for good. Its error is then the ledger's. `id`: of what is recorded.
+  Task<Result<>> insist(std::string id, std::function<Task<Result<>>()> write);
+  // The same for what was `written` before anything ran: if the ledger refuses it for now, it is
+  // tried on while what can be read is served. Only an error for good comes back.
+  Result<> orInsist(Result<> written, std::string id, std::function<Task<Result<>>()> write);
+  // Records that the ledger refuses for now.
+  [[nodiscard]] uint32_t unrecorded() const { return unrecorded_; }
+  // From then on insist() gives up at the next refusal. Before: never.
+  void giveUpAt(base::Monotonic when) { give_up_ = when; }
+  [[nodiscard]] base::Monotonic givesUpAt() const { return give_up_; }
+  // At once: the services are going.
+  void stop() { stopped_ = true; }
+
+  const boost::asio::any_io_executor executor;
+  boost::asio::thread_pool& background;
+  store::Store& store;
+  const model::LanguageSet& languages;
+  const PolicyEngine& engine;
+  Metrics& metrics;
+  const policy::Levels* const levels;
+  Quotas* const quotas;
+  const ControlConfig config;
+  Ledger ledger;
+  Places places;  // of the nodes; a sandbox's is held up to the end of its teardown
+  Nodes nodes;
+  const Permits permits;
+  async::Signal changed;  // a run, a session or a sandbox less, or more room
+
+ private:
+  uint32_t unrecorded_ = 0;
+  base::Monotonic give_up_ = base::Monotonic::max();
+  bool stopped_ = false;
+};
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics: what the services count, for whoever shows it. On the services' executor (one thread).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "model/execution.h"
+#include "model/session.h"
+
+namespace cloister::orchestrator {
+
+struct Metrics {
+  virtual ~Metrics() = default;
+  virtual void accepted() = 0;
+  virtual void refused(std::string_view reason) = 0;
+  // By policy or an agent's rules, for good: a "run", an "exec", a "session".
+  virtual void denied(std::string_view what) = 0;
+  // From acceptance to the program's start, in a sandbox of that runtime.
+  virtual void started(double start_seconds, const std::string& runtime) = 0;
+  virtual void finished(const model::Execution& execution) = 0;
+  virtual void queueDepth(size_t waiting, size_t running) = 0;
+  virtual void diskTaken(uint64_t bytes) = 0;  // by workspaces on disk, of runs and sessions
+  // From acceptance to its sandbox.
+  virtual void sessionStarted(double create_seconds, const std::string& runtime) = 0;
+  virtual void sessionEnded(const model::Session& session) = 0;
+  virtual void sessionCount(size_t creating, size_t running) = 0;
+};
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Permits: the only place where a question to policy is put together and decided, and where a
+// permit is signed. An asker says what is to be done and for whom; the rest of the question (the
+// node's offer, the time, the life of a permit) is filled in here, alike for every asker.
+//
+// On the service's executor (one thread). Nothing here writes a record.
+#pragma once
+
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/crypto.h"
+#include "model/permit.h"
+#include "orchestrator/core/nodes.h"
+#include "orchestrator/core/policy_engine.h"
+#include "orchestrator/core/task.h"
+#include "policy/agent/walls.h"
+#include "policy/decide.h"
+
+namespace cloister::orchestrator {
+
+// The subject of a question: an action and its principal. The references outlive the call. A member
+// that is a reference cannot be left out: every question has the risks of its request and the rules
+// of its agent.
+struct Subject {
+  std::string_view operation;  // one of policy::kOperations
+  const model::RunRequest& request;
+  const model::Principal& principal;
+  const policy::RiskFacts& risk_facts;                   // of the request
+  const std::shared_ptr<const policy::HeldRules>& held;  // null: the agent is held to no rules
+  const std::string& language;                           // policy::ruleLanguage()
+  std::string execution_id = {};
+  std::string session_id = {};
+  std::string inside = {};       // the runtime of the session's sandbox; "": there is none yet
+  std::string spec_sha256 = {};  // as model::PermitFields, and the next
+  std::string prestart = {};
+};
+
+// A permit, as it is and as the node checks it.
+struct Granted {
+  model::PermitFields fields;
+  model::SignedPermit permit;
+};
+
+// The denial otherwise, also where an approval is missing.
+using Permission = std::expected<Granted, policy::Denied>;
+
+class Permits {
+ public:
+  // Whether the asker has an approval of what policy wants approved (null: policy wants nothing
+  // approved). A denial: the asker names an approval that does not stand.
+  using Approval =
+      std::function<std::expected<bool, policy::Denied>(const policy::NeedsApproval* wanted)>;
+
+  // `engine`, `key` and `node` outlive it.
+  Permits(PolicyEngine& engine, const base::SigningKey& key, const NodeState& node, Micros life)
+      : engine_(engine), key_(key), node_(node), life_(life) {}
+
+  // Asks the engine. The other calls go by what it says.
+  Task<Ruling> rule(const Subject& subject) const;
+
+  // Whether it may be done now. The permit in the answer has no id and no signature.
+  [[nodiscard]] policy::Decision judge(const Ruling& ruling, const Subject& subject,
+                                       const Approval& approval = {}) const;
+  // The same, with a permit of this id, signed.
+  [[nodiscard]] Permission ask(const Ruling& ruling, const Subject& subject, std::string permit_id,
+                               const Approval& approval = {}) const;
+
+  // Parts of the decision (policy/decide.h).
+  // The limits that the request gets; nullopt where it is denied.
+  [[nodiscard]] std::optional<model::Limits> limits(const Ruling& ruling,
+                                                    const Subject& subject) const;
+  // Null: the node's own. Valid as long as the node's offer.
+  [[nodiscard]] const model::OfferedImage* image(const Ruling& ruling,
+                                                 const Subject& subject) const;
+  [[nodiscard]] model::Limits mostAllowed(const Ruling& ruling, const Subject& subject) const;
+  [[nodiscard]] std::optional<Millis> mostTime(const Ruling& ruling, const Subject& subject) const;
+  [[nodiscard]] std::string weaker(const Ruling& ruling, const Subject& subject) const;
+  [[nodiscard]] std::string decidingRule(const Ruling& ruling, const Subject& subject) const;
+
+ private:
+  [[nodiscard]] policy::Question question(const Subject& subject, std::string permit_id = {}) const;
+  [[nodiscard]] policy::Decision decide(const Ruling& ruling, policy::Question asked,
+                                        const Approval& approval) const;
+
+  PolicyEngine& engine_;
+  const base::SigningKey& key_;
+  const NodeState& node_;
+  Micros life_;
+};
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Task: a coroutine of the orchestrator. All of them run on one executor.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+
+namespace cloister::orchestrator {
+
+template <class T>
+using Task = boost::asio::awaitable<T>;
+
+}  // namespace cloister::orchestrator
