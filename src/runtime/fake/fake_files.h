@@ -14,7 +14,7 @@ namespace cloister::runtime {
 // Serves a request and returns an errno; the answer goes to `out`.
 int serveFakeFiles(std::vector<model::FileSpec>& files, const std::vector<std::string>& request,
                    const std::string& input, std::string& out);
-// What a file server writes to stderr when it fails; wire::files::failure() reads it.
+// The text of a failed file server on stderr; wire::files::failure() reads the text.
 std::string fakeFailure(int error, std::string_view what);
 
 }  // namespace cloister::runtime

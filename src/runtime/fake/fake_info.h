@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fake sandbox says that it is. Pure.
+// The description that a fake sandbox gives of itself. Pure.
 #pragma once
 
 #include <optional>

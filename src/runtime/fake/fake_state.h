@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a fake runtime and its sandboxes have in common.
+// State shared by a fake runtime and its sandboxes.
 #pragma once
 
 #include <functional>
