@@ -101,41 +101,4 @@ std::chrono::milliseconds millis(Members& from, std::string_view name) {
   return std::chrono::milliseconds(count);
 }
 
-void decode(Members from, model::Limits& limits) {
-  limits.wall = millis(from, "wall_ms");
-  limits.cpu_time = millis(from, "cpu_ms");
-  from.integer("cpu_millis", limits.cpu_millis);
-  from.integer("memory_bytes", limits.memory_bytes);
-  from.integer("disk_bytes", limits.disk_bytes);
-  from.integer("inodes", limits.inodes);
-  from.integer("file_bytes", limits.file_bytes);
-  from.integer("open_files", limits.open_files);
-  from.integer("pids", limits.pids);
-  from.integer("output_bytes", limits.output_bytes);
-}
-
-json::object encode(const model::Usage& usage) {
-  return {{"wall_ms", usage.wall_ms},
-          {"cpu_ms", usage.cpu_ms},
-          {"max_rss_bytes", usage.max_rss_bytes},
-          {"io_read_bytes", usage.io_read_bytes},
-          {"io_write_bytes", usage.io_write_bytes},
-          {"processes", usage.processes ? json::value(*usage.processes) : nullptr},
-          {"open_files", usage.open_files ? json::value(*usage.open_files) : nullptr},
-          {"disk_limit_bytes", usage.disk_limit_bytes}};
-}
-
-void decode(Members from, model::Usage& usage) {
-  from.integer("wall_ms", usage.wall_ms);
-  from.integer("cpu_ms", usage.cpu_ms);
-  from.integer("max_rss_bytes", usage.max_rss_bytes);
-  from.integer("io_read_bytes", usage.io_read_bytes);
-  from.integer("io_write_bytes", usage.io_write_bytes);
-  usage.processes.reset();
-  if (!from.isNull("processes")) from.integer("processes", usage.processes.emplace());
-  // Records of earlier versions have none of these.
-  if (!from.isNull("open_files")) from.integer("open_files", usage.open_files.emplace());
-  if (!from.isNull("disk_limit_bytes")) from.integer("disk_limit_bytes", usage.disk_limit_bytes);
-}
-
 }  // namespace cloister::store

@@ -135,7 +135,7 @@ std::string encodeRecord(const Record& record) {
                       {"stdout", encode(e.out)},
                       {"stderr", encode(e.err)},
                       {"artifacts", encode(e.artifacts)},
-                      {"usage", encode(e.usage)},
+                      {"usage", model::toJsonObject(e.usage)},
                       {"provenance", encode(e.provenance)},
                       {"error", encode(e.error)},
                       {"compile", encode(e.compile)},

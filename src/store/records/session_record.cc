@@ -83,7 +83,7 @@ std::string encodeSession(const SessionRecord& record) {
                       {"ended_at", s.ended_at}};
   // Only where it says something, so that the records of earlier versions stay what they were.
   if (s.nested) out["nested"] = true;
-  if (s.usage != model::Usage{}) out["usage"] = encode(s.usage);
+  if (s.usage != model::Usage{}) out["usage"] = model::toJsonObject(s.usage);
   if (!s.from_snapshot.empty()) out["from_snapshot"] = s.from_snapshot;
   if (const auto& scope = s.capabilities; !scope.empty())
     out["capabilities"] = json::array(scope.begin(), scope.end());
