@@ -16,7 +16,7 @@
 #include "base/id.h"
 #include "policy/agent/validate.h"
 #include "store/agent_store.h"
-#include "store/sqlite.h"
+#include "store/open.h"
 
 namespace {
 

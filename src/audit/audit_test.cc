@@ -9,11 +9,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include "audit/audit_fixture.h"
 #include "base/file.h"
-#include "store/sqlite.h"
+#include "store/open.h"
 #include "store/store_testing.h"
 
 namespace cloister::audit {

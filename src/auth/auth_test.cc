@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "store/sqlite.h"
+#include "store/open.h"
 
 namespace cloister::auth {
 namespace {

@@ -51,7 +51,7 @@
 #include "orchestrator/sessions/sessions.h"
 #include "policy/command/filter.h"
 #include "store/anchor.h"
-#include "store/sqlite.h"
+#include "store/open.h"
 #include "store/store.h"
 
 namespace cloister {

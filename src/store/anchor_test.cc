@@ -15,9 +15,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
-#include "store/sqlite.h"
+#include "store/open.h"
+#include "store/sql/raw_testing.h"
 #include "store/sqlite_store.h"
 #include "store/store_testing.h"
 
@@ -136,15 +136,7 @@ TEST_F(AnchorTest, AGroupOfCommitsCostsOneLineAndOneSync) {
     submit();
   // The writer goes on while the first sync waits: all of them are one group for the syncer.
   const auto committed = [&] {
-    sqlite3* db = nullptr;
-    EXPECT_EQ(sqlite3_open(dir_.file("ledger.db").c_str(), &db), SQLITE_OK);
-    int rows = 0;
-    sqlite3_exec(
-        db, "SELECT seq FROM audit",
-        [](void* count, int, char**, char**) { return ++*static_cast<int*>(count), 0; }, &rows,
-        nullptr);
-    sqlite3_close(db);
-    return rows;
+    return testing::RawFile(dir_.file("ledger.db")).column("SELECT seq FROM audit").size();
   };
   while (committed() < kWrites + 1)
     std::this_thread::yield();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is encrypted in a ledger, and what becomes of one that is not.
-#include "store/encryption.h"
+#include "store/sql/encryption.h"
 
 #include <filesystem>
 #include <fstream>
@@ -10,16 +10,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include "artifacts/tenant_cipher.h"
 #include "base/crypto.h"
 #include "base/id.h"
 #include "store/agent_store.h"
 #include "store/memory_store.h"
+#include "store/open.h"
 #include "store/quota_store.h"
 #include "store/session_testing.h"
-#include "store/sqlite.h"
+#include "store/sql/raw_testing.h"
 
 namespace cloister::store {
 namespace {
@@ -108,11 +108,7 @@ std::vector<std::string> filesWith(const TempDir& dir) {
 }
 
 void runSql(const TempDir& dir, const std::string& sql) {
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &db), SQLITE_OK);
-  char* error = nullptr;
-  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &error), SQLITE_OK) << error;
-  sqlite3_close(db);
+  testing::RawFile(dir.file("ledger.db")).run(sql);
 }
 
 void expectWhole(Store& store, const Rows& rows) {
@@ -197,16 +193,13 @@ TEST(Encryption, WhereTheLedgerIsReadMeanwhileTheNextStartEnds) {
   {
     fill(*openSqlite(plainIn(dir)).value());
   }
-  sqlite3* reader = nullptr;
-  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &reader), SQLITE_OK);
-  ASSERT_EQ(
-      sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM executions", nullptr, nullptr, nullptr),
-      SQLITE_OK);
+  auto reader = std::make_unique<testing::RawFile>(dir.file("ledger.db"));
+  reader->run("BEGIN; SELECT count(*) FROM executions");
   {
     ASSERT_TRUE(openSqlite(encryptedIn(dir)));
   }
   EXPECT_THAT(filesWith(dir), ::testing::Not(::testing::IsEmpty()));
-  sqlite3_close(reader);
+  reader.reset();
   {
     ASSERT_TRUE(openSqlite(encryptedIn(dir)));
   }

@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "store/anchor.h"
 #include "store/anchor_check.h"
-#include "store/encryption.h"
 #include "store/rows/agents.h"
 #include "store/rows/artifacts.h"
 #include "store/rows/executions.h"
@@ -31,8 +30,10 @@
 #include "store/rows/sessions.h"
 #include "store/rows/snapshots.h"
 #include "store/sql/checkpoint_file.h"
+#include "store/sql/encryption.h"
 #include "store/sql/readers.h"
 #include "store/sql/schema.h"
+#include "store/sql/sqlite.h"
 #include "store/sql/writer.h"
 #include "store/sqlite_escalations.h"
 #include "store/sqlite_memory.h"
@@ -507,7 +508,7 @@ Result<Fd> lockLedger(const std::string& path) {
 // What the last run left in the log goes into the database and is synced: if that run ended because
 // a sync failed, the kernel may show pages that are not on disk.
 Result<> settleLog(Database& db, Fault& fault) {
-  auto moved = moveLogIntoDatabase(db, SQLITE_CHECKPOINT_TRUNCATE, fault);
+  auto moved = moveLogIntoDatabase(db, sqlite::Move::kTruncate, fault);
   if (moved || moved.error().code != Code::kNoSpace) return moved;
   base::log(base::Level::kWarn, "ledger opened on a full disk", {{"error", moved.error().message}});
   return {};
@@ -515,7 +516,7 @@ Result<> settleLog(Database& db, Fault& fault) {
 
 Result<> bringUpToDate(const SqliteOptions& options, Fault& fault) {
   {
-    Database db = TRY(Database::open(options.path));
+    Database db = TRY(sqlite::open(options.path));
     TRY(migrate(db));
     TRY(settleLog(db, fault));
   }

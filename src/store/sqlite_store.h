@@ -11,8 +11,8 @@
 #include <memory>
 
 #include "base/result.h"
+#include "store/open.h"
 #include "store/sql/syncer.h"
-#include "store/sqlite.h"
 
 namespace cloister::store {
 

@@ -10,10 +10,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include "base/file.h"
 #include "store/sql/checkpoint_file.h"
+#include "store/sql/raw_testing.h"
 #include "store/store_suite.h"
 
 namespace cloister::store {
@@ -62,11 +62,7 @@ INSTANTIATE_TEST_SUITE_P(Sqlite, StoreSuite,
 
 // Runs SQL on the file behind the ledger's back.
 void runSql(const std::string& path, const std::string& sql) {
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-  char* error = nullptr;
-  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &error), SQLITE_OK) << error;
-  sqlite3_close(db);
+  testing::RawFile(path).run(sql);
 }
 
 // Takes a ledger back to before its tenants had numbers of their own.
@@ -312,12 +308,9 @@ TEST(SqliteStore, TheAuditTableCannotBeChangedBySql) {
   const TempDir dir;
   const auto store = openSqlite(optionsIn(dir)).value();
   ASSERT_TRUE(testing::append(*store, "x", "acme"));
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &db), SQLITE_OK);
-  for (const char* sql : {"UPDATE audit SET at=1", "DELETE FROM audit"}) {
-    EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_CONSTRAINT) << sql;
-  }
-  sqlite3_close(db);
+  testing::RawFile file(dir.file("ledger.db"));
+  for (const char* sql : {"UPDATE audit SET at=1", "DELETE FROM audit"})
+    EXPECT_TRUE(file.refuses(sql)) << sql;
 }
 
 TEST(SqliteStore, RefusesMoreThanItsQueueHolds) {
@@ -458,16 +451,8 @@ TEST(SqlitePower, AcknowledgesBehindTheSyncWhileCommitsGoOn) {
                   EXPECT_TRUE(result);
                   second_done.count_down();
                 });
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &db), SQLITE_OK);
-  const auto stored = [&] {
-    int rows = 0;
-    sqlite3_exec(
-        db, "SELECT seq FROM executions",
-        [](void* count, int, char**, char**) { return ++*static_cast<int*>(count), 0; }, &rows,
-        nullptr);
-    return rows;
-  };
+  testing::RawFile file(dir.file("ledger.db"));
+  const auto stored = [&] { return file.column("SELECT seq FROM executions").size(); };
   while (stored() < 2)
     std::this_thread::yield();
   EXPECT_FALSE(first_done);
@@ -476,7 +461,6 @@ TEST(SqlitePower, AcknowledgesBehindTheSyncWhileCommitsGoOn) {
   disk.let_go.release(2);
   second_done.wait();
   EXPECT_TRUE(first_done);
-  sqlite3_close(db);
 }
 
 TEST(SqlitePower, ShowsNothingThatIsNotSynced) {

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/id.h"
-#include "store/sqlite.h"
+#include "store/open.h"
 
 namespace cloister::api {
 namespace {

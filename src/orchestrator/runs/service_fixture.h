@@ -22,7 +22,7 @@
 #include "orchestrator/runs/run_service.h"
 #include "orchestrator/sessions/sessions.h"
 #include "runtime/fake/fake_runtime.h"
-#include "store/sqlite.h"
+#include "store/open.h"
 
 namespace cloister::orchestrator {
 

@@ -24,6 +24,7 @@
 #include "base/result.h"
 #include "store/sql/db.h"
 #include "store/sql/mutex.h"
+#include "store/sql/sqlite.h"
 #include "store/sql/write.h"
 #include "store/store.h"
 
@@ -115,8 +116,8 @@ class Syncer {
 // A new file is only found after a power loss if its directory entry was synced.
 Result<> syncDirectoryOf(const std::string& path);
 
-// sqlite3_wal_checkpoint_v2() in `mode`. A sync that failed goes to `fault`; a reader in the way is
-// no error (the rest is moved next time).
-Result<> moveLogIntoDatabase(Database& db, int mode, Fault& fault);
+// sqlite::moveLog(). A sync that failed goes to `fault`; a reader in the way is no error (the rest
+// is moved next time).
+Result<> moveLogIntoDatabase(Database& db, sqlite::Move how, Fault& fault);
 
 }  // namespace cloister::store

@@ -2,11 +2,13 @@
 #include "store/sql/writer.h"
 
 #include "base/log.h"
+#include "store/sql/sqlite.h"
 
 namespace cloister::store {
 namespace {
 
 constexpr std::chrono::milliseconds kProbeEvery{1000};
+constexpr std::chrono::milliseconds kBriefly{100};
 // Each time the log has grown by the first it is moved into the database, while the writer goes on;
 // past the second the writer itself waits for that, so that the file cannot grow without end.
 constexpr int kMovePages = 1000;
@@ -21,11 +23,6 @@ bool isFault(const Error& error) {
          error.code == Code::kInternal;
 }
 
-int noteWalPages(void* pages, sqlite3*, const char*, int count) {
-  *static_cast<int*>(pages) = count;
-  return SQLITE_OK;
-}
-
 }  // namespace
 
 Writer::Writer(Database db, Chain chain, Options options, Syncer& syncer, Fault& fault)
@@ -35,7 +32,7 @@ Writer::Writer(Database db, Chain chain, Options options, Syncer& syncer, Fault&
       syncer_(syncer),
       fault_(fault),
       checkpointed_(options.checkpointed) {
-  sqlite3_wal_hook(db_.handle(), noteWalPages, &wal_pages_);
+  sqlite::watchLog(db_, wal_pages_);
   if (auto head = readHead(db_)) sealed_ = *std::move(head);
   thread_ = std::thread([this] { loop(); });
 }
@@ -191,9 +188,9 @@ void Writer::keepLogShort() {
   moved_at_ = wal_pages_;
   if (wal_pages_ < kMostPages) return syncer_.moveLog();
   // A reader that does not finish is not waited for: the log grows on, and the next time may do.
-  sqlite3_busy_timeout(db_.handle(), 100);
-  auto moved = moveLogIntoDatabase(db_, SQLITE_CHECKPOINT_RESTART, fault_);
-  sqlite3_busy_timeout(db_.handle(), kBusyMillis);
+  sqlite::setBusy(db_, kBriefly);
+  auto moved = moveLogIntoDatabase(db_, sqlite::Move::kRestart, fault_);
+  sqlite::setBusy(db_, sqlite::kBusy);
   if (!moved) {
     note(std::unexpected(std::move(moved).error()));  // the log still has it all
   }
