@@ -17,8 +17,8 @@
 #include <gtest/gtest.h>
 
 #include "store/open.h"
+#include "store/sql/engine.h"
 #include "store/sql/raw_testing.h"
-#include "store/sqlite_store.h"
 #include "store/store_testing.h"
 
 namespace cloister::store {

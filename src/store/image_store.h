@@ -32,15 +32,18 @@ struct VerifiedImage {
 
 class ImageStore {
  public:
-  virtual ~ImageStore() = default;
+  explicit ImageStore(Engine& engine) : engine_(engine) {}
 
   // Nothing where it is noted already, or there is no such execution.
-  virtual void noteUnverified(Unverified execution, Done<void> done) = 0;
+  void noteUnverified(Unverified execution, Done<void> done);
   // Binds the digest to executions that were noted with this place: to those whose sandbox was made
   // after the image's newest change, by an audit row "image.verified" with their ids. Others are
   // let go, with "image.not_verified". One row, of one tenant, for at most a few hundred; gives
   // their number: call again while it is not 0.
-  virtual void bind(VerifiedImage image, Done<uint64_t> done) = 0;
+  void bind(VerifiedImage image, Done<uint64_t> done);
+
+ private:
+  Engine& engine_;
 };
 
 }  // namespace cloister::store

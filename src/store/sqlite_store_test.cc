@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/sqlite_store.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 
 #include "base/file.h"
 #include "store/sql/checkpoint_file.h"
+#include "store/sql/engine.h"
 #include "store/sql/raw_testing.h"
 #include "store/store_suite.h"
 

@@ -6,18 +6,17 @@
 
 #include "store/agent_store.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<model::AgentSandbox> putAgentRow(Transaction tx, const Scope& scope,
-                                        model::AgentSandbox sandbox, uint64_t expected,
-                                        uint64_t most, const model::AuditEvent& event);
-Result<void> removeAgentRow(Transaction tx, const Scope& scope, const AgentName& name,
-                            const model::AuditEvent& event);
-Result<AfterViolation> addViolationRow(Transaction tx, const model::Violation& violation,
-                                       const std::vector<Lowering>& rules,
-                                       const model::Principal& by);
+Result<model::AgentSandbox> putAgent(Transaction tx, const Scope& scope,
+                                     model::AgentSandbox sandbox, uint64_t expected, uint64_t most,
+                                     const model::AuditEvent& event);
+Result<void> removeAgent(Transaction tx, const Scope& scope, const AgentName& name,
+                         const model::AuditEvent& event);
+Result<AfterViolation> addViolation(Transaction tx, const model::Violation& violation,
+                                    const std::vector<Lowering>& rules, const model::Principal& by);
 Result<model::AgentSandbox> getAgent(Database& db, const Scope& scope, const AgentName& name);
 Result<std::vector<model::AgentSandbox>> listAgents(Database& db, const Scope& scope,
                                                     const AgentQuery& query);

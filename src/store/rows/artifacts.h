@@ -7,20 +7,20 @@
 
 #include "base/result.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
 // Those of an execution, which has none yet: they come with its end.
 Result<> putArtifacts(Database& db, const model::Execution& execution);
-Result<void> addArtifactRow(Transaction tx, const model::Artifact& artifact,
-                            const model::ArtifactQuota& quota, const model::AuditEvent& event);
-Result<std::vector<model::BlobName>> removeArtifactRow(Transaction tx, const Scope& scope,
-                                                       const std::string& id,
-                                                       const model::AuditEvent& event);
-Result<uint64_t> removeArtifactRows(Transaction tx, const std::string& tenant,
-                                    const model::AuditEvent& event);
+Result<void> addArtifact(Transaction tx, const model::Artifact& artifact,
+                         const model::ArtifactQuota& quota, const model::AuditEvent& event);
+Result<std::vector<model::BlobName>> removeArtifact(Transaction tx, const Scope& scope,
+                                                    const std::string& id,
+                                                    const model::AuditEvent& event);
+Result<uint64_t> removeArtifacts(Transaction tx, const std::string& tenant,
+                                 const model::AuditEvent& event);
 
 Result<model::Artifact> getArtifact(Database& db, const Scope& scope, const std::string& id,
                                     int64_t now);

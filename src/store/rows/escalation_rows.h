@@ -11,19 +11,23 @@
 #include "base/result.h"
 #include "store/escalations.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<model::Escalation> addEscalationRow(Transaction tx, const NewEscalation& asked);
-Result<model::Escalation> changeEscalationRow(Transaction tx, const EscalationChange& change);
-Result<void> putEscalationPolicyRow(Transaction tx, const std::string& tenant,
-                                    const model::EscalationPolicy& policy,
-                                    const model::AuditEvent& event);
-Result<void> finishNotificationRow(Transaction tx, uint64_t seq,
-                                   const std::optional<model::AuditEvent>& event);
-Result<void> retryNotificationRow(Transaction tx, uint64_t seq, int64_t due_at);
+Result<model::Escalation> addEscalation(Transaction tx, const NewEscalation& asked);
+Result<model::Escalation> changeEscalation(Transaction tx, const EscalationChange& change);
+// Both or neither: `change`, and the execution moved as by updateExecution().
+Result<model::Escalation> changeEscalationWith(Transaction tx, const EscalationChange& change,
+                                               const model::Execution& execution,
+                                               const model::AuditEvent& event);
+Result<void> putEscalationPolicy(Transaction tx, const std::string& tenant,
+                                 const model::EscalationPolicy& policy,
+                                 const model::AuditEvent& event);
+Result<void> finishNotification(Transaction tx, uint64_t seq,
+                                const std::optional<model::AuditEvent>& event);
+Result<void> retryNotification(Transaction tx, uint64_t seq, int64_t due_at);
 // Those that ended up to `before`; how many went.
 Result<uint64_t> dropEscalations(Database& db, int64_t before, uint64_t limit);
 

@@ -9,8 +9,9 @@
 
 #include "base/result.h"
 #include "store/records/record.h"
-#include "store/sql/write.h"
+#include "store/sql/db.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
@@ -18,7 +19,7 @@ namespace cloister::store {
 Result<std::optional<model::Execution>> earlierExecution(Database& db, const NewExecution& request,
                                                          const std::string& request_sha256);
 Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
-                                 const std::string& request_sha256, const model::AuditEvent& event);
+                                 const model::AuditEvent& event);
 Result<void> updateExecution(Transaction tx, const model::Execution& execution,
                              const model::AuditEvent& event);
 

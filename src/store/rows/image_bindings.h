@@ -7,13 +7,13 @@
 
 #include "base/result.h"
 #include "store/image_store.h"
-#include "store/sql/write.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
 // See ImageStore::noteUnverified and ImageStore::bind; within a transaction.
-Result<void> noteUnverifiedRow(Transaction tx, const Unverified& execution);
-Result<uint64_t> bindImageRows(Transaction tx, const VerifiedImage& image);
+Result<void> noteUnverified(Transaction tx, const Unverified& execution);
+Result<uint64_t> bindImage(Transaction tx, const VerifiedImage& image);
 
 // Gives an execution (by its seq) the digest that was bound to it; the number of the audit entry,
 // 0 where none was.

@@ -8,17 +8,17 @@
 
 #include "base/result.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<void> insertKey(Transaction tx, const KeyRecord& key, const model::AuditEvent& event);
-Result<void> revokeKeyRow(Transaction tx, const Scope& scope, const std::string& id,
-                          const model::AuditEvent& event);
-Result<void> rotateKeyRow(Transaction tx, const Scope& scope, const KeyRecord& key, int64_t ends_at,
-                          const model::AuditEvent& event);
-Result<void> noteKeyUseRow(Transaction tx, const std::string& id, int64_t at);
+Result<void> putKey(Transaction tx, const KeyRecord& key, const model::AuditEvent& event);
+Result<void> revokeKey(Transaction tx, const Scope& scope, const std::string& id,
+                       const model::AuditEvent& event);
+Result<void> rotateKey(Transaction tx, const Scope& scope, const KeyRecord& key, int64_t ends_at,
+                       const model::AuditEvent& event);
+Result<void> noteKeyUse(Transaction tx, const std::string& id, int64_t at);
 Result<KeyRecord> getKey(Database& db, const Scope& scope, const std::string& id);
 Result<std::optional<KeyRecord>> findKey(Database& db, const std::string& sha256);
 Result<std::vector<KeyRecord>> listKeys(Database& db, const Scope& scope);

@@ -7,15 +7,15 @@
 
 #include "store/memory_store.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<model::MemoryItem> putMemoryRow(Transaction tx, const Scope& scope, const NewMemory& value,
-                                       const model::MemoryBounds& bounds,
-                                       const model::AuditEvent& event);
-Result<void> removeMemoryRow(Transaction tx, const Scope& scope, const std::string& session,
-                             const std::string& key, const model::AuditEvent& event);
+Result<model::MemoryItem> putMemory(Transaction tx, const Scope& scope, const NewMemory& value,
+                                    const model::MemoryBounds& bounds,
+                                    const model::AuditEvent& event);
+Result<void> removeMemory(Transaction tx, const Scope& scope, const MemoryKey& of,
+                          const model::AuditEvent& event);
 Result<model::MemoryValue> getMemory(Database& db, const Scope& scope, const std::string& session,
                                      const std::string& key);
 Result<std::vector<model::MemoryItem>> listMemory(Database& db, const Scope& scope,

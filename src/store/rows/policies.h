@@ -9,12 +9,12 @@
 
 #include "base/result.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<int64_t> putPolicyRow(Transaction tx, const NewPolicy& made, const model::AuditEvent& event);
+Result<int64_t> putPolicy(Transaction tx, const NewPolicy& made, const model::AuditEvent& event);
 Result<std::optional<PolicyVersion>> getPolicy(Database& db, int64_t version);
 Result<std::vector<PolicyVersion>> listPolicies(Database& db, const PolicyQuery& query);
 Result<std::vector<RecordedRequest>> listRequests(Database& db, const Scope& scope, uint32_t limit);

@@ -6,12 +6,12 @@
 
 #include "store/quota_store.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<void> putQuotaRow(Transaction tx, const model::QuotaRecord& record, uint64_t most,
-                         const model::AuditEvent& event);
+Result<void> putQuota(Transaction tx, const model::QuotaRecord& record, uint64_t most,
+                      const model::AuditEvent& event);
 Result<std::vector<model::QuotaRecord>> readQuotas(Database& db);
 Result<std::vector<CpuUse>> readCpuSince(Database& db, int64_t since);
 

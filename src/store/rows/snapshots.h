@@ -8,17 +8,17 @@
 #include "base/result.h"
 #include "model/snapshot.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<model::Snapshot> addSnapshotRows(Transaction tx, const NewSnapshot& made,
-                                        const model::SnapshotQuota& quota, model::AuditEvent event);
-Result<std::vector<model::BlobName>> removeSnapshotRows(Transaction tx, const Scope& scope,
-                                                        const std::string& id,
-                                                        const model::AuditEvent& event);
-Result<void> noteUnnamed(Transaction tx, const model::BlobName& blob);
+Result<model::Snapshot> addSnapshot(Transaction tx, const NewSnapshot& made,
+                                    const model::SnapshotQuota& quota, model::AuditEvent event);
+Result<std::vector<model::BlobName>> removeSnapshot(Transaction tx, const Scope& scope,
+                                                    const std::string& id,
+                                                    const model::AuditEvent& event);
+Result<void> noteBlob(Transaction tx, const model::BlobName& blob);
 
 Result<model::Snapshot> getSnapshot(Database& db, const Scope& scope, const std::string& id,
                                     int64_t now);

@@ -67,12 +67,12 @@ Syncer::~Syncer() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Syncer::announce(const std::vector<std::unique_ptr<Write>>& batch) {
+void Syncer::announce(const std::vector<std::unique_ptr<QueuedWrite>>& batch) {
   if (options_.durability == Durability::kProcess) return;
   const Lock lock(mutex_);
   ++announced_;
   for (const auto& write : batch)
-    unsynced_[write->subject] = announced_;
+    unsynced_[write->about.subject] = announced_;
 }
 
 void Syncer::hand(std::vector<Finished> batch, std::optional<Checkpoint> head,
@@ -87,7 +87,7 @@ void Syncer::hand(std::vector<Finished> batch, std::optional<Checkpoint> head,
       ++handed_;
       if (head) waiting_.head = std::move(head);
       for (const Finished& one : batch)
-        unsynced_[one.write->subject] = handed_;
+        unsynced_[one.write->about.subject] = handed_;
       std::ranges::move(batch, std::back_inserter(waiting_.batch));
     }
     wake_.notifyOne();

@@ -25,8 +25,8 @@
 #include "store/sql/db.h"
 #include "store/sql/mutex.h"
 #include "store/sql/sqlite.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
@@ -45,6 +45,12 @@ class Fault {
 };
 
 class Anchor;
+
+// A write whose fate is known.
+struct Finished {
+  std::unique_ptr<QueuedWrite> write;
+  Result<> outcome;
+};
 
 class Syncer {
  public:
@@ -65,7 +71,7 @@ class Syncer {
 
   // A batch is about to be committed: from now on settle() waits for what it may change. Each is
   // followed by hand(), however it ends. From the writer thread.
-  void announce(const std::vector<std::unique_ptr<Write>>& batch);
+  void announce(const std::vector<std::unique_ptr<QueuedWrite>>& batch);
   // Finishes the batch, which is committed (or refused): at once, or after a sync, and in either
   // case once the anchor has `head`. `checkpoint` goes to the file.
   void hand(std::vector<Finished> batch, std::optional<Checkpoint> head,

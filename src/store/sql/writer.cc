@@ -23,6 +23,10 @@ bool isFault(const Error& error) {
          error.code == Code::kInternal;
 }
 
+Result<void> touchProbe(Transaction tx) {
+  return tx.db.runKept("UPDATE probe SET written = written + 1");
+}
+
 }  // namespace
 
 Writer::Writer(Database db, Chain chain, Options options, Syncer& syncer, Fault& fault)
@@ -50,12 +54,13 @@ Writer::~Writer() {
   }
 }
 
-void Writer::submit(std::unique_ptr<Write> write) {
+void Writer::submit(std::unique_ptr<QueuedWrite> write) {
   {
     const Lock lock(mutex_);
-    const bool fits = queued_bytes_ == 0 || queued_bytes_ + write->bytes <= options_.queue_bytes;
+    const bool fits =
+        queued_bytes_ == 0 || queued_bytes_ + write->about.bytes <= options_.queue_bytes;
     if (!stop_ && fits && queue_.size() < options_.queue) {
-      queued_bytes_ += write->bytes;
+      queued_bytes_ += write->about.bytes;
       queue_.push_back(std::move(write));
     }
   }
@@ -95,8 +100,8 @@ bool Writer::take(Batch& batch) {
   }
   size_t bytes = 0;
   while (!queue_.empty() && batch.size() < options_.batch && bytes < kBatchBytes) {
-    bytes += queue_.front()->bytes;
-    queued_bytes_ -= queue_.front()->bytes;
+    bytes += queue_.front()->about.bytes;
+    queued_bytes_ -= queue_.front()->about.bytes;
     batch.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -157,7 +162,7 @@ Result<std::optional<Checkpoint>> Writer::attempt(Batch& batch, size_t from, siz
 }
 
 // The inner Result is the write's own; the outer one ends the transaction.
-Result<Result<>> Writer::applyOne(Write& write) {
+Result<Result<>> Writer::applyOne(QueuedWrite& write) {
   const Chain::Head before = chain_.head();
   TRY(db_.runKept("SAVEPOINT one"));
   Result<> applied = write.apply({.db = db_, .chain = chain_});
@@ -198,9 +203,7 @@ void Writer::keepLogShort() {
 
 void Writer::probe() {
   Batch batch;
-  batch.push_back(std::make_unique<WriteOf<void>>(
-      [](Transaction tx) { return tx.db.runKept("UPDATE probe SET written = written + 1"); },
-      nullptr));
+  batch.push_back(std::make_unique<QueuedWriteOf<void>>(writing(touchProbe), nullptr));
   std::vector<Result<>> outcomes(1);
   if (attempt(batch, 0, 1, outcomes)) {
     base::log(base::Level::kInfo, "ledger can be written again");
