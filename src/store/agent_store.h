@@ -72,18 +72,6 @@ class AgentStore {
  public:
   explicit AgentStore(Engine& engine) : engine_(engine) {}
 
-  // Stores it as the version after `expected` (0: there is none yet) and gives it as stored.
-  // kConflict when another version is there; kQuota beyond `most` agents of the tenant.
-  void put(const Scope& scope, model::AgentSandbox sandbox, uint64_t expected, uint64_t most,
-           model::AuditEvent event, Done<model::AgentSandbox> done);
-  // Its violations stay.
-  void remove(const Scope& scope, AgentName name, model::AuditEvent event, Done<void> done);
-  // Records it with an audit row "agent.violation"; where the agent has a sandbox, counts it there,
-  // and lowers its level by the first of `rules` that applies ("agent.lowered", a row of its own).
-  // One of outcome Violation::kBoundary is not counted.
-  void addViolation(model::Violation violation, std::vector<Lowering> rules, model::Principal by,
-                    Done<AfterViolation> done);
-
   // kNotFound for what does not exist or is not within `scope`.
   Result<model::AgentSandbox> sandbox(const Scope& scope, const AgentName& name);
   Result<std::vector<model::AgentSandbox>> sandboxes(const Scope& scope, const AgentQuery& query);

@@ -2,10 +2,10 @@
 #include "store/anchor_check.h"
 
 #include <cstdio>
-#include <future>
 
 #include "base/log.h"
 #include "store/anchor.h"
+#include "store/commit.h"
 #include "store/rows/sealed.h"
 #include "store/sql/engine.h"
 
@@ -46,16 +46,12 @@ Result<std::string> differenceOf(Database& db, const Chain::Head& end, const Anc
 }
 
 Result<> note(Engine& ledger, std::string action, base::json::object details) {
-  std::promise<Result<>> written;
-  ledger.write<void>(
-      writing(appendEvent,
-              {.action = std::move(action),
-               .subject = "ledger",
-               .principal =
-                   {.tenant = "system", .app = "cloister", .agent = "", .user = "", .key_id = ""},
-               .details = std::move(details)}),
-      [&](Result<> result) { written.set_value(std::move(result)); });
-  return written.get_future().get();
+  return commit(
+      ledger, appendEvent,
+      {.action = std::move(action),
+       .subject = "ledger",
+       .principal = {.tenant = "system", .app = "cloister", .agent = "", .user = "", .key_id = ""},
+       .details = std::move(details)});
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "store/open.h"
+#include "store/rows/sealed.h"
 #include "store/sql/engine.h"
 #include "store/sql/raw_testing.h"
 #include "store/store_testing.h"
@@ -83,15 +84,15 @@ TEST_F(AnchorTest, HasTheHeadOfWhatIsAcknowledged) {
       const std::string subject = "s" + std::to_string(i);
       std::latch told(1);
       std::vector<Checkpoint> then;
-      store_->append({.action = "a",
-                      .subject = subject,
-                      .principal = testing::principal("acme"),
-                      .details = {}},
-                     [&](const Result<>& result) {
-                       EXPECT_TRUE(result);
-                       then = lines();
-                       told.count_down();
-                     });
+      store_->write(writing(appendEvent, {.action = "a",
+                                          .subject = subject,
+                                          .principal = testing::principal("acme"),
+                                          .details = {}}),
+                    [&](const Result<>& result) {
+                      EXPECT_TRUE(result);
+                      then = lines();
+                      told.count_down();
+                    });
       told.wait();
       ASSERT_FALSE(then.empty());
       const auto entry = store_->audit(Scope::allTenants(), then.back().seq - 1, 1);
@@ -122,12 +123,14 @@ TEST_F(AnchorTest, AGroupOfCommitsCostsOneLineAndOneSync) {
   constexpr int kWrites = 100;
   std::latch all(kWrites + 1);
   const auto submit = [&] {
-    store_->append(
-        {.action = "a", .subject = "s", .principal = testing::principal("acme"), .details = {}},
-        [&](const Result<>& result) {
-          EXPECT_TRUE(result);
-          all.count_down();
-        });
+    store_->write(writing(appendEvent, {.action = "a",
+                                        .subject = "s",
+                                        .principal = testing::principal("acme"),
+                                        .details = {}}),
+                  [&](const Result<>& result) {
+                    EXPECT_TRUE(result);
+                    all.count_down();
+                  });
   };
   submit();
   reached.wait();

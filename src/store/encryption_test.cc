@@ -18,6 +18,8 @@
 #include "store/memory_store.h"
 #include "store/open.h"
 #include "store/quota_store.h"
+#include "store/rows/agents.h"
+#include "store/rows/escalation_rows.h"
 #include "store/session_testing.h"
 #include "store/sql/raw_testing.h"
 
@@ -73,9 +75,7 @@ Rows fill(Store& store) {
   violation.tenant = "acme";
   violation.agent = "agent";
   violation.what = violation.reason = violation.words = kWord;
-  EXPECT_TRUE(testing::await<AfterViolation>([&](Done<AfterViolation> then) {
-    store.agents().addViolation(violation, {}, testing::principal("acme"), std::move(then));
-  }));
+  EXPECT_TRUE(testing::commit(store, addViolation, violation, {}, testing::principal("acme")));
   NewEscalation asked;
   asked.escalation.operation = "run";
   asked.escalation.display = kWord;
@@ -88,8 +88,7 @@ Rows fill(Store& store) {
                  .subject = "",
                  .principal = asked.escalation.requester,
                  .details = {}};
-  EXPECT_TRUE(testing::await<model::Escalation>(
-      [&](Done<model::Escalation> then) { store.escalations().add(asked, std::move(then)); }));
+  EXPECT_TRUE(testing::commit(store, addEscalation, asked));
   const std::string session = memory::running(store);
   EXPECT_TRUE(memory::put(store, session, "k", std::string("\"") + kWord + "\""));
   return {.execution = done.id, .session = session};

@@ -68,19 +68,6 @@ class Escalations {
  public:
   explicit Escalations(Engine& engine) : engine_(engine) {}
 
-  void add(NewEscalation asked, Done<model::Escalation> done);
-  // kNotFound for none. Only what model::mayBecome() allows; kConflict otherwise.
-  void change(EscalationChange change, Done<model::Escalation> done);
-  // Both or neither: `change`, and the execution moved as by Store::update().
-  void changeWith(EscalationChange change, model::Execution execution, model::AuditEvent event,
-                  Done<model::Escalation> done);
-  void putPolicy(std::string tenant, model::EscalationPolicy policy, model::AuditEvent event,
-                 Done<void> done);
-  // It was delivered or given up (`event`: its audit row, if it is to have one).
-  void finish(uint64_t seq, std::optional<model::AuditEvent> event, Done<void> done);
-  // Another attempt was made; the next is due then.
-  void retry(uint64_t seq, int64_t due_at, Done<void> done);
-
   // kConflict where several tenants have one of that id and `scope` is all of them.
   Result<model::Escalation> get(const Scope& scope, const std::string& id);
   // Newest first.

@@ -49,16 +49,9 @@ class MemoryStore {
  public:
   explicit MemoryStore(Engine& engine) : engine_(engine) {}
 
-  // kNotFound for a session that does not exist or is not within `scope`, in all of these.
+  // kNotFound for a session that does not exist or is not within `scope`, in both.
   //
-  // Keeps it in the place of the value that was there. kConflict once the session has ended, kQuota
-  // where the session would have more keys or bytes than `bounds`.
-  void put(const Scope& scope, NewMemory value, model::MemoryBounds bounds, model::AuditEvent event,
-           Done<model::MemoryItem> done);
-  // Also after the session's end. kNotFound for a key that is not there.
-  void remove(const Scope& scope, std::string session, std::string key, model::AuditEvent event,
-              Done<void> done);
-  // kNotFound for a key that is not there.
+  // kNotFound for a key that is not there, too.
   Result<model::MemoryValue> get(const Scope& scope, const std::string& session,
                                  const std::string& key);
   Result<std::vector<model::MemoryItem>> list(const Scope& scope, const MemoryQuery& query);

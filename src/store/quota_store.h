@@ -28,9 +28,6 @@ class QuotaStore {
  public:
   explicit QuotaStore(Engine& engine) : engine_(engine) {}
 
-  // In the place of the one that is there; one without a value is none. kQuota beyond `most` of
-  // the tenant's agents.
-  void put(model::QuotaRecord record, uint64_t most, model::AuditEvent event, Done<void> done);
   // All there are, of every tenant.
   Result<std::vector<model::QuotaRecord>> all();
   // By what ended at `since` (wall-clock microseconds) or later; of a session what its executions

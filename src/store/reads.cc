@@ -2,7 +2,6 @@
 // The ledger's reads: each is a function beside its rows, run on a connection that only reads.
 #include "base/clock.h"
 #include "store/agent_store.h"
-#include "store/image_store.h"
 #include "store/memory_store.h"
 #include "store/quota_store.h"
 #include "store/rows/agents.h"

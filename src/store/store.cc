@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "store/agent_store.h"
-#include "store/image_store.h"
 #include "store/memory_store.h"
 #include "store/quota_store.h"
 #include "store/sql/engine.h"
@@ -12,10 +11,9 @@ namespace cloister::store {
 
 struct Store::Parts {
   explicit Parts(Engine& engine)
-      : agents(engine), images(engine), memory(engine), quotas(engine), escalations(engine) {}
+      : agents(engine), memory(engine), quotas(engine), escalations(engine) {}
 
   AgentStore agents;
-  ImageStore images;
   MemoryStore memory;
   QuotaStore quotas;
   Escalations escalations;
@@ -40,10 +38,6 @@ void Store::pass(std::unique_ptr<QueuedWrite> write) {
 
 AgentStore& Store::agents() {
   return parts_->agents;
-}
-
-ImageStore& Store::images() {
-  return parts_->images;
 }
 
 MemoryStore& Store::memory() {

@@ -2,15 +2,16 @@
 // The ledger: executions, sessions, kept output, the audit log, keys. One write transaction holds a
 // record and its audit row; a status that a client has seen is durable (see Durability).
 //
+// A write is a function beside its rows (write.h); a read is a method here, or of one of the parts.
 // Writes go through one writer thread that commits many at a time (group commit). `done` runs on a
 // thread of the ledger after the commit (and, with Durability::kPower, after fdatasync), or with
 // the error when the transaction failed: then nothing of that write happened. When the queue is
-// full it runs at once on the caller's thread, with kQuota. It must be quick and must not read the
-// store: post elsewhere what is more. A failed fdatasync leaves what it was for in doubt; from then
-// on every write is refused until the ledger is opened anew. Reads are synchronous on the calling
-// thread, from a small pool of connections; with kPower a read waits for the sync of what it shows.
-// Thread-safe; destroy it from one thread when no other uses it: it writes what is queued first.
-// Implementations pass store_suite.h.
+// full `done` runs at once on the caller's thread, with kQuota. It must be quick and must not read
+// the store: post elsewhere what is more. A failed fdatasync leaves in doubt what it was for; from
+// then on every write is refused until the ledger is opened anew. Reads are synchronous on the
+// calling thread, from a small pool of connections; with kPower a read waits for the sync of what
+// it shows. Thread-safe; destroy it from one thread when no other uses it: it writes what is queued
+// first. store_suite.h holds every engine to this.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/crypto.h"
@@ -41,7 +43,6 @@ namespace cloister::store {
 
 class AgentStore;
 class Engine;
-class ImageStore;
 class MemoryStore;
 class QuotaStore;
 
@@ -51,9 +52,9 @@ class Store {
   Store(Store&&) noexcept;
   ~Store();
 
-  // Does a write: see write.h. When the queue is full `done` is called here and now.
+  // store.write(writing(updateExecution, execution, event), done);
   template <class T>
-  void write(Write<T> write, Done<T> done) {
+  void write(Write<T> write, std::type_identity_t<Done<T>> done) {
     submit(std::make_unique<QueuedWriteOf<T>>(std::move(write), std::move(done)));
   }
   // For tests; before any write. The gate outlives the ledger.
@@ -62,59 +63,8 @@ class Store {
   void pass(std::unique_ptr<QueuedWrite> write);
 
   AgentStore& agents();   // store/agent_store.h
-  ImageStore& images();   // store/image_store.h
   MemoryStore& memory();  // store/memory_store.h
   QuotaStore& quotas();   // store/quota_store.h
-
-  // Writes the record and its audit row: its subject is the execution, and to its details the
-  // ledger adds `status` and `record_sha256`, which verification holds the record to. With `start`
-  // both states get their audit rows, and the record begins as running. A known
-  // idempotency key of this principal with the same request gives the earlier execution (replayed);
-  // with another request, kConflict.
-  void accept(NewExecution request, model::AuditEvent event, Done<Accepted> done);
-  // Moves a record to `execution.status`, storing all its fields. kConflict if the stored status
-  // may not become it (model::mayBecome): the first terminal state stays. Who asked, the request
-  // and `created_at` stay as accepted. The audit row is as with accept().
-  void update(model::Execution execution, model::AuditEvent event, Done<void> done);
-  // The same for sessions: a session begins kCreating or kBlocked, and one that has ended stays so.
-  // A renewal is an update from kRunning to kRunning.
-  void createSession(NewSession request, model::AuditEvent event, Done<Created> done);
-  void updateSession(model::Session session, model::AuditEvent event, Done<void> done);
-  // An audit row alone.
-  void append(model::AuditEvent event, Done<void> done);
-  // An upload and its audit row. kQuota if its tenant would keep more than `quota`.
-  void addArtifact(model::Artifact artifact, model::ArtifactQuota quota, model::AuditEvent event,
-                   Done<void> done);
-  // Removes one, with an audit row; gives its blob if no artifact has it any more, for the caller
-  // to remove. An execution's record goes on naming its artifacts.
-  void removeArtifact(const Scope& scope, std::string id, model::AuditEvent event,
-                      Done<std::vector<model::BlobName>> done);
-  // All of a tenant's; gives their number.
-  void removeArtifacts(std::string tenant, model::AuditEvent event, Done<uint64_t> done);
-  // A snapshot and its audit row; gives it with what it added. Its manifest is an artifact, though
-  // artifact() and artifacts() do not show it; chunks that another snapshot of the tenant uses
-  // count once. kQuota beyond `quota`.
-  void addSnapshot(NewSnapshot snapshot, model::SnapshotQuota quota, model::AuditEvent event,
-                   Done<model::Snapshot> done);
-  // As removeArtifact(): gives the blobs that nothing uses any more.
-  void removeSnapshot(const Scope& scope, std::string id, model::AuditEvent event,
-                      Done<std::vector<model::BlobName>> done);
-  // Notes a blob that is about to be written: retain() gives it back unless something names it.
-  void noteBlob(model::BlobName blob, Done<void> done);
-  void putKey(KeyRecord key, model::AuditEvent event, Done<void> done);
-  // kConflict for the last valid key of an administrator.
-  void revokeKey(const Scope& scope, std::string id, model::AuditEvent event, Done<void> done);
-  // Stores `key`, the successor of the valid key `key.replaces`, which ends at `ends_at` unless it
-  // ends before; its audit row too.
-  void rotateKey(const Scope& scope, KeyRecord key, int64_t ends_at, model::AuditEvent event,
-                 Done<void> done);
-  // A version and its audit row, whose subject and details the ledger completes; gives its number.
-  // kConflict where another than `expected` is in force.
-  void putPolicy(NewPolicy policy, model::AuditEvent event, Done<int64_t> done);
-  // Notes that a key was used. No audit row: what was done with it has one.
-  void noteKeyUse(std::string id, int64_t at, Done<void> done);
-  // Applies retention to a few hundred records, with an audit row; call again while it did any.
-  void retain(const Retention& rules, Done<Retained> done);
 
   // With its kept output; an archived one has none left, and says it is truncated.
   Result<model::Execution> get(const Scope& scope, const std::string& id);
@@ -166,11 +116,6 @@ class Store {
   // at most `limit` (1..1000).
   Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after, uint32_t limit);
   Result<AuditPage> searchAudit(const Scope& scope, const AuditSearch& search);
-  // Forgets what the entry at `position` has sealed as `member`, which `event` tells of in the log;
-  // the entry itself stays as it is. kNotFound: not within the scope, not sealed, or redacted
-  // before.
-  void redact(Scope scope, uint64_t position, std::string member, model::AuditEvent event,
-              Done<void> done);
   // The signed head of the audit chain, written by the transaction that made its last entry; none
   // while there is no entry (or no signing key).
   Result<std::optional<Checkpoint>> head();

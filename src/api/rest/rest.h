@@ -81,9 +81,7 @@ struct RestParts {
   orchestrator::PolicyService* policies = nullptr;   // null: there is no history of them
   const model::ToolSet* tools = nullptr;             // null: there are no tool calls
 
-  [[nodiscard]] orchestrator::SessionMemory memory() {
-    return {sessions, store.memory(), memory_bounds};
-  }
+  [[nodiscard]] orchestrator::SessionMemory memory() { return {sessions, store, memory_bounds}; }
 };
 
 // What the node keeps ready, with languages that we know; nullopt while no node has told.

@@ -29,53 +29,13 @@ class Ledger {
 
   explicit Ledger(store::Store& store) : store_(store) {}
 
-  // Does the write `row`, which is declared beside its rows (store/rows), with `values`.
+  // Does the write `row` with `values`.
+  //   co_await ledger.write(store::updateExecution, execution, event);
   template <class T, class... Parameters>
   Task<Result<T>> write(Result<T> (*row)(store::Transaction, Parameters...),
                         std::type_identity_t<std::remove_cvref_t<Parameters>>... values) {
     return committed(store::writing(row, std::move(values)...));
   }
-
-  // The same under the names that writes had when each was a method.
-  auto accept(store::NewExecution request, model::AuditEvent event) {
-    return write(store::acceptExecution, std::move(request), std::move(event));
-  }
-  auto update(model::Execution execution, model::AuditEvent event) {
-    return write(store::updateExecution, std::move(execution), std::move(event));
-  }
-  auto createSession(store::NewSession request, model::AuditEvent event) {
-    return write(store::createSession, std::move(request), std::move(event));
-  }
-  auto updateSession(model::Session session, model::AuditEvent event) {
-    return write(store::updateSession, std::move(session), std::move(event));
-  }
-  auto append(model::AuditEvent event) { return write(store::appendEvent, std::move(event)); }
-  auto noteUnverified(store::Unverified execution) {
-    return write(store::noteUnverified, std::move(execution));
-  }
-  auto bindImage(store::VerifiedImage image) { return write(store::bindImage, std::move(image)); }
-  auto addArtifact(model::Artifact artifact, model::ArtifactQuota quota, model::AuditEvent event) {
-    return write(store::addArtifact, std::move(artifact), quota, std::move(event));
-  }
-  auto removeArtifact(store::Scope scope, std::string id, model::AuditEvent event) {
-    return write(store::removeArtifact, std::move(scope), std::move(id), std::move(event));
-  }
-  auto removeArtifacts(std::string tenant, model::AuditEvent event) {
-    return write(store::removeArtifacts, std::move(tenant), std::move(event));
-  }
-  auto addSnapshot(store::NewSnapshot snapshot, model::SnapshotQuota quota,
-                   model::AuditEvent event) {
-    return write(store::addSnapshot, std::move(snapshot), quota, std::move(event));
-  }
-  auto removeSnapshot(store::Scope scope, std::string id, model::AuditEvent event) {
-    return write(store::removeSnapshot, std::move(scope), std::move(id), std::move(event));
-  }
-  auto addViolation(model::Violation violation, std::vector<store::Lowering> rules,
-                    model::Principal by) {
-    return write(store::addViolation, std::move(violation), std::move(rules), std::move(by));
-  }
-  auto noteBlob(model::BlobName blob) { return write(store::noteBlob, std::move(blob)); }
-  auto retain(store::Retention rules) { return write(store::retain, std::move(rules)); }
 
  private:
   template <class T>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/governance/policy_service.h"
 
-#include <future>
 #include <utility>
 
-#include "async/awaiting.h"
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "orchestrator/core/ledger.h"
+#include "store/commit.h"
+#include "store/rows/policies.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -79,14 +80,12 @@ Result<> PolicyService::addStart(const StartDocument& start) {
                  .document = start.text},
       .expected = std::nullopt,
       .keep = config_.history};
-  const auto promise = std::make_shared<std::promise<Result<int64_t>>>();
-  parts_.store.putPolicy(std::move(made),
-                         {.action = "policy.applied",
-                          .subject = {},
-                          .principal = ourselves(),
-                          .details = {{"name", start.name}, {"origin", kFromStart}}},
-                         [promise](Result<int64_t> done) { promise->set_value(std::move(done)); });
-  const int64_t version = TRY(promise->get_future().get());
+  const int64_t version =
+      TRY(store::commit(parts_.store, store::putPolicy, std::move(made),
+                        {.action = "policy.applied",
+                         .subject = {},
+                         .principal = ourselves(),
+                         .details = {{"name", start.name}, {"origin", kFromStart}}}));
   policy::setVersion(policy, version);
   parts_.current.set(std::move(policy));
   return {};
@@ -141,9 +140,8 @@ Task<Result<store::PolicyVersion>> PolicyService::put(model::Principal principal
   wanted.policy.applied_by = std::move(principal);
   wanted.policy.applied_at = base::wallMicros();
   store::PolicyVersion made = wanted.policy;
-  const auto version = co_await async::committed<int64_t>([&](auto done) {
-    parts_.store.putPolicy(std::move(wanted), std::move(event), std::move(done));
-  });
+  const auto version =
+      co_await Ledger(parts_.store).write(store::putPolicy, std::move(wanted), std::move(event));
   made.version = CO_TRY(version);
   policy::setVersion(policy, made.version);
   if (parts_.current.get()->version < made.version) parts_.current.set(std::move(policy));

@@ -4,12 +4,12 @@
 // end`. And its votes end with it: an approval that had its quorum by them waits for others.
 #include <map>
 
-#include "async/awaiting.h"
 #include "async/spawn.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "orchestrator/runs/run_impl.h"
 #include "policy/approval.h"
+#include "store/rows/escalation_rows.h"
 
 namespace cloister::orchestrator {
 
@@ -74,10 +74,7 @@ Task<Result<model::Escalation>> RunService::Impl::withStandingVotes(model::Escal
       .channels = channelsFor(parts.store, e.requester, config.escalation),
       .notification = "waits again",
       .notifications = config.escalation.bounds.notifications};
-  auto struck =
-      co_await async::committed<model::Escalation>([&](store::Done<model::Escalation> done) {
-        parts.store.escalations().change(change, std::move(done));
-      });
+  auto struck = co_await ledger.write(store::changeEscalation, change);
   if (struck && escalated) escalated();
   co_return struck;
 }

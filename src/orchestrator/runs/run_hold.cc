@@ -3,12 +3,12 @@
 // the workspace is held as it was when the approval was asked for. Only then is the approval spent.
 #include <utility>
 
-#include "async/awaiting.h"
 #include "base/log.h"
 #include "model/shown_text.h"
 #include "orchestrator/runs/run_impl.h"
 #include "orchestrator/runs/workspace_links.h"
 #include "policy/approval.h"
+#include "store/rows/escalation_rows.h"
 
 namespace cloister::orchestrator {
 
@@ -132,9 +132,7 @@ Task<void> RunService::Impl::denyForEffect(Escalation e, std::string why) {
       .channels = channelsFor(parts.store, e.requester, config.escalation),
       .notification = "settled",
       .notifications = config.escalation.bounds.notifications};
-  const auto done = co_await async::committed<Escalation>([&](store::Done<Escalation> finish) {
-    parts.store.escalations().change(change, std::move(finish));
-  });
+  const auto done = co_await ledger.write(store::changeEscalation, change);
   if (done) {
     if (escalated) escalated();
     co_return settle(*done);

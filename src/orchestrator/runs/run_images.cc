@@ -60,7 +60,8 @@ void RunService::Impl::settleImage(model::Provenance& provenance, int64_t since)
 Task<void> RunService::Impl::noteUnverified(const Live& run) {
   if (!isUnverified(run.execution.provenance) || !host_image) co_return;
   const std::string id = run.execution.id;
-  const auto noted = co_await ledger.noteUnverified({id, host_image->place, run.image_since});
+  const auto noted =
+      co_await ledger.write(store::noteUnverified, {id, host_image->place, run.image_since});
   if (!noted) {
     base::log(base::Level::kError, "no image digest will be bound to a run",
               {{"execution", id}, {"reason", noted.error().message}});
@@ -81,7 +82,7 @@ Task<void> RunService::Impl::bindImage() {
                                         .changed = host_image->changed};
     uint64_t bound = 0;
     const auto write = [&]() -> Task<Result<>> {
-      bound = CO_TRY(co_await ledger.bindImage(verified));
+      bound = CO_TRY(co_await ledger.write(store::bindImage, verified));
       co_return Result<>{};
     };
     const auto written = co_await insist("image " + verified.digest, write);
@@ -108,7 +109,7 @@ Task<void> RunService::Impl::recordImageChange(std::string from) {
           {"node", node.offer.node},
           {"changed_at", host_image->changed_at},
           {"changed", base::json::array(host_image->changed.begin(), host_image->changed.end())}}};
-  std::ignore = co_await insist("image", [&] { return ledger.append(event); });
+  std::ignore = co_await insist("image", [&] { return ledger.write(store::appendEvent, event); });
 }
 
 }  // namespace cloister::orchestrator

@@ -14,6 +14,7 @@
 #include "orchestrator/core/reach.h"
 #include "orchestrator/core/toolchain.h"
 #include "orchestrator/runs/run_impl.h"
+#include "store/rows/executions.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -198,8 +199,9 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
   run->execution.finished_at = run->clock.now();
   record.execution = run->execution;
   record.spec.clear();  // it will never run
-  auto accepted = co_await ledger.accept(
-      std::move(record), withRuling(deniedEvent(run->execution, run->facts), run->ruling));
+  auto accepted =
+      co_await ledger.write(store::acceptExecution, std::move(record),
+                            withRuling(deniedEvent(run->execution, run->facts), run->ruling));
   if (!accepted || accepted->replayed) uncountRun(*run);
   if (!accepted) co_return std::unexpected(std::move(accepted).error());
   if (!accepted->replayed) countDenial(*run);
@@ -263,7 +265,8 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   }
   run->facts.rule = policy::decidingRule(*run->ruling.policy, question(*run, ""));
   model::AuditEvent event = withRuling(acceptedEvent(record.execution, run->facts), run->ruling);
-  auto accepted = co_await ledger.accept(std::move(record), std::move(event));
+  auto accepted =
+      co_await ledger.write(store::acceptExecution, std::move(record), std::move(event));
   if (begun && (!accepted || accepted->replayed)) async::spawn(executor, abandon(run));
   if (!accepted) {
     parts.metrics.refused(base::codeName(accepted.error().code));
@@ -347,13 +350,15 @@ Result<> RunService::Impl::settleNow(Execution execution) {
   const model::AuditEvent event = finishedEvent(execution);
   Result<> written;
   std::latch done(1);
-  parts.store.update(execution, event, [&](Result<void> result) {
-    written = std::move(result);
-    done.count_down();
-  });
+  parts.store.write(store::writing(store::updateExecution, execution, event),
+                    [&](Result<void> result) {
+                      written = std::move(result);
+                      done.count_down();
+                    });
   done.wait();
-  return orInsist(std::move(written), execution.id,
-                  [this, execution, event] { return ledger.update(execution, event); });
+  return orInsist(std::move(written), execution.id, [this, execution, event] {
+    return ledger.write(store::updateExecution, execution, event);
+  });
 }
 
 void RunService::setNode(NodeState node) {

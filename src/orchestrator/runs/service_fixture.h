@@ -23,6 +23,7 @@
 #include "orchestrator/sessions/sessions.h"
 #include "runtime/fake/fake_runtime.h"
 #include "store/open.h"
+#include "store/rows/keys.h"
 
 namespace cloister::orchestrator {
 
@@ -192,15 +193,17 @@ class ServiceTest : public testing::Test {
     key.created_at = base::wallMicros();
     key.revoked_at = revoked_at;
     EXPECT_TRUE(written([&](store::Done<void> done) {
-      store_->putKey(key, keyEvent("key.created", key.id), std::move(done));
+      store_->write(store::writing(store::putKey, key, keyEvent("key.created", key.id)),
+                    std::move(done));
     }));
     return key.id;
   }
   // And tells the service, as the API does.
   void revokeKey(const std::string& id) {
     EXPECT_TRUE(written([&](store::Done<void> done) {
-      store_->revokeKey(store::Scope::allTenants(), id, keyEvent("key.revoked", id),
-                        std::move(done));
+      store_->write(store::writing(store::revokeKey, store::Scope::allTenants(), id,
+                                   keyEvent("key.revoked", id)),
+                    std::move(done));
     }));
     service_->lookAtCredentials();
   }
@@ -210,8 +213,9 @@ class ServiceTest : public testing::Test {
     next.replaces = std::exchange(next.id, base::newId("key"));
     next.sha256 = base::sha256Hex(next.id);
     EXPECT_TRUE(written([&](store::Done<void> done) {
-      store_->rotateKey(store::Scope::allTenants(), next, base::wallMicros() - 1,
-                        keyEvent("key.rotated", next.id), std::move(done));
+      store_->write(store::writing(store::rotateKey, store::Scope::allTenants(), next,
+                                   base::wallMicros() - 1, keyEvent("key.rotated", next.id)),
+                    std::move(done));
     }));
     service_->lookAtCredentials();
   }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "async/awaiting.h"
 #include "async/spawn.h"
 #include "base/log.h"
 #include "model/record_times.h"
@@ -13,6 +12,7 @@
 #include "orchestrator/core/toolchain.h"
 #include "orchestrator/sessions/sessions_impl.h"
 #include "policy/approval.h"
+#include "store/rows/escalation_rows.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -74,8 +74,8 @@ Task<Result<Session>> Sessions::Impl::askApproval(SessionPtr session, store::New
   model::AuditEvent event =
       withRuling(createdEvent(record.session, base::sha256Hex(record.request_json), wanted.rule),
                  session->ruling);
-  const auto created =
-      CO_TRY(co_await runs->ledger.createSession(std::move(record), std::move(event)));
+  const auto created = CO_TRY(
+      co_await runs->ledger.write(store::createSession, std::move(record), std::move(event)));
   if (created.replayed) co_return co_await replayed(created.session);
   session->record = created.session;
   session->fill = {};  // got anew once it is approved
@@ -327,9 +327,7 @@ Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
                                        .channels = {},
                                        .notification = ""};
   const auto spent = co_await runs->insist(session.record.id, [&]() -> Task<Result<>> {
-    const auto done = co_await async::committed<Escalation>([&](store::Done<Escalation> finish) {
-      runs->parts.store.escalations().change(change, std::move(finish));
-    });
+    const auto done = co_await runs->ledger.write(store::changeEscalation, change);
     if (!done) co_return std::unexpected(done.error());
     co_return Result<>{};
   });
@@ -352,9 +350,8 @@ Task<Result<>> Sessions::Impl::holdToRules(LiveSession& session) {
   if (judged.refusal) {
     const std::string reason = judged.refusal->denied.reason;
     judged.refusal->violation.subject = session.record.id;
-    CO_TRY(co_await runs->ledger.addViolation(std::move(judged.refusal->violation),
-                                              runs->parts.agents->lowering(),
-                                              session.record.principal));
+    CO_TRY(co_await runs->ledger.write(store::addViolation, std::move(judged.refusal->violation),
+                                       runs->parts.agents->lowering(), session.record.principal));
     co_return fail(Code::kDenied, reason);
   }
   if (request.settings.limits != session.request.limits) {
@@ -375,7 +372,8 @@ Task<Result<>> Sessions::Impl::recordGoingOn(SessionPtr session) {
   next.expires_at = session->clock.at(session->lease.deadline());
   const model::AuditEvent event =
       withRuling(resumedEvent(next, session->escalation), session->ruling);
-  CO_TRY(co_await runs->insist(next.id, [&] { return runs->ledger.updateSession(next, event); }));
+  CO_TRY(co_await runs->insist(
+      next.id, [&] { return runs->ledger.write(store::updateSession, next, event); }));
   if (session->ending) co_return Result<>{};
   session->record = std::move(next);
   session->accepted_at = base::monotonicNow();

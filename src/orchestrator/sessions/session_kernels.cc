@@ -124,7 +124,8 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   if (const auto denied = policy::refusalOf(decision)) {
     co_return fail(Code::kDenied, denied->reason);
   }
-  CO_TRY(co_await runs->ledger.append(
+  CO_TRY(co_await runs->ledger.write(
+      store::appendEvent,
       withRuling(startedEventOf(session->record, *kernel, question.permit_id), ruling)));
   Kernel::Begun begun{
       .host = makeSessionHost(runs->executor, session, {.waits = true, .over = std::move(over)}),
@@ -166,10 +167,10 @@ Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, st
   const std::shared_ptr<Kernel> kernel = found->second;
   CO_TRY(
       session->notHeldTo("restarting a session's kernel"));  // it may be that of the approved cell
-  CO_TRY(co_await impl->runs->ledger.append({.action = "kernel.restarted",
-                                             .subject = session->record.id,
-                                             .principal = principal,
-                                             .details = {{"kernel", name}}}));
+  CO_TRY(co_await impl->runs->ledger.write(store::appendEvent, {.action = "kernel.restarted",
+                                                                .subject = session->record.id,
+                                                                .principal = principal,
+                                                                .details = {{"kernel", name}}}));
   kernel->stop("it was restarted on request");
   co_await kernel->stopped();
   co_return kernel->state();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The versions of the policy document, and the requests that a new one is tried on. See store.h for
-// each.
+// The versions of the policy document, and the requests that a new one is tried on. store.h
+// tells of the reads.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,8 @@
 
 namespace cloister::store {
 
+// A version and its audit row, whose subject and details the ledger completes; gives its number.
+// kConflict where another than `expected` is in force.
 Result<int64_t> putPolicy(Transaction tx, const NewPolicy& made, const model::AuditEvent& event);
 Result<std::optional<PolicyVersion>> getPolicy(Database& db, int64_t version);
 Result<std::vector<PolicyVersion>> listPolicies(Database& db, const PolicyQuery& query);

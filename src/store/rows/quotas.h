@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quotas in the ledger. See quota_store.h for each.
+// Quotas in the ledger. quota_store.h tells of the reads.
 #pragma once
 
 #include <vector>
@@ -10,6 +10,8 @@
 
 namespace cloister::store {
 
+// In the place of the one that is there; one without a value is none. kQuota beyond `most` of the
+// tenant's agents.
 Result<void> putQuota(Transaction tx, const model::QuotaRecord& record, uint64_t most,
                       const model::AuditEvent& event);
 Result<std::vector<model::QuotaRecord>> readQuotas(Database& db);

@@ -11,7 +11,7 @@ namespace cloister::store {
 
 inline constexpr int kRetainBatch = 200;
 
-// See Store::retain.
+// Applies retention to a few hundred records, with an audit row; call again while it did any.
 Result<Retained> retain(Transaction tx, const Retention& rules);
 
 }  // namespace cloister::store

@@ -16,7 +16,8 @@ namespace cloister::store {
 Result<> addSealed(Database& db, std::vector<model::AuditEntry>& entries);
 // An audit row alone.
 Result<void> appendEvent(Transaction tx, const model::AuditEvent& event);
-// See Store::redact().
+// Forgets what the entry at `position` has sealed as `member`, which `event` tells of in the log;
+// the entry itself stays as it is. kNotFound: not within the scope, not sealed, or redacted before.
 Result<void> redact(Transaction tx, const Scope& scope, uint64_t position,
                     const std::string& member, const model::AuditEvent& event);
 

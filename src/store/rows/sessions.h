@@ -16,8 +16,11 @@ namespace cloister::store {
 
 Result<std::optional<model::Session>> earlierSession(Database& db, const NewSession& request,
                                                      const std::string& request_sha256);
+// As acceptExecution(). A session begins kCreating or kBlocked.
 Result<Created> createSession(Transaction tx, const NewSession& request,
                               const model::AuditEvent& event);
+// As updateExecution(). A session that has ended stays so. A renewal is an update from kRunning to
+// kRunning.
 Result<void> updateSession(Transaction tx, const model::Session& session,
                            const model::AuditEvent& event);
 // Deletes at most `limit` that ended by `ended_by`; how many.

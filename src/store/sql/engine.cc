@@ -6,11 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <future>
+#include <tuple>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "store/anchor_check.h"
+#include "store/commit.h"
 #include "store/sql/checkpoint_file.h"
 #include "store/sql/encryption.h"
 #include "store/sql/schema.h"
@@ -96,9 +97,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const SqliteOptions& options, SyncF
 
 // At the upgrade already. Where it fails, as on a full disk, Chain::append() does it.
 void Engine::endOldNumbers() {
-  std::promise<void> ended;
-  write<void>(writing(renumber), [&](const Result<>&) { ended.set_value(); });
-  ended.get_future().wait();
+  std::ignore = commit(*this, renumber);
 }
 
 Result<> Engine::openAnchor(const SqliteOptions& options, SyncFunction sync) {

@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/fd.h"
@@ -35,7 +36,7 @@ class Engine {
   // Past the gate.
   void pass(std::unique_ptr<QueuedWrite> write) { writer_->submit(std::move(write)); }
   template <class T>
-  void write(Write<T> write, Done<T> done) {
+  void write(Write<T> write, std::type_identity_t<Done<T>> done) {
     submit(std::make_unique<QueuedWriteOf<T>>(std::move(write), std::move(done)));
   }
 
