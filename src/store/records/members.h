@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the records of the ledger have in common: reading members strictly, and the parts that
-// executions and sessions share.
+// Reading the members of the ledger's records, strictly.
 #pragma once
 
 #include <chrono>
@@ -97,6 +96,7 @@ class Members {
   }
 
   Members in(std::string_view name) { return Members(object(name), bad_); }
+  Members of(const json::object& object) { return Members(object, bad_); }
   void refuse() { bad_ = true; }
 
  private:
@@ -109,13 +109,6 @@ class Members {
 // Bytes that may be no text (a file name a sandbox chose) are kept as they are, in base64.
 json::value anyBytes(const std::string& bytes);
 
-json::object encode(const model::Provenance& from);
-json::object encode(const model::Principal& who);
-json::value encode(const std::optional<model::RunError>& error);
-
-void decode(Members from, model::Provenance& out);
-void decode(Members from, model::Principal& who);
-void decode(Members from, model::RunError& error);
 std::chrono::milliseconds millis(Members& from, std::string_view name);
 
 // What the model describes, as model::describedJson() writes it.
