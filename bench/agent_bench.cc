@@ -16,7 +16,8 @@
 #include "base/id.h"
 #include "policy/agent/validate.h"
 #include "store/agent_store.h"
-#include "store/sqlite.h"
+#include "store/open.h"
+#include "store/rows/agents.h"
 
 namespace {
 
@@ -95,10 +96,11 @@ void fill(store::Store& store) {
     constexpr int kInFlight = 2000;
     const bool wait = i % kInFlight == 0 || i + 1 == kViolations;
     const auto stored = std::make_shared<std::promise<void>>();
-    store.agents().addViolation(v, {}, by, [stored](Result<store::AfterViolation> after) {
-      if (!after) std::abort();
-      stored->set_value();
-    });
+    store.write(store::writing(store::addViolation, v, {}, by),
+                [stored](Result<store::AfterViolation> after) {
+                  if (!after) std::abort();
+                  stored->set_value();
+                });
     if (wait) stored->get_future().get();
   }
 }

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "store/sqlite.h"
+#include "store/open.h"
 #include "store/store_testing.h"
 
 namespace {

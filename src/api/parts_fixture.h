@@ -12,6 +12,7 @@
 #include "api/rest/rest.h"
 #include "auth/auth.h"
 #include "orchestrator/sessions/session_fixture.h"
+#include "store/rows/keys.h"
 
 namespace cloister::api {
 
@@ -81,9 +82,10 @@ class PartsTest : public orchestrator::SessionsTest {
     const auth::NewKey key = auth::makeKey(who, "test", 0);
     secret_ = key.secret;
     std::promise<bool> enrolled;
-    store_->putKey(
-        key.record,
-        {.action = "key.created", .subject = key.record.id, .principal = who, .details = {}},
+    store_->write(
+        store::writing(
+            store::putKey, key.record,
+            {.action = "key.created", .subject = key.record.id, .principal = who, .details = {}}),
         [&](Result<> result) { enrolled.set_value(result.has_value()); });
     ASSERT_TRUE(enrolled.get_future().get());
   }

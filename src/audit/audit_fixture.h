@@ -12,10 +12,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include "audit/audit.h"
-#include "store/sqlite.h"
+#include "store/open.h"
+#include "store/sql/raw_testing.h"
 #include "store/store_testing.h"
 
 namespace cloister::audit {
@@ -61,16 +61,10 @@ class AuditVerify : public ::testing::Test {
 
   // As an attacker with the file, to whom triggers and unique indexes mean nothing.
   void sql(const std::string& text) {
-    sqlite3* db = nullptr;
-    ASSERT_EQ(sqlite3_open(dir_.file("ledger.db").c_str(), &db), SQLITE_OK);
-    const std::string all =
+    const std::string first =
         "DROP TRIGGER IF EXISTS audit_is_not_changed; DROP TRIGGER IF EXISTS audit_is_not_cut;"
-        "DROP INDEX IF EXISTS audit_by_number;" +
-        text;
-    char* error = nullptr;
-    EXPECT_EQ(sqlite3_exec(db, all.c_str(), nullptr, nullptr, &error), SQLITE_OK)
-        << (error != nullptr ? error : "");
-    sqlite3_close(db);
+        "DROP INDEX IF EXISTS audit_by_number;";
+    store::testing::RawFile(dir_.file("ledger.db")).run(first + text);
   }
 
   void expectBad(const Report& report, uint64_t seq, const std::string& words) {

@@ -131,17 +131,8 @@ TEST_F(AuditNumbers, OfAnUpgradedLedgerGoOnAboveTheOldOnes) {
 
 TEST_F(AuditNumbers, AnUpgradeKeepsTheBytesOfOldEntries) {
   makeOld();
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(dir_.file("ledger.db").c_str(), &db), SQLITE_OK);
-  std::vector<std::string> before;
-  sqlite3_exec(
-      db, "SELECT hash FROM audit ORDER BY seq",
-      [](void* to, int, char** columns, char**) {
-        static_cast<std::vector<std::string>*>(to)->emplace_back(columns[0]);
-        return 0;
-      },
-      &before, nullptr);
-  sqlite3_close(db);
+  const std::vector<std::string> before =
+      store::testing::RawFile(dir_.file("ledger.db")).column("SELECT hash FROM audit ORDER BY seq");
   const Entries entries = read();
   ASSERT_EQ(before.size(), 6U);
   ASSERT_EQ(entries.size(), 7U);

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "store/anchor.h"
 #include "store/sql/checkpoint_file.h"
+#include "store/sql/raw_testing.h"
 
 namespace cloister::audit {
 namespace {
@@ -59,18 +60,9 @@ class AuditTail : public ::testing::Test {
     std::ofstream(to.file("ledger.db-wal"), std::ios::binary) << wal;
   }
   static uint64_t lastEntry(const store::testing::TempDir& in) {
-    sqlite3* db = nullptr;
-    EXPECT_EQ(sqlite3_open(in.file("ledger.db").c_str(), &db), SQLITE_OK);
-    uint64_t last = 0;
-    sqlite3_exec(
-        db, "SELECT ifnull(max(seq), 0) FROM audit",
-        [](void* to, int, char** columns, char**) {
-          *static_cast<uint64_t*>(to) = std::strtoull(columns[0], nullptr, 10);
-          return 0;
-        },
-        &last, nullptr);
-    sqlite3_close(db);
-    return last;
+    const auto last = store::testing::RawFile(in.file("ledger.db"))
+                          .column("SELECT ifnull(max(seq), 0) FROM audit");
+    return last.empty() ? 0 : std::strtoull(last.front().c_str(), nullptr, 10);
   }
   Report verifyIn(const store::testing::TempDir& dir, const std::string& published = "") const {
     auto store = store::openSqlite(options(dir));

@@ -9,11 +9,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include "audit/audit_fixture.h"
 #include "base/file.h"
-#include "store/sqlite.h"
+#include "store/open.h"
+#include "store/rows/escalation_rows.h"
+#include "store/rows/sealed.h"
 #include "store/store_testing.h"
 
 namespace cloister::audit {
@@ -234,8 +235,7 @@ TEST_F(AuditVerify, FindsAChangedEscalation) {
                  .subject = "",
                  .principal = asked.escalation.requester,
                  .details = {}};
-  const auto made = store::testing::await<model::Escalation>(
-      [&](auto done) { store_->escalations().add(asked, std::move(done)); });
+  const auto made = store::testing::commit(*store_, store::addEscalation, asked);
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_TRUE(verifyNow().ok) << verifyNow().problem;
   close();
@@ -269,8 +269,7 @@ TEST_F(AuditVerify, FindsAnApprovalThatWasPutBack) {
                  .subject = "",
                  .principal = asked.escalation.requester,
                  .details = {}};
-  const auto made = store::testing::await<model::Escalation>(
-      [&](auto done) { store_->escalations().add(asked, std::move(done)); });
+  const auto made = store::testing::commit(*store_, store::addEscalation, asked);
   ASSERT_TRUE(made);
   const auto becomes = [&](model::EscalationStatus status) {
     store::EscalationChange change;
@@ -283,8 +282,7 @@ TEST_F(AuditVerify, FindsAnApprovalThatWasPutBack) {
                                .principal = now.requester,
                                .details = {}};
     };
-    return store::testing::await<model::Escalation>(
-        [&](auto done) { store_->escalations().change(change, std::move(done)); });
+    return store::testing::commit(*store_, store::changeEscalation, change);
   };
   ASSERT_TRUE(becomes(model::EscalationStatus::kApproved));
   sql("CREATE TABLE kept AS SELECT * FROM escalations");
@@ -410,26 +408,22 @@ class AuditSealed : public AuditVerify {
   }
 
   void add(const std::string& action, base::json::object details, const std::string& tenant) {
-    const auto added = store::testing::await<void>([&](store::Done<void> done) {
-      store_->append({.action = action,
-                      .subject = "agent:acme/alice",
-                      .principal = store::testing::principal(tenant),
-                      .details = std::move(details)},
-                     std::move(done));
-    });
+    const auto added = store::testing::commit(*store_, store::appendEvent,
+                                              {.action = action,
+                                               .subject = "agent:acme/alice",
+                                               .principal = store::testing::principal(tenant),
+                                               .details = std::move(details)});
     ASSERT_TRUE(added) << added.error().message;
   }
 
   Result<void> redact(uint64_t seq, const std::string& member,
                       const store::Scope& scope = store::Scope::allTenants()) {
-    return store::testing::await<void>([&](store::Done<void> done) {
-      store_->redact(scope, seq, member,
-                     {.action = "audit.redacted",
-                      .subject = "audit:" + std::to_string(seq),
-                      .principal = store::testing::principal("ops"),
-                      .details = {{"of", seq}, {"member", member}, {"reason", "a password"}}},
-                     std::move(done));
-    });
+    return store::testing::commit(
+        *store_, store::redact, scope, seq, member,
+        {.action = "audit.redacted",
+         .subject = "audit:" + std::to_string(seq),
+         .principal = store::testing::principal("ops"),
+         .details = {{"of", seq}, {"member", member}, {"reason", "a password"}}});
   }
 
   model::AuditEntry entry(uint64_t seq) {

@@ -5,6 +5,8 @@
 
 #include "audit/audit_fixture.h"
 #include "base/crypto.h"
+#include "store/rows/keys.h"
+#include "store/rows/policies.h"
 
 namespace cloister::audit {
 namespace {
@@ -21,22 +23,20 @@ class AuditRights : public AuditVerify {
       key.sha256 = base::sha256Hex(id);
       key.principal = store::testing::principal("acme");
       made(key.id, [&](const model::AuditEvent& event, store::Done<void> done) {
-        store_->putKey(key, event, std::move(done));
+        store_->write(store::writing(store::putKey, key, event), std::move(done));
       });
     }
-    const auto revoked = store::testing::await<void>([&](store::Done<void> done) {
-      store_->revokeKey(store::Scope::allTenants(), "key_gone", event("key.revoked", "key_gone"),
-                        std::move(done));
-    });
+    const auto revoked =
+        store::testing::commit(*store_, store::revokeKey, store::Scope::allTenants(), "key_gone",
+                               event("key.revoked", "key_gone"));
     ASSERT_TRUE(revoked) << revoked.error().message;
     for (const std::string text : {"one", "two"}) {
       store::NewPolicy policy;
       policy.policy.document = text;
       policy.policy.sha256 = base::sha256Hex(text);
       policy.keep = 10;
-      const auto put = store::testing::await<int64_t>([&](store::Done<int64_t> done) {
-        store_->putPolicy(policy, event("policy.applied", ""), std::move(done));
-      });
+      const auto put =
+          store::testing::commit(*store_, store::putPolicy, policy, event("policy.applied", ""));
       ASSERT_TRUE(put) << put.error().message;
     }
     close();

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
+#include "store/rows/keys.h"
 
 namespace cloister::auth {
 namespace {
@@ -135,7 +136,7 @@ Result<const Authenticator::Entry*> Authenticator::find(const std::string& hash,
 void Authenticator::noteUse(const store::KeyRecord& record, int64_t now) {
   const int64_t at = now - now % store::kUseGrain;
   if (at <= record.last_used_at) return;
-  store_.noteKeyUse(record.id, at, [](const Result<void>&) {});
+  store_.write(store::writing(store::noteKeyUse, record.id, at), [](const Result<void>&) {});
 }
 
 void Authenticator::forget() {

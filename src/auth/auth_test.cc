@@ -13,7 +13,8 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
-#include "store/sqlite.h"
+#include "store/open.h"
+#include "store/rows/keys.h"
 
 namespace cloister::auth {
 namespace {
@@ -69,11 +70,15 @@ class AuthenticatorTest : public ::testing::Test {
     ASSERT_TRUE(done.get_future().get());
   }
   void put(const store::KeyRecord& record) {
-    write([&](auto done) { store_->putKey(record, event("key.created"), done); });
+    write([&](auto done) {
+      store_->write(store::writing(store::putKey, record, event("key.created")), done);
+    });
   }
   void revoke(const std::string& id) {
     write([&](auto done) {
-      store_->revokeKey(store::Scope::allTenants(), id, event("key.revoked"), done);
+      store_->write(
+          store::writing(store::revokeKey, store::Scope::allTenants(), id, event("key.revoked")),
+          done);
     });
   }
 

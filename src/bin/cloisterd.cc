@@ -12,7 +12,6 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <future>
 #include <iterator>
 
 #include <boost/asio/co_spawn.hpp>
@@ -53,7 +52,9 @@
 #include "orchestrator/sessions/sessions.h"
 #include "policy/command/filter.h"
 #include "store/anchor.h"
-#include "store/sqlite.h"
+#include "store/commit.h"
+#include "store/open.h"
+#include "store/rows/keys.h"
 #include "store/store.h"
 
 namespace cloister {
@@ -300,13 +301,6 @@ Result<std::unique_ptr<store::Store>> openStore(const Options& options, const Da
 
 // --- the admin key
 
-// Waits for a write of the ledger, before the io thread has anything else to do.
-Result<> await(const std::function<void(store::Done<void>)>& write) {
-  const auto promise = std::make_shared<std::promise<Result<>>>();
-  write([promise](Result<> result) { promise->set_value(std::move(result)); });
-  return promise->get_future().get();
-}
-
 // Makes the key in admin.key valid, and its previous keys invalid: to rotate the key, remove the
 // file and start again.
 Result<> enrolAdminKey(store::Store& store, const std::string& secret) {
@@ -328,17 +322,13 @@ Result<> enrolAdminKey(store::Store& store, const std::string& secret) {
               {{"key", known->id}});
   }
   if (known == keys.end()) {
-    TRY(await([&](store::Done<void> done) {
-      store.putKey(wanted, event("key.created", wanted.id), std::move(done));
-    }));
+    TRY(store::commit(store, store::putKey, wanted, event("key.created", wanted.id)));
   }
   for (const store::KeyRecord& key : keys) {
     if (key.name != auth::kAdminKeyName || key.revoked_at != 0) continue;
     if (key.sha256 == wanted.sha256) continue;
-    TRY(await([&](store::Done<void> done) {
-      store.revokeKey(store::Scope::allTenants(), key.id, event("key.revoked", key.id),
-                      std::move(done));
-    }));
+    TRY(store::commit(store, store::revokeKey, store::Scope::allTenants(), key.id,
+                      event("key.revoked", key.id)));
   }
   return {};
 }

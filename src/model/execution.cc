@@ -222,14 +222,7 @@ json::object toJsonObject(const Artifact& artifact) {
 }
 
 json::object toJsonObject(const Usage& usage) {
-  return {{"wall_ms", usage.wall_ms},
-          {"cpu_ms", usage.cpu_ms},
-          {"max_rss_bytes", usage.max_rss_bytes},
-          {"io_read_bytes", usage.io_read_bytes},
-          {"io_write_bytes", usage.io_write_bytes},
-          {"processes", usage.processes ? json::value(*usage.processes) : nullptr},
-          {"open_files", usage.open_files ? json::value(*usage.open_files) : nullptr},
-          {"disk_limit_bytes", usage.disk_limit_bytes}};
+  return describedJson(usage);
 }
 
 json::object toJsonObject(const Principal& principal) {

@@ -74,16 +74,7 @@ Limits usualLimits(const Limits& limits) {
 }
 
 base::json::object toJsonObject(const Limits& limits) {
-  return {{"wall_ms", limits.wall.count()},
-          {"cpu_ms", limits.cpu_time.count()},
-          {"cpu_millis", limits.cpu_millis},
-          {"memory_bytes", limits.memory_bytes},
-          {"disk_bytes", limits.disk_bytes},
-          {"inodes", limits.inodes},
-          {"file_bytes", limits.file_bytes},
-          {"open_files", limits.open_files},
-          {"pids", limits.pids},
-          {"output_bytes", limits.output_bytes}};
+  return describedJson(limits);
 }
 
 }  // namespace cloister::model

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "model/describe.h"
 
 namespace cloister::model {
 
@@ -28,6 +29,22 @@ struct Limits {
 
   friend bool operator==(const Limits&, const Limits&) = default;
 };
+
+// Their names are those of records and audit rows; requests have their own (limitKinds()).
+constexpr auto membersOf(const Limits* /*type*/) {
+  return std::tuple{
+      Member{"wall_ms", &Limits::wall},
+      Member{"cpu_ms", &Limits::cpu_time},
+      Member{"cpu_millis", &Limits::cpu_millis},
+      Member{"memory_bytes", &Limits::memory_bytes},
+      Member{"disk_bytes", &Limits::disk_bytes},
+      Member{"inodes", &Limits::inodes},
+      Member{"file_bytes", &Limits::file_bytes},
+      Member{"open_files", &Limits::open_files},
+      Member{"pids", &Limits::pids},
+      Member{"output_bytes", &Limits::output_bytes},
+  };
+}
 
 // A scratch file system in the sandbox's memory, as most are, may not take all of it: the smaller
 // of `disk_bytes` and three quarters of `memory_bytes`.

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "model/describe.h"
 #include "model/limits.h"
 
 namespace cloister::model {
@@ -34,24 +35,63 @@ struct Usage {
 
   friend bool operator==(const Usage&, const Usage&) = default;
 
-  // Adds the usage of a later sandbox: peaks become the maximum of both. Sums made too large by a
-  // hostile node stay at their maximum.
-  void add(const Usage& later) {
-    const auto sum = [](auto& to, auto more) {
-      if (__builtin_add_overflow(to, more, &to)) to = std::numeric_limits<decltype(more)>::max();
-    };
-    sum(wall_ms, later.wall_ms);
-    sum(cpu_ms, later.cpu_ms);
-    max_rss_bytes = std::max(max_rss_bytes, later.max_rss_bytes);
-    memory_bytes = later.memory_bytes;
-    cpu_millis = later.cpu_millis;
-    sum(io_read_bytes, later.io_read_bytes);
-    sum(io_write_bytes, later.io_write_bytes);
-    processes = processes && later.processes ? std::max(processes, later.processes) : std::nullopt;
-    open_files = std::max(open_files, later.open_files);
-    disk_limit_bytes = later.disk_limit_bytes;
-  }
+  // Adds the usage of a later sandbox.
+  void add(const Usage& later);
 };
+
+// How Usage::add() joins a member of two sandboxes.
+enum class Joined : uint8_t {
+  kSum,          // a sum made too large by a hostile node stays at its maximum
+  kPeak,         // the maximum of the known values
+  kPeakOfKnown,  // the maximum; unknown unless both values are known
+  kLater,        // the value of the later sandbox
+};
+
+template <class V>
+struct UsageMember : Member<Usage, V> {
+  Joined joined = Joined::kSum;
+};
+
+constexpr auto membersOf(const Usage* /*type*/) {
+  using enum Kept;
+  using enum Joined;
+  const auto member = []<class V>(std::string_view name, V Usage::* pointer, Kept kept,
+                                  Joined joined) {
+    return UsageMember<V>{{name, pointer, kept}, joined};
+  };
+  return std::tuple{
+      member("wall_ms", &Usage::wall_ms, kAlways, kSum),
+      member("cpu_ms", &Usage::cpu_ms, kAlways, kSum),
+      member("max_rss_bytes", &Usage::max_rss_bytes, kAlways, kPeak),
+      member("memory_bytes", &Usage::memory_bytes, kNow, kLater),
+      member("cpu_millis", &Usage::cpu_millis, kNow, kLater),
+      member("io_read_bytes", &Usage::io_read_bytes, kAlways, kSum),
+      member("io_write_bytes", &Usage::io_write_bytes, kAlways, kSum),
+      member("processes", &Usage::processes, kAlways, kPeakOfKnown),
+      member("open_files", &Usage::open_files, kSince, kPeak),
+      member("disk_limit_bytes", &Usage::disk_limit_bytes, kSince, kLater),
+  };
+}
+
+template <class V>
+void join(std::optional<V>& to, const std::optional<V>& later, Joined joined) {
+  const bool known = joined != Joined::kPeakOfKnown || (to && later);
+  to = known ? std::max(to, later) : std::nullopt;
+}
+template <std::integral V>
+void join(V& to, V later, Joined joined) {
+  if (joined == Joined::kSum) {
+    if (__builtin_add_overflow(to, later, &to)) to = std::numeric_limits<V>::max();
+  } else {
+    to = joined == Joined::kLater ? later : std::max(to, later);
+  }
+}
+
+inline void Usage::add(const Usage& later) {
+  describe(*this, [&](const auto& member, auto& value) {
+    join(value, later.*member.pointer, member.joined);
+  });
+}
 
 // The first cause wins: later events do not change the value.
 enum class End : uint8_t {

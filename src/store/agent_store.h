@@ -70,32 +70,19 @@ struct AgentStats {
 
 class AgentStore {
  public:
-  virtual ~AgentStore() = default;
-
-  // Stores it as the version after `expected` (0: there is none yet) and gives it as stored.
-  // kConflict when another version is there; kQuota beyond `most` agents of the tenant.
-  virtual void put(const Scope& scope, model::AgentSandbox sandbox, uint64_t expected,
-                   uint64_t most, model::AuditEvent event, Done<model::AgentSandbox> done) = 0;
-  // Its violations stay.
-  virtual void remove(const Scope& scope, AgentName name, model::AuditEvent event,
-                      Done<void> done) = 0;
-  // Records it with an audit row "agent.violation"; where the agent has a sandbox, counts it there,
-  // and lowers its level by the first of `rules` that applies ("agent.lowered", a row of its own).
-  // One of outcome Violation::kBoundary is not counted.
-  virtual void addViolation(model::Violation violation, std::vector<Lowering> rules,
-                            model::Principal by, Done<AfterViolation> done) = 0;
+  explicit AgentStore(Engine& engine) : engine_(engine) {}
 
   // kNotFound for what does not exist or is not within `scope`.
-  virtual Result<model::AgentSandbox> sandbox(const Scope& scope, const AgentName& name) = 0;
-  virtual Result<std::vector<model::AgentSandbox>> sandboxes(const Scope& scope,
-                                                             const AgentQuery& query) = 0;
+  Result<model::AgentSandbox> sandbox(const Scope& scope, const AgentName& name);
+  Result<std::vector<model::AgentSandbox>> sandboxes(const Scope& scope, const AgentQuery& query);
   // Newest first.
-  virtual Result<std::vector<model::Violation>> violations(const Scope& scope,
-                                                           const ViolationQuery& query) = 0;
+  Result<std::vector<model::Violation>> violations(const Scope& scope, const ViolationQuery& query);
   // What was done to the agent and by it, newest first.
-  virtual Result<std::vector<model::AuditEntry>> audit(const Scope& scope,
-                                                       const AgentAuditQuery& query) = 0;
-  virtual Result<AgentStats> stats(const Scope& scope, const AgentName& name) = 0;
+  Result<std::vector<model::AuditEntry>> audit(const Scope& scope, const AgentAuditQuery& query);
+  Result<AgentStats> stats(const Scope& scope, const AgentName& name);
+
+ private:
+  Engine& engine_;
 };
 
 }  // namespace cloister::store

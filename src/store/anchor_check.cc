@@ -2,10 +2,12 @@
 #include "store/anchor_check.h"
 
 #include <cstdio>
-#include <future>
 
 #include "base/log.h"
 #include "store/anchor.h"
+#include "store/commit.h"
+#include "store/rows/sealed.h"
+#include "store/sql/engine.h"
 
 namespace cloister::store {
 namespace {
@@ -43,15 +45,13 @@ Result<std::string> differenceOf(Database& db, const Chain::Head& end, const Anc
   return entryText(loss.from) + " is missing: " + lossText(loss);
 }
 
-Result<> note(Store& store, std::string action, base::json::object details) {
-  std::promise<Result<>> written;
-  store.append(
+Result<> note(Engine& ledger, std::string action, base::json::object details) {
+  return commit(
+      ledger, appendEvent,
       {.action = std::move(action),
        .subject = "ledger",
        .principal = {.tenant = "system", .app = "cloister", .agent = "", .user = "", .key_id = ""},
-       .details = std::move(details)},
-      [&](Result<> result) { written.set_value(std::move(result)); });
-  return written.get_future().get();
+       .details = std::move(details)});
 }
 
 }  // namespace
@@ -96,16 +96,16 @@ Result<std::string> compareWithCheckpoint(Database& db, const Checkpoint& newest
 // A transaction writes the entries and their signed head together, and only then is the head
 // anchored. So no crash makes the log end before the anchor; only damage or a hand does, and with
 // Durability::kProcess a loss of power. The log goes on, and says so for good.
-Result<> recordFinding(Store& store, const std::string& problem, const AnchorFinding& anchor) {
+Result<> recordFinding(Engine& ledger, const std::string& problem, const AnchorFinding& anchor) {
   const std::string& found = problem.empty() ? anchor.before : problem;
   if (!found.empty()) {
     base::log(base::Level::kError, "audit log is not as it was left", {{"problem", found}});
   }
   if (!problem.empty()) {
-    TRY(note(store, "ledger.recovered", {{"problem", problem}}));
+    TRY(note(ledger, "ledger.recovered", {{"problem", problem}}));
   } else if (!anchor.note.empty()) {
     base::log(base::Level::kWarn, "audit log was not anchored", {{"reason", anchor.note}});
-    const auto noted = note(store, "ledger.anchored", {{"reason", anchor.note}});
+    const auto noted = note(ledger, "ledger.anchored", {{"reason", anchor.note}});
     if (!noted && noted.error().code != Code::kNoSpace) return std::unexpected(noted.error());
   }
   return {};

@@ -11,6 +11,8 @@
 
 namespace cloister::store {
 
+class Engine;
+
 struct AnchorFinding {
   std::string problem;  // the log is not what the anchor speaks of; "" if it is
   std::string note;     // the anchor says less than it might, and why; "" if it does not
@@ -26,6 +28,6 @@ Result<AnchorFinding> compareWithAnchor(Database& db, const Chain::Head& end,
 Result<std::string> compareWithCheckpoint(Database& db, const Checkpoint& newest);
 
 // Tells of `problem`, and of what the anchor says, in the service's log and in the audit log.
-Result<> recordFinding(Store& store, const std::string& problem, const AnchorFinding& anchor);
+Result<> recordFinding(Engine& ledger, const std::string& problem, const AnchorFinding& anchor);
 
 }  // namespace cloister::store

@@ -15,10 +15,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
-#include "store/sqlite.h"
-#include "store/sqlite_store.h"
+#include "store/open.h"
+#include "store/rows/sealed.h"
+#include "store/sql/engine.h"
+#include "store/sql/raw_testing.h"
 #include "store/store_testing.h"
 
 namespace cloister::store {
@@ -83,15 +84,15 @@ TEST_F(AnchorTest, HasTheHeadOfWhatIsAcknowledged) {
       const std::string subject = "s" + std::to_string(i);
       std::latch told(1);
       std::vector<Checkpoint> then;
-      store_->append({.action = "a",
-                      .subject = subject,
-                      .principal = testing::principal("acme"),
-                      .details = {}},
-                     [&](const Result<>& result) {
-                       EXPECT_TRUE(result);
-                       then = lines();
-                       told.count_down();
-                     });
+      store_->write(writing(appendEvent, {.action = "a",
+                                          .subject = subject,
+                                          .principal = testing::principal("acme"),
+                                          .details = {}}),
+                    [&](const Result<>& result) {
+                      EXPECT_TRUE(result);
+                      then = lines();
+                      told.count_down();
+                    });
       told.wait();
       ASSERT_FALSE(then.empty());
       const auto entry = store_->audit(Scope::allTenants(), then.back().seq - 1, 1);
@@ -122,12 +123,14 @@ TEST_F(AnchorTest, AGroupOfCommitsCostsOneLineAndOneSync) {
   constexpr int kWrites = 100;
   std::latch all(kWrites + 1);
   const auto submit = [&] {
-    store_->append(
-        {.action = "a", .subject = "s", .principal = testing::principal("acme"), .details = {}},
-        [&](const Result<>& result) {
-          EXPECT_TRUE(result);
-          all.count_down();
-        });
+    store_->write(writing(appendEvent, {.action = "a",
+                                        .subject = "s",
+                                        .principal = testing::principal("acme"),
+                                        .details = {}}),
+                  [&](const Result<>& result) {
+                    EXPECT_TRUE(result);
+                    all.count_down();
+                  });
   };
   submit();
   reached.wait();
@@ -136,15 +139,7 @@ TEST_F(AnchorTest, AGroupOfCommitsCostsOneLineAndOneSync) {
     submit();
   // The writer goes on while the first sync waits: all of them are one group for the syncer.
   const auto committed = [&] {
-    sqlite3* db = nullptr;
-    EXPECT_EQ(sqlite3_open(dir_.file("ledger.db").c_str(), &db), SQLITE_OK);
-    int rows = 0;
-    sqlite3_exec(
-        db, "SELECT seq FROM audit",
-        [](void* count, int, char**, char**) { return ++*static_cast<int*>(count), 0; }, &rows,
-        nullptr);
-    sqlite3_close(db);
-    return rows;
+    return testing::RawFile(dir_.file("ledger.db")).column("SELECT seq FROM audit").size();
   };
   while (committed() < kWrites + 1)
     std::this_thread::yield();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is encrypted in a ledger, and what becomes of one that is not.
-#include "store/encryption.h"
+#include "store/sql/encryption.h"
 
 #include <filesystem>
 #include <fstream>
@@ -10,16 +10,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include "artifacts/tenant_cipher.h"
 #include "base/crypto.h"
 #include "base/id.h"
 #include "store/agent_store.h"
 #include "store/memory_store.h"
+#include "store/open.h"
 #include "store/quota_store.h"
+#include "store/rows/agents.h"
+#include "store/rows/escalation_rows.h"
 #include "store/session_testing.h"
-#include "store/sqlite.h"
+#include "store/sql/raw_testing.h"
 
 namespace cloister::store {
 namespace {
@@ -73,9 +75,7 @@ Rows fill(Store& store) {
   violation.tenant = "acme";
   violation.agent = "agent";
   violation.what = violation.reason = violation.words = kWord;
-  EXPECT_TRUE(testing::await<AfterViolation>([&](Done<AfterViolation> then) {
-    store.agents().addViolation(violation, {}, testing::principal("acme"), std::move(then));
-  }));
+  EXPECT_TRUE(testing::commit(store, addViolation, violation, {}, testing::principal("acme")));
   NewEscalation asked;
   asked.escalation.operation = "run";
   asked.escalation.display = kWord;
@@ -88,8 +88,7 @@ Rows fill(Store& store) {
                  .subject = "",
                  .principal = asked.escalation.requester,
                  .details = {}};
-  EXPECT_TRUE(testing::await<model::Escalation>(
-      [&](Done<model::Escalation> then) { store.escalations().add(asked, std::move(then)); }));
+  EXPECT_TRUE(testing::commit(store, addEscalation, asked));
   const std::string session = memory::running(store);
   EXPECT_TRUE(memory::put(store, session, "k", std::string("\"") + kWord + "\""));
   return {.execution = done.id, .session = session};
@@ -108,11 +107,7 @@ std::vector<std::string> filesWith(const TempDir& dir) {
 }
 
 void runSql(const TempDir& dir, const std::string& sql) {
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &db), SQLITE_OK);
-  char* error = nullptr;
-  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &error), SQLITE_OK) << error;
-  sqlite3_close(db);
+  testing::RawFile(dir.file("ledger.db")).run(sql);
 }
 
 void expectWhole(Store& store, const Rows& rows) {
@@ -197,16 +192,13 @@ TEST(Encryption, WhereTheLedgerIsReadMeanwhileTheNextStartEnds) {
   {
     fill(*openSqlite(plainIn(dir)).value());
   }
-  sqlite3* reader = nullptr;
-  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &reader), SQLITE_OK);
-  ASSERT_EQ(
-      sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM executions", nullptr, nullptr, nullptr),
-      SQLITE_OK);
+  auto reader = std::make_unique<testing::RawFile>(dir.file("ledger.db"));
+  reader->run("BEGIN; SELECT count(*) FROM executions");
   {
     ASSERT_TRUE(openSqlite(encryptedIn(dir)));
   }
   EXPECT_THAT(filesWith(dir), ::testing::Not(::testing::IsEmpty()));
-  sqlite3_close(reader);
+  reader.reset();
   {
     ASSERT_TRUE(openSqlite(encryptedIn(dir)));
   }

@@ -17,13 +17,13 @@
 #include "model/execution.h"
 #include "store/query.h"
 #include "store/scope.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
+class Engine;
 struct Mismatch;
 struct Pending;
-template <class T>
-using Done = std::function<void(Result<T>)>;
 
 // What is to be told, and how: one row for each channel, kept until it was delivered or given up.
 struct Notification {
@@ -66,50 +66,37 @@ struct EscalationChange {
 
 class Escalations {
  public:
-  virtual ~Escalations() = default;
-
-  virtual void add(NewEscalation asked, Done<model::Escalation> done) = 0;
-  // kNotFound for none. Only what model::mayBecome() allows; kConflict otherwise.
-  virtual void change(EscalationChange change, Done<model::Escalation> done) = 0;
-  // Both or neither: `change`, and the execution moved as by Store::update().
-  virtual void changeWith(EscalationChange change, model::Execution execution,
-                          model::AuditEvent event, Done<model::Escalation> done) = 0;
-  virtual void putPolicy(std::string tenant, model::EscalationPolicy policy,
-                         model::AuditEvent event, Done<void> done) = 0;
-  // It was delivered or given up (`event`: its audit row, if it is to have one).
-  virtual void finish(uint64_t seq, std::optional<model::AuditEvent> event, Done<void> done) = 0;
-  // Another attempt was made; the next is due then.
-  virtual void retry(uint64_t seq, int64_t due_at, Done<void> done) = 0;
+  explicit Escalations(Engine& engine) : engine_(engine) {}
 
   // kConflict where several tenants have one of that id and `scope` is all of them.
-  virtual Result<model::Escalation> get(const Scope& scope, const std::string& id) = 0;
+  Result<model::Escalation> get(const Scope& scope, const std::string& id);
   // Newest first.
-  virtual Result<std::vector<model::Escalation>> list(const Scope& scope,
-                                                      const EscalationQuery& query) = 0;
-  virtual Result<std::optional<model::Escalation>> ofExecution(const Scope& scope,
-                                                               const std::string& id) = 0;
+  Result<std::vector<model::Escalation>> list(const Scope& scope, const EscalationQuery& query);
+  Result<std::optional<model::Escalation>> ofExecution(const Scope& scope, const std::string& id);
   // Seconds from request to decision, the mean of the last ones; nullopt while there are none.
-  virtual Result<std::optional<int64_t>> usualWait(const Scope& scope) = 0;
+  Result<std::optional<int64_t>> usualWait(const Scope& scope);
   // The default where none was set.
-  virtual Result<model::EscalationPolicy> policy(const std::string& tenant,
-                                                 const std::string& agent) = 0;
+  Result<model::EscalationPolicy> policy(const std::string& tenant, const std::string& agent);
   // How many there are in each status, of every tenant.
-  virtual Result<std::map<model::EscalationStatus, uint64_t>> count() = 0;
+  Result<std::map<model::EscalationStatus, uint64_t>> count();
   // Of every tenant: those whose status is to change by itself, the first first.
-  virtual Result<std::vector<model::Escalation>> dueEscalations(int64_t now, uint32_t limit) = 0;
+  Result<std::vector<model::Escalation>> dueEscalations(int64_t now, uint32_t limit);
   // `channel`: "" for all of them.
-  virtual Result<std::vector<Notification>> dueNotifications(const std::string& channel,
-                                                             int64_t now, uint32_t limit) = 0;
+  Result<std::vector<Notification>> dueNotifications(const std::string& channel, int64_t now,
+                                                     uint32_t limit);
   // As Store::mismatches().
-  virtual Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit) = 0;
+  Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit);
   // What it asks for, as it was accepted; kNotFound where that is not kept any more, kConflict
   // where it is not what the record says.
-  virtual Result<std::string> request(const model::Escalation& escalation) = 0;
+  Result<std::string> request(const model::Escalation& escalation);
   // What its session's workspace had in it when it was asked for, as it was given; kNotFound where
   // nothing of that is kept, kConflict as of request().
-  virtual Result<std::string> workspace(const model::Escalation& escalation) = 0;
+  Result<std::string> workspace(const model::Escalation& escalation);
   // An execution that has not ended, with what it was asked with; kNotFound otherwise.
-  virtual Result<Pending> pending(const Scope& scope, const std::string& execution_id) = 0;
+  Result<Pending> pending(const Scope& scope, const std::string& execution_id);
+
+ private:
+  Engine& engine_;
 };
 
 }  // namespace cloister::store

@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "store/sqlite.h"
+#include "store/open.h"
 #include "store/store_testing.h"
 
 namespace cloister::store {

@@ -24,6 +24,21 @@ struct NewMemory {
   int64_t at = 0;       // wall-clock microseconds
 };
 
+inline void tell(About& about, NewMemory& value) {
+  about.subject = value.session;
+  about.bytes = value.json.size();
+}
+
+// A value that is kept.
+struct MemoryKey {
+  std::string session;  // id
+  std::string key;
+};
+
+inline void tell(About& about, MemoryKey& of) {
+  about.subject = of.session;
+}
+
 struct MemoryQuery {
   std::string session;         // id
   uint32_t limit = 50;         // 1..500
@@ -32,22 +47,17 @@ struct MemoryQuery {
 
 class MemoryStore {
  public:
-  virtual ~MemoryStore() = default;
+  explicit MemoryStore(Engine& engine) : engine_(engine) {}
 
-  // kNotFound for a session that does not exist or is not within `scope`, in all of these.
+  // kNotFound for a session that does not exist or is not within `scope`, in both.
   //
-  // Keeps it in the place of the value that was there. kConflict once the session has ended, kQuota
-  // where the session would have more keys or bytes than `bounds`.
-  virtual void put(const Scope& scope, NewMemory value, model::MemoryBounds bounds,
-                   model::AuditEvent event, Done<model::MemoryItem> done) = 0;
-  // Also after the session's end. kNotFound for a key that is not there.
-  virtual void remove(const Scope& scope, std::string session, std::string key,
-                      model::AuditEvent event, Done<void> done) = 0;
-  // kNotFound for a key that is not there.
-  virtual Result<model::MemoryValue> get(const Scope& scope, const std::string& session,
-                                         const std::string& key) = 0;
-  virtual Result<std::vector<model::MemoryItem>> list(const Scope& scope,
-                                                      const MemoryQuery& query) = 0;
+  // kNotFound for a key that is not there, too.
+  Result<model::MemoryValue> get(const Scope& scope, const std::string& session,
+                                 const std::string& key);
+  Result<std::vector<model::MemoryItem>> list(const Scope& scope, const MemoryQuery& query);
+
+ private:
+  Engine& engine_;
 };
 
 }  // namespace cloister::store

@@ -26,17 +26,16 @@ struct CpuUse {
 
 class QuotaStore {
  public:
-  virtual ~QuotaStore() = default;
+  explicit QuotaStore(Engine& engine) : engine_(engine) {}
 
-  // In the place of the one that is there; one without a value is none. kQuota beyond `most` of
-  // the tenant's agents.
-  virtual void put(model::QuotaRecord record, uint64_t most, model::AuditEvent event,
-                   Done<void> done) = 0;
   // All there are, of every tenant.
-  virtual Result<std::vector<model::QuotaRecord>> all() = 0;
+  Result<std::vector<model::QuotaRecord>> all();
   // By what ended at `since` (wall-clock microseconds) or later; of a session what its executions
   // did not use.
-  virtual Result<std::vector<CpuUse>> cpuSince(int64_t since) = 0;
+  Result<std::vector<CpuUse>> cpuSince(int64_t since);
+
+ private:
+  Engine& engine_;
 };
 
 }  // namespace cloister::store

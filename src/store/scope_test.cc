@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "store/rows/artifacts.h"
+#include "store/rows/keys.h"
 #include "store/store.h"
 
 namespace cloister::store {
@@ -23,8 +25,8 @@ concept ById = requires(Store& store, Id id) { store.get(id); } ||
                requires(Store& store, Id id) { store.session(id); } ||
                requires(Store& store, Id id) { store.artifact(id); } ||
                requires(Store& store, Id id) { store.key(id); } ||
-               requires(Store& store, Id id) { store.revokeKey(id, {}, {}); } ||
-               requires(Store& store, Id id) { store.removeArtifact(id, {}, {}); };
+               requires(Id id) { writing(revokeKey, id, {}, {}); } ||
+               requires(Id id) { writing(removeArtifact, id, {}, {}); };
 static_assert(!ById<std::string>);
 
 template <class S>
@@ -43,6 +45,7 @@ static_assert(!ByName<std::string>);
 static_assert(!ByName<model::Principal>);
 // So that the above is about the arguments and not about a spelling.
 static_assert(ByName<Scope>);
+static_assert(ById<Scope>);
 
 TEST(Scope, IsTheTenantsOwnUnlessItIsAnAdministrators) {
   model::Principal who;

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "store/memory_store.h"
+#include "store/rows/memory.h"
+#include "store/rows/sessions.h"
 #include "store/suite/fixture.h"
 
 namespace cloister::store {
@@ -38,15 +40,11 @@ inline model::AuditEvent sessionEvent(const std::string& action, const model::Se
 }
 
 inline Result<Created> create(Store& store, const NewSession& request) {
-  return await<Created>([&](Done<Created> done) {
-    store.createSession(request, sessionEvent("session.created", request.session), std::move(done));
-  });
+  return commit(store, createSession, request, sessionEvent("session.created", request.session));
 }
 
 inline Result<> update(Store& store, const model::Session& session) {
-  return await<void>([&](Done<void> done) {
-    store.updateSession(session, sessionEvent("session.updated", session), std::move(done));
-  });
+  return commit(store, updateSession, session, sessionEvent("session.updated", session));
 }
 
 inline Result<> update(Store& store, model::Session session, SessionStatus status) {
@@ -78,19 +76,15 @@ inline Result<model::MemoryItem> put(Store& store, const std::string& session,
                                      const std::string& key, const std::string& json,
                                      const model::MemoryBounds& bounds = {},
                                      const std::string& tenant = "acme", int64_t at = 1) {
-  return await<model::MemoryItem>([&](Done<model::MemoryItem> done) {
-    store.memory().put(Scope::of(principal(tenant)),
-                       {.session = session, .key = key, .json = json, .at = at}, bounds,
-                       event("memory.set", session, tenant), std::move(done));
-  });
+  return commit(store, putMemory, Scope::of(principal(tenant)),
+                {.session = session, .key = key, .json = json, .at = at}, bounds,
+                event("memory.set", session, tenant));
 }
 
 inline Result<> remove(Store& store, const std::string& session, const std::string& key,
                        const std::string& tenant = "acme") {
-  return await<void>([&](Done<void> done) {
-    store.memory().remove(Scope::of(principal(tenant)), session, key,
-                          event("memory.deleted", session, tenant), std::move(done));
-  });
+  return commit(store, removeMemory, Scope::of(principal(tenant)), {session, key},
+                event("memory.deleted", session, tenant));
 }
 
 // Its text, or the error's.

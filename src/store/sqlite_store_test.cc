@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/sqlite_store.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,10 +8,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include "base/file.h"
+#include "store/rows/artifacts.h"
+#include "store/rows/executions.h"
+#include "store/rows/sealed.h"
+#include "store/rows/snapshots.h"
 #include "store/sql/checkpoint_file.h"
+#include "store/sql/engine.h"
+#include "store/sql/raw_testing.h"
 #include "store/store_suite.h"
 
 namespace cloister::store {
@@ -62,11 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Sqlite, StoreSuite,
 
 // Runs SQL on the file behind the ledger's back.
 void runSql(const std::string& path, const std::string& sql) {
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-  char* error = nullptr;
-  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, &error), SQLITE_OK) << error;
-  sqlite3_close(db);
+  testing::RawFile(path).run(sql);
 }
 
 // Takes a ledger back to before its tenants had numbers of their own.
@@ -274,17 +273,13 @@ TEST(SqliteStore, FindsWhoMadeTheArtifactsOfAnOlderLedger) {
       return model::AuditEvent{
           .action = action, .subject = id, .principal = principal("acme", agent), .details = {}};
     };
-    ASSERT_TRUE(await<void>([&](Done<void> done) {
-      store->addArtifact(upload("art_up"), kRoom, noted("artifact.created", "art_up", "carol"),
-                         std::move(done));
-    }));
+    ASSERT_TRUE(commit(*store, addArtifact, upload("art_up"), kRoom,
+                       noted("artifact.created", "art_up", "carol")));
     for (const auto& [id, of] : {std::pair("snap_1", "ses_bobs"), std::pair("snap_2", "ses_x")}) {
       NewSnapshot made = snapshotOf(id, {});
       made.snapshot.session_id = of;
-      ASSERT_TRUE(await<model::Snapshot>([&](Done<model::Snapshot> done) {
-        store->addSnapshot(made, kSnapshotRoom, noted("snapshot.created", id, "dave"),
-                           std::move(done));
-      }));
+      ASSERT_TRUE(
+          commit(*store, addSnapshot, made, kSnapshotRoom, noted("snapshot.created", id, "dave")));
     }
   }
   runSql(dir.file("ledger.db"),
@@ -312,12 +307,9 @@ TEST(SqliteStore, TheAuditTableCannotBeChangedBySql) {
   const TempDir dir;
   const auto store = openSqlite(optionsIn(dir)).value();
   ASSERT_TRUE(testing::append(*store, "x", "acme"));
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &db), SQLITE_OK);
-  for (const char* sql : {"UPDATE audit SET at=1", "DELETE FROM audit"}) {
-    EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_CONSTRAINT) << sql;
-  }
-  sqlite3_close(db);
+  testing::RawFile file(dir.file("ledger.db"));
+  for (const char* sql : {"UPDATE audit SET at=1", "DELETE FROM audit"})
+    EXPECT_TRUE(file.refuses(sql)) << sql;
 }
 
 TEST(SqliteStore, RefusesMoreThanItsQueueHolds) {
@@ -329,19 +321,19 @@ TEST(SqliteStore, RefusesMoreThanItsQueueHolds) {
   std::binary_semaphore let_go{0};
   const model::AuditEvent event{
       .action = "a", .subject = "s", .principal = principal("acme"), .details = {}};
-  store->append(event, [&](const Result<>&) {
+  store->write(writing(appendEvent, event), [&](const Result<>&) {
     writer_is_held.release();
     let_go.acquire();
   });
   writer_is_held.acquire();
   std::latch queued_ones(2);
   for (int i = 0; i < 2; ++i) {
-    store->append(event, [&](const Result<>& result) {
+    store->write(writing(appendEvent, event), [&](const Result<>& result) {
       EXPECT_TRUE(result);
       queued_ones.count_down();
     });
   }
-  const auto refused = await<void>([&](Done<void> done) { store->append(event, std::move(done)); });
+  const auto refused = commit(*store, appendEvent, event);
   EXPECT_EQ(refused.error().code, Code::kQuota);
   let_go.release();
   queued_ones.wait();
@@ -355,20 +347,23 @@ TEST(SqliteStore, RefusesMoreBytesThanItsQueueHolds) {
   const auto store = openSqlite(options).value();
   std::binary_semaphore writer_is_held{0};
   std::binary_semaphore let_go{0};
-  store->append({.action = "a", .subject = "s", .principal = principal("acme"), .details = {}},
-                [&](const Result<>&) {
-                  writer_is_held.release();
-                  let_go.acquire();
-                });
+  store->write(
+      writing(appendEvent,
+              {.action = "a", .subject = "s", .principal = principal("acme"), .details = {}}),
+      [&](const Result<>&) {
+        writer_is_held.release();
+        let_go.acquire();
+      });
   writer_is_held.acquire();
   NewExecution large = queued();
   large.spec = std::string(20'000, 's');  // alone it is let in, however large
   std::latch stored(1);
-  store->accept(large, testing::event("execution.accepted", large.execution),
-                [&](const Result<Accepted>& result) {
-                  EXPECT_TRUE(result);
-                  stored.count_down();
-                });
+  store->write(
+      writing(acceptExecution, large, testing::event("execution.accepted", large.execution)),
+      [&](const Result<Accepted>& result) {
+        EXPECT_TRUE(result);
+        stored.count_down();
+      });
   EXPECT_EQ(accept(*store, queued()).error().code, Code::kQuota);
   let_go.release();
   stored.wait();
@@ -403,8 +398,10 @@ TEST(SqliteStore, DestructionWritesWhatIsQueued) {
   {
     const auto store = openSqlite(optionsIn(dir)).value();
     for (int i = 0; i < 500; ++i) {
-      store->append({.action = "a", .subject = "s", .principal = principal("acme"), .details = {}},
-                    [&](const Result<>& result) { done += result ? 1 : 0; });
+      store->write(
+          writing(appendEvent,
+                  {.action = "a", .subject = "s", .principal = principal("acme"), .details = {}}),
+          [&](const Result<>& result) { done += result ? 1 : 0; });
     }
   }
   EXPECT_EQ(done, 500);
@@ -447,27 +444,21 @@ TEST(SqlitePower, AcknowledgesBehindTheSyncWhileCommitsGoOn) {
   disk.hold = true;
   const NewExecution first = queued();
   std::atomic<bool> first_done = false;
-  store->accept(first, testing::event("execution.accepted", first.execution),
-                [&](const Result<Accepted>& result) { first_done = result.has_value(); });
+  store->write(
+      writing(acceptExecution, first, testing::event("execution.accepted", first.execution)),
+      [&](const Result<Accepted>& result) { first_done = result.has_value(); });
   disk.reached.acquire();
   // The sync is under way: the second commit does not wait for it (only its acknowledgement does).
   const NewExecution second = queued();
   std::latch second_done(1);
-  store->accept(second, testing::event("execution.accepted", second.execution),
-                [&](const Result<Accepted>& result) {
-                  EXPECT_TRUE(result);
-                  second_done.count_down();
-                });
-  sqlite3* db = nullptr;
-  ASSERT_EQ(sqlite3_open(dir.file("ledger.db").c_str(), &db), SQLITE_OK);
-  const auto stored = [&] {
-    int rows = 0;
-    sqlite3_exec(
-        db, "SELECT seq FROM executions",
-        [](void* count, int, char**, char**) { return ++*static_cast<int*>(count), 0; }, &rows,
-        nullptr);
-    return rows;
-  };
+  store->write(
+      writing(acceptExecution, second, testing::event("execution.accepted", second.execution)),
+      [&](const Result<Accepted>& result) {
+        EXPECT_TRUE(result);
+        second_done.count_down();
+      });
+  testing::RawFile file(dir.file("ledger.db"));
+  const auto stored = [&] { return file.column("SELECT seq FROM executions").size(); };
   while (stored() < 2)
     std::this_thread::yield();
   EXPECT_FALSE(first_done);
@@ -476,7 +467,6 @@ TEST(SqlitePower, AcknowledgesBehindTheSyncWhileCommitsGoOn) {
   disk.let_go.release(2);
   second_done.wait();
   EXPECT_TRUE(first_done);
-  sqlite3_close(db);
 }
 
 TEST(SqlitePower, ShowsNothingThatIsNotSynced) {
@@ -486,8 +476,9 @@ TEST(SqlitePower, ShowsNothingThatIsNotSynced) {
   disk.hold = true;
   const NewExecution request = queued();
   std::latch acknowledged(1);
-  store->accept(request, testing::event("execution.accepted", request.execution),
-                [&](const Result<Accepted>&) { acknowledged.count_down(); });
+  store->write(
+      writing(acceptExecution, request, testing::event("execution.accepted", request.execution)),
+      [&](const Result<Accepted>&) { acknowledged.count_down(); });
   disk.reached.acquire();
   std::atomic<bool> shown = false;
   std::jthread reader([&] {
@@ -533,8 +524,10 @@ TEST(SqlitePower, SyncsOnceForManyWrites) {
   constexpr int kWrites = 1000;
   std::latch all(kWrites);
   for (int i = 0; i < kWrites; ++i) {
-    store->append({.action = "a", .subject = "s", .principal = principal("acme"), .details = {}},
-                  [&](const Result<>&) { all.count_down(); });
+    store->write(
+        writing(appendEvent,
+                {.action = "a", .subject = "s", .principal = principal("acme"), .details = {}}),
+        [&](const Result<>&) { all.count_down(); });
   }
   all.wait();
   EXPECT_GE(disk.syncs, 1);

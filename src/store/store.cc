@@ -2,8 +2,59 @@
 #include "store/store.h"
 
 #include "base/clock.h"
+#include "store/agent_store.h"
+#include "store/memory_store.h"
+#include "store/quota_store.h"
+#include "store/sql/engine.h"
 
 namespace cloister::store {
+
+struct Store::Parts {
+  explicit Parts(Engine& engine)
+      : agents(engine), memory(engine), quotas(engine), escalations(engine) {}
+
+  AgentStore agents;
+  MemoryStore memory;
+  QuotaStore quotas;
+  Escalations escalations;
+};
+
+Store::Store(std::unique_ptr<Engine> engine)
+    : engine_(std::move(engine)), parts_(std::make_unique<Parts>(*engine_)) {}
+Store::Store(Store&&) noexcept = default;
+Store::~Store() = default;
+
+void Store::submit(std::unique_ptr<QueuedWrite> write) {
+  engine_->submit(std::move(write));
+}
+
+void Store::setGate(WriteGate& gate) {
+  engine_->setGate(gate);
+}
+
+void Store::pass(std::unique_ptr<QueuedWrite> write) {
+  engine_->pass(std::move(write));
+}
+
+AgentStore& Store::agents() {
+  return parts_->agents;
+}
+
+MemoryStore& Store::memory() {
+  return parts_->memory;
+}
+
+QuotaStore& Store::quotas() {
+  return parts_->quotas;
+}
+
+Escalations& Store::escalations() {
+  return parts_->escalations;
+}
+
+Result<> Store::health() {
+  return engine_->health();
+}
 
 namespace {
 

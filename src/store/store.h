@@ -2,15 +2,16 @@
 // The ledger: executions, sessions, kept output, the audit log, keys. One write transaction holds a
 // record and its audit row; a status that a client has seen is durable (see Durability).
 //
+// A write is a function beside its rows (write.h); a read is a method here, or of one of the parts.
 // Writes go through one writer thread that commits many at a time (group commit). `done` runs on a
 // thread of the ledger after the commit (and, with Durability::kPower, after fdatasync), or with
 // the error when the transaction failed: then nothing of that write happened. When the queue is
-// full it runs at once on the caller's thread, with kQuota. It must be quick and must not read the
-// store: post elsewhere what is more. A failed fdatasync leaves what it was for in doubt; from then
-// on every write is refused until the ledger is opened anew. Reads are synchronous on the calling
-// thread, from a small pool of connections; with kPower a read waits for the sync of what it shows.
-// Thread-safe; destroy it from one thread when no other uses it: it writes what is queued first.
-// Implementations pass store_suite.h.
+// full `done` runs at once on the caller's thread, with kQuota. It must be quick and must not read
+// the store: post elsewhere what is more. A failed fdatasync leaves in doubt what it was for; from
+// then on every write is refused until the ledger is opened anew. Reads are synchronous on the
+// calling thread, from a small pool of connections; with kPower a read waits for the sync of what
+// it shows. Thread-safe; destroy it from one thread when no other uses it: it writes what is queued
+// first. store_suite.h holds every engine to this.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/crypto.h"
@@ -34,249 +36,105 @@
 #include "store/query.h"
 #include "store/records/key_record.h"
 #include "store/scope.h"
+#include "store/values.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-enum class Durability {
-  kProcess,  // survives kill -9 of every process of ours
-  kPower,    // fdatasync before any acknowledgement
-};
-
-// A start that is recorded together with the acceptance: the record as it is then (kRunning).
-struct NewStart {
-  model::Execution execution;
-  model::AuditEvent event;
-};
-
-// An accepted request: the record, what was asked, and what it was asked with.
-struct NewExecution {
-  model::Execution execution;     // kQueued, kBlocked or kDenied; seq is given by the ledger
-  std::string request_json;       // canonical
-  std::string spec;               // encoded ExecSpec, to run it after a restart
-  std::string idempotency_key;    // "" if none
-  std::optional<NewStart> start;  // there was nothing to wait for
-  // Made with it: what a kBlocked one waits for, or a kDenied one lacks. The record's error is
-  // given its id.
-  std::optional<NewEscalation> escalation = {};
-  std::optional<EscalationChange> approval = {};  // that it uses up
-};
-
-// What accept() came to: the row as stored, or the earlier execution of the same idempotency key.
-struct Accepted {
-  model::Execution execution;
-  bool replayed = false;  // same key, same request: nothing was written
-};
-
-// A session asked for: the record, what was asked, and what it was asked with.
-struct NewSession {
-  model::Session session;       // kCreating or kBlocked; seq is given by the ledger
-  std::string request_json;     // canonical; its digest is kept, and all of it while it is blocked
-  std::string idempotency_key;  // "" if none
-  std::optional<NewEscalation> escalation = {};  // what a kBlocked one waits for; as NewExecution
-};
-
-// A blocked session, with what it was asked with.
-struct PendingSession {
-  model::Session session;
-  std::string request_json;
-};
-
-// What createSession() came to: as Accepted.
-struct Created {
-  model::Session session;
-  bool replayed = false;
-};
-
-// A queued or blocked execution that a restart found.
-struct Pending {
-  model::Execution execution;
-  std::string request_json;
-  std::string spec;
-};
-
-// An execution with the audit entries of its acceptance and of its present state.
-struct Recorded {
-  model::Execution execution;  // without output bytes
-  model::AuditEntry accepted;
-  model::AuditEntry state;
-  std::optional<model::Escalation> approval;    // that it has used, or asked for
-  std::optional<model::AuditEntry> image = {};  // that bound its image's digest later
-};
-
-// A snapshot, and the chunks it uses, each once.
-struct NewSnapshot {
-  model::Snapshot snapshot;
-  std::vector<model::SnapshotChunk> chunks;
-};
-
-// What retention does, oldest first; it never touches an execution that has not ended. Artifacts go
-// when they expire, or with their execution.
-struct Retention {
-  int64_t archive_after_us = 0;  // finished this long ago: the output and the request go; 0: never
-  int64_t delete_after_us = 0;   // and this long ago: the record too (audit rows stay); 0: never
-  uint64_t keep_at_most = 0;     // finished executions; the oldest go first; 0: no bound
-  std::vector<model::BlobName> removed = {};  // of the blobs that were given to be removed
-};  // ended sessions go by delete_after_us alone
-
-// What one retain() did.
-struct Retained {
-  uint64_t archived = 0;
-  uint64_t deleted = 0;
-  uint64_t sessions = 0;               // deleted
-  uint64_t artifacts = 0;              // that had expired
-  uint64_t escalations = 0;            // deleted
-  std::vector<model::BlobName> blobs;  // to remove; given again until they are among `removed`
-
-  [[nodiscard]] bool any() const {
-    return archived + deleted + sessions + artifacts + escalations > 0;
-  }
-};
-
-// A record that the audit log does not bear out.
-struct Mismatch {
-  uint64_t seq = 0;  // of the execution
-  std::string id;
-  std::string problem;
-};
-
 class AgentStore;
-class ImageStore;
+class Engine;
 class MemoryStore;
 class QuotaStore;
 
 class Store {
  public:
-  virtual ~Store() = default;
-  virtual AgentStore& agents() = 0;   // store/agent_store.h
-  virtual ImageStore& images() = 0;   // store/image_store.h
-  virtual MemoryStore& memory() = 0;  // store/memory_store.h
-  virtual QuotaStore& quotas() = 0;   // store/quota_store.h
+  explicit Store(std::unique_ptr<Engine> engine);
+  Store(Store&&) noexcept;
+  ~Store();
 
-  // Writes the record and its audit row: its subject is the execution, and to its details the
-  // ledger adds `status` and `record_sha256`, which verification holds the record to. With `start`
-  // both states get their audit rows, and the record begins as running. A known
-  // idempotency key of this principal with the same request gives the earlier execution (replayed);
-  // with another request, kConflict.
-  virtual void accept(NewExecution request, model::AuditEvent event, Done<Accepted> done) = 0;
-  // Moves a record to `execution.status`, storing all its fields. kConflict if the stored status
-  // may not become it (model::mayBecome): the first terminal state stays. Who asked, the request
-  // and `created_at` stay as accepted. The audit row is as with accept().
-  virtual void update(model::Execution execution, model::AuditEvent event, Done<void> done) = 0;
-  // The same for sessions: a session begins kCreating or kBlocked, and one that has ended stays so.
-  // A renewal is an update from kRunning to kRunning.
-  virtual void createSession(NewSession request, model::AuditEvent event, Done<Created> done) = 0;
-  virtual void updateSession(model::Session session, model::AuditEvent event, Done<void> done) = 0;
-  // An audit row alone.
-  virtual void append(model::AuditEvent event, Done<void> done) = 0;
-  // An upload and its audit row. kQuota if its tenant would keep more than `quota`.
-  virtual void addArtifact(model::Artifact artifact, model::ArtifactQuota quota,
-                           model::AuditEvent event, Done<void> done) = 0;
-  // Removes one, with an audit row; gives its blob if no artifact has it any more, for the caller
-  // to remove. An execution's record goes on naming its artifacts.
-  virtual void removeArtifact(const Scope& scope, std::string id, model::AuditEvent event,
-                              Done<std::vector<model::BlobName>> done) = 0;
-  // All of a tenant's; gives their number.
-  virtual void removeArtifacts(std::string tenant, model::AuditEvent event,
-                               Done<uint64_t> done) = 0;
-  // A snapshot and its audit row; gives it with what it added. Its manifest is an artifact, though
-  // artifact() and artifacts() do not show it; chunks that another snapshot of the tenant uses
-  // count once. kQuota beyond `quota`.
-  virtual void addSnapshot(NewSnapshot snapshot, model::SnapshotQuota quota,
-                           model::AuditEvent event, Done<model::Snapshot> done) = 0;
-  // As removeArtifact(): gives the blobs that nothing uses any more.
-  virtual void removeSnapshot(const Scope& scope, std::string id, model::AuditEvent event,
-                              Done<std::vector<model::BlobName>> done) = 0;
-  // Notes a blob that is about to be written: retain() gives it back unless something names it.
-  virtual void noteBlob(model::BlobName blob, Done<void> done) = 0;
-  virtual void putKey(KeyRecord key, model::AuditEvent event, Done<void> done) = 0;
-  // kConflict for the last valid key of an administrator.
-  virtual void revokeKey(const Scope& scope, std::string id, model::AuditEvent event,
-                         Done<void> done) = 0;
-  // Stores `key`, the successor of the valid key `key.replaces`, which ends at `ends_at` unless it
-  // ends before; its audit row too.
-  virtual void rotateKey(const Scope& scope, KeyRecord key, int64_t ends_at,
-                         model::AuditEvent event, Done<void> done) = 0;
-  // A version and its audit row, whose subject and details the ledger completes; gives its number.
-  // kConflict where another than `expected` is in force.
-  virtual void putPolicy(NewPolicy policy, model::AuditEvent event, Done<int64_t> done) = 0;
-  // Notes that a key was used. No audit row: what was done with it has one.
-  virtual void noteKeyUse(std::string id, int64_t at, Done<void> done) = 0;
-  // Applies retention to a few hundred records, with an audit row; call again while it did any.
-  virtual void retain(const Retention& rules, Done<Retained> done) = 0;
+  // store.write(writing(updateExecution, execution, event), done);
+  template <class T>
+  void write(Write<T> write, std::type_identity_t<Done<T>> done) {
+    submit(std::make_unique<QueuedWriteOf<T>>(std::move(write), std::move(done)));
+  }
+  // For tests; before any write. The gate outlives the ledger.
+  void setGate(WriteGate& gate);
+  // A write that the gate has kept.
+  void pass(std::unique_ptr<QueuedWrite> write);
+
+  AgentStore& agents();   // store/agent_store.h
+  MemoryStore& memory();  // store/memory_store.h
+  QuotaStore& quotas();   // store/quota_store.h
 
   // With its kept output; an archived one has none left, and says it is truncated.
-  virtual Result<model::Execution> get(const Scope& scope, const std::string& id) = 0;
+  Result<model::Execution> get(const Scope& scope, const std::string& id);
   // Newest first, without output bytes (totals and flags are there).
-  virtual Result<std::vector<model::Execution>> list(const Scope& scope,
-                                                     const ListQuery& query) = 0;
+  Result<std::vector<model::Execution>> list(const Scope& scope, const ListQuery& query);
   // kConflict where a record is not the one that the audit log tells of: somebody changed it.
-  virtual Result<Recorded> recorded(const Scope& scope, const std::string& id) = 0;
+  Result<Recorded> recorded(const Scope& scope, const std::string& id);
   // An artifact within `scope` that has not expired: an upload, one of an execution's `artifacts`,
   // or the whole of an output (KeptOutput::artifact; unless `artifacts` lists it too, it is
   // `stdout` or `stderr` with the digest that provenance has of that stream).
-  virtual Result<model::Artifact> artifact(const Scope& scope, const std::string& id) = 0;
+  Result<model::Artifact> artifact(const Scope& scope, const std::string& id);
   // The same, newest first.
-  virtual Result<std::vector<model::Artifact>> artifacts(const Scope& scope,
-                                                         const ArtifactQuery& query) = 0;
+  Result<std::vector<model::Artifact>> artifacts(const Scope& scope, const ArtifactQuery& query);
   // What a tenant keeps, expired artifacts that are not collected yet too.
-  virtual Result<model::ArtifactQuota> artifactUsage(const std::string& tenant) = 0;
+  Result<model::ArtifactQuota> artifactUsage(const std::string& tenant);
   // As artifact() and artifacts().
-  virtual Result<model::Snapshot> snapshot(const Scope& scope, const std::string& id) = 0;
-  virtual Result<std::vector<model::Snapshot>> snapshots(const Scope& scope,
-                                                         const ArtifactQuery& query) = 0;
+  Result<model::Snapshot> snapshot(const Scope& scope, const std::string& id);
+  Result<std::vector<model::Snapshot>> snapshots(const Scope& scope, const ArtifactQuery& query);
   // How many a tenant keeps.
-  virtual Result<uint64_t> snapshotCount(const std::string& tenant) = 0;
+  Result<uint64_t> snapshotCount(const std::string& tenant);
   // Whether any artifact or snapshot has this blob.
-  virtual Result<bool> isNamed(const model::BlobName& blob) = 0;
+  Result<bool> isNamed(const model::BlobName& blob);
   // Every execution without a terminal state, oldest first. For start-up.
-  virtual Result<std::vector<Pending>> unfinished() = 0;
-  virtual Result<model::Session> session(const Scope& scope, const std::string& id) = 0;
+  Result<std::vector<Pending>> unfinished();
+  Result<model::Session> session(const Scope& scope, const std::string& id);
   // What a committed request of the same idempotency key gave; errors as of accept().
-  virtual Result<std::optional<model::Execution>> earlier(const NewExecution& request) = 0;
-  virtual Result<std::optional<model::Session>> earlier(const NewSession& request) = 0;
+  Result<std::optional<model::Execution>> earlier(const NewExecution& request);
+  Result<std::optional<model::Session>> earlier(const NewSession& request);
   // Newest first.
-  virtual Result<std::vector<model::Session>> sessions(const Scope& scope,
-                                                       const SessionQuery& query) = 0;
+  Result<std::vector<model::Session>> sessions(const Scope& scope, const SessionQuery& query);
   // Every session that has not ended, oldest first. For start-up.
-  virtual Result<std::vector<model::Session>> unfinishedSessions() = 0;
+  Result<std::vector<model::Session>> unfinishedSessions();
   // kNotFound for none that is blocked; kConflict where the record or the request is not the one
   // that the audit log tells of.
-  virtual Result<PendingSession> pendingSession(const Scope& scope, const std::string& id) = 0;
-  virtual Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256) = 0;
-  virtual Result<std::vector<KeyRecord>> keys(const Scope& scope) = 0;
-  virtual Result<KeyRecord> key(const Scope& scope, const std::string& id) = 0;
+  Result<PendingSession> pendingSession(const Scope& scope, const std::string& id);
+  Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256);
+  Result<std::vector<KeyRecord>> keys(const Scope& scope);
+  Result<KeyRecord> key(const Scope& scope, const std::string& id);
   // Those that the key `id` was rotated to, directly or through others that have expired by `now`
   // unrevoked; in no order, and at most `limit`.
-  virtual Result<std::vector<KeyRecord>> successors(const std::string& id, int64_t now,
-                                                    uint32_t limit) = 0;
+  Result<std::vector<KeyRecord>> successors(const std::string& id, int64_t now, uint32_t limit);
   // A version with its document, the newest for 0; nullopt: there is none.
-  virtual Result<std::optional<PolicyVersion>> policyVersion(int64_t version) = 0;
+  Result<std::optional<PolicyVersion>> policyVersion(int64_t version);
   // Newest first, without documents.
-  virtual Result<std::vector<PolicyVersion>> policyVersions(const PolicyQuery& query) = 0;
+  Result<std::vector<PolicyVersion>> policyVersions(const PolicyQuery& query);
   // Requests that are kept, newest first, at most `limit` (1..1000).
-  virtual Result<std::vector<RecordedRequest>> requests(const Scope& scope, uint32_t limit) = 0;
+  Result<std::vector<RecordedRequest>> requests(const Scope& scope, uint32_t limit);
   // Entries whose number, as readers of `scope` count them (numberFor()), is > after; oldest first,
   // at most `limit` (1..1000).
-  virtual Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after,
-                                                       uint32_t limit) = 0;
-  virtual Result<AuditPage> searchAudit(const Scope& scope, const AuditSearch& search) = 0;
-  // Forgets what the entry at `position` has sealed as `member`, which `event` tells of in the log;
-  // the entry itself stays as it is. kNotFound: not within the scope, not sealed, or redacted
-  // before.
-  virtual void redact(Scope scope, uint64_t position, std::string member, model::AuditEvent event,
-                      Done<void> done) = 0;
+  Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after, uint32_t limit);
+  Result<AuditPage> searchAudit(const Scope& scope, const AuditSearch& search);
   // The signed head of the audit chain, written by the transaction that made its last entry; none
   // while there is no entry (or no signing key).
-  virtual Result<std::optional<Checkpoint>> head() = 0;
+  Result<std::optional<Checkpoint>> head();
   // Records with seq > after that the audit log does not bear out (no row of their acceptance or
   // their present state, or other contents than were recorded), at most `limit`.
-  virtual Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit) = 0;
+  Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit);
   // The same of sessions.
-  virtual Result<std::vector<Mismatch>> sessionMismatches(uint64_t after, uint32_t limit) = 0;
+  Result<std::vector<Mismatch>> sessionMismatches(uint64_t after, uint32_t limit);
   // Requests to exceed what one may do; as long as the store.
-  virtual Escalations& escalations() = 0;
+  Escalations& escalations();
   // An error, with the reason, when the last write failed (disk full, damage).
-  virtual Result<> health() = 0;
+  Result<> health();
+
+ private:
+  struct Parts;
+  void submit(std::unique_ptr<QueuedWrite> write);
+
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Parts> parts_;
 };
 
 // How many successors of a key are looked at; one that was rotated more often does not hold unless

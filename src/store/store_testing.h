@@ -14,6 +14,10 @@
 #include "artifacts/tenant_cipher.h"
 #include "base/file.h"
 #include "base/id.h"
+#include "store/commit.h"
+#include "store/rows/executions.h"
+#include "store/rows/retention.h"
+#include "store/rows/sealed.h"
 #include "store/store.h"
 
 namespace cloister::store::testing {
@@ -57,6 +61,8 @@ Result<T> await(const std::function<void(Done<T>)>& start) {
   return promise.get_future().get();
 }
 
+using store::commit;
+
 inline model::Principal principal(const std::string& tenant, const std::string& agent = "agent") {
   return {.tenant = tenant,
           .app = "app",
@@ -94,15 +100,11 @@ inline model::AuditEvent event(const std::string& action, const model::Execution
 }
 
 inline Result<Accepted> accept(Store& store, const NewExecution& request) {
-  return await<Accepted>([&](Done<Accepted> done) {
-    store.accept(request, event("execution.accepted", request.execution), std::move(done));
-  });
+  return commit(store, acceptExecution, request, event("execution.accepted", request.execution));
 }
 
 inline Result<> update(Store& store, const model::Execution& execution) {
-  return await<void>([&](Done<void> done) {
-    store.update(execution, event("execution.updated", execution), std::move(done));
-  });
+  return commit(store, updateExecution, execution, event("execution.updated", execution));
 }
 
 inline Result<> update(Store& store, model::Execution execution, model::Status status) {
@@ -111,17 +113,15 @@ inline Result<> update(Store& store, model::Execution execution, model::Status s
 }
 
 inline Result<> append(Store& store, const std::string& subject, const std::string& tenant) {
-  return await<void>([&](Done<void> done) {
-    store.append({.action = "test.noted",
-                  .subject = subject,
-                  .principal = principal(tenant),
-                  .details = {{"note", "on " + subject}}},
-                 std::move(done));
-  });
+  return commit(store, appendEvent,
+                {.action = "test.noted",
+                 .subject = subject,
+                 .principal = principal(tenant),
+                 .details = {{"note", "on " + subject}}});
 }
 
 inline Result<Retained> retain(Store& store, const Retention& rules) {
-  return await<Retained>([&](Done<Retained> done) { store.retain(rules, std::move(done)); });
+  return commit(store, store::retain, rules);
 }
 
 // Accepts one and runs it to its end.

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/node.h"
 
+#include <chrono>
 #include <type_traits>
 
+#include "model/describe.h"
 #include "wire/archive.h"
 
 namespace cloister::wire {
@@ -24,19 +26,24 @@ void texts(A& a, List& list, size_t max_count, size_t max_size) {
   a.list(list, max_count, [&](auto& item) { a.text(item, max_size); });
 }
 
+// What the model describes: numbers and durations.
 template <class A, class T>
-  requires std::is_same_v<std::remove_const_t<T>, model::Limits>
+void member(A& a, T& v) {
+  if constexpr (std::is_same_v<std::remove_const_t<T>, std::chrono::milliseconds>) {
+    a.time(v);
+  } else {
+    a.number(v);
+  }
+}
+template <class A, class T>
+  requires requires(T& v) { v.has_value(); }
+void member(A& a, T& v) {
+  a.maybe(v, [&](auto& known) { member(a, known); });
+}
+
+template <class A, model::Described T>
 void describe(A& a, T& v) {
-  a.time(v.wall);
-  a.time(v.cpu_time);
-  a.number(v.cpu_millis);
-  a.number(v.memory_bytes);
-  a.number(v.disk_bytes);
-  a.number(v.inodes);
-  a.number(v.file_bytes);
-  a.number(v.open_files);
-  a.number(v.pids);
-  a.number(v.output_bytes);
+  model::describe(v, [&](const auto& /*named*/, auto& each) { member(a, each); });
 }
 
 template <class A, class T>
@@ -120,21 +127,6 @@ void describe(A& a, T& v) {
   texts(a, v.artifacts.globs, kFew, kSentence);
   a.number(v.artifacts.max_files);
   a.number(v.artifacts.max_bytes);
-}
-
-template <class A, class T>
-  requires std::is_same_v<std::remove_const_t<T>, model::Usage>
-void describe(A& a, T& v) {
-  a.number(v.wall_ms);
-  a.number(v.cpu_ms);
-  a.number(v.max_rss_bytes);
-  a.number(v.memory_bytes);
-  a.number(v.cpu_millis);
-  a.number(v.io_read_bytes);
-  a.number(v.io_write_bytes);
-  a.maybe(v.processes, [&](auto& number) { a.number(number); });
-  a.maybe(v.open_files, [&](auto& number) { a.number(number); });
-  a.number(v.disk_limit_bytes);
 }
 
 template <class A, class T>

@@ -11,7 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "base/id.h"
-#include "store/sqlite.h"
+#include "store/open.h"
+#include "store/rows/keys.h"
 
 namespace cloister::api {
 namespace {
@@ -93,8 +94,8 @@ class RouterTest : public testing::Test {
     event.action = "key.created";
     event.subject = key.record.id;
     event.principal = principal;
-    store_->putKey(key.record, event,
-                   [&](Result<> result) { stored.set_value(result.has_value()); });
+    store_->write(store::writing(store::putKey, key.record, event),
+                  [&](Result<> result) { stored.set_value(result.has_value()); });
     EXPECT_TRUE(stored.get_future().get());
     return key.secret;
   }

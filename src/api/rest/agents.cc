@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/agents: creation, change and display of the sandboxes of agents. agent_activity.cc has their
 // attempts and use.
+#include "store/rows/agents.h"
+
 #include <algorithm>
 #include <utility>
 
 #include "api/rest/agent_requests.h"
 #include "api/rest/agent_routes.h"
 #include "api/rest/requests.h"
+#include "orchestrator/core/ledger.h"
 #include "policy/agent/validate.h"
 
 namespace cloister::api {
@@ -60,10 +63,9 @@ model::AuditEvent eventOf(std::string action, const Request& request, const stor
 Task<Result<model::AgentSandbox>> put(RestParts& parts, Request& request,
                                       model::AgentSandbox sandbox, uint64_t expected,
                                       model::AuditEvent event) {
-  co_return co_await async::committed<model::AgentSandbox>([&](auto done) {
-    parts.store.agents().put(store::Scope::of(request.principal), sandbox, expected,
-                             parts.agents_per_tenant, event, std::move(done));
-  });
+  co_return co_await orchestrator::Ledger(parts.store)
+      .write(store::putAgent, store::Scope::of(request.principal), sandbox, expected,
+             parts.agents_per_tenant, event);
 }
 
 // Rules beyond a sandbox's abilities would refuse all of the agent's requests.
@@ -130,10 +132,9 @@ Task<Result<Response>> show(RestParts& parts, Request& request) {
 
 Task<Result<Response>> remove(RestParts& parts, Request& request) {
   const store::AgentName name = CO_TRY(agentOf(request));
-  auto removed = co_await async::committed<void>([&](auto done) {
-    parts.store.agents().remove(store::Scope::of(request.principal), name,
-                                eventOf("agent.deleted", request, name, {}), std::move(done));
-  });
+  auto removed = co_await orchestrator::Ledger(parts.store)
+                     .write(store::removeAgent, store::Scope::of(request.principal), name,
+                            eventOf("agent.deleted", request, name, {}));
   if (!removed) co_return std::unexpected(removed.error());
   co_return noContent();
 }

@@ -7,6 +7,8 @@
 
 #include "api/rest/requests.h"
 #include "audit/receipt.h"
+#include "orchestrator/core/ledger.h"
+#include "store/rows/sealed.h"
 
 namespace cloister::api {
 namespace {
@@ -128,10 +130,9 @@ Task<Result<Response>> redact(RestParts& parts, Request& request) {
       .subject = "audit:" + number,
       .principal = request.principal,
       .details = {{"of", position}, {"member", *member}, {"reason", *reason}}};
-  auto done = co_await async::committed<void>([&](auto after) {
-    parts.store.redact(store::Scope::of(request.principal), position, *member, event,
-                       std::move(after));
-  });
+  auto done =
+      co_await orchestrator::Ledger(parts.store)
+          .write(store::redact, store::Scope::of(request.principal), position, *member, event);
   if (!done) co_return std::unexpected(done.error());
   co_return jsonResponse(200, json::object{{"position", position},
                                            {"action", entry.event.action},

@@ -2,12 +2,15 @@
 // /v1/keys: API keys. Only the answers to creation and rotation have the secret. /v1/whoami: the
 // identity and the permissions of a credential. /.well-known/oauth-protected-resource: the source
 // of tokens.
+#include "store/rows/keys.h"
+
 #include <algorithm>
 #include <map>
 
 #include "api/rest/requests.h"
 #include "api/rest/rest.h"
 #include "async/awaiting.h"
+#include "orchestrator/core/ledger.h"
 
 namespace cloister::api {
 namespace {
@@ -209,9 +212,8 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
   CO_TRY(mayMake(parts, request.principal, wanted));
   auth::NewKey key = auth::makeKey(wanted.principal, wanted.name, wanted.expires_at);
   key.record.networks = wanted.networks;
-  auto stored = co_await async::committed<void>([&](auto done) {
-    parts.store.putKey(key.record, eventOf("key.created", request, key.record), std::move(done));
-  });
+  auto stored = co_await orchestrator::Ledger(parts.store)
+                    .write(store::putKey, key.record, eventOf("key.created", request, key.record));
   if (!stored) co_return std::unexpected(stored.error());
   co_return createdKey(key);
 }
@@ -252,11 +254,9 @@ Task<Result<Response>> rotate(RestParts& parts, Request& request) {
   key.record.replaces = old.id;
   model::AuditEvent event = eventOf("key.rotated", request, key.record);
   event.details["replaces"] = old.id;
-  auto stored = co_await async::committed<void>([&](auto done) {
-    parts.store.rotateKey(store::Scope::of(request.principal), key.record,
-                          now + overlap.value_or(kOverlapSeconds) * kMicros, event,
-                          std::move(done));
-  });
+  auto stored = co_await orchestrator::Ledger(parts.store)
+                    .write(store::rotateKey, store::Scope::of(request.principal), key.record,
+                           now + overlap.value_or(kOverlapSeconds) * kMicros, event);
   parts.authenticator.forget();
   if (!stored) co_return std::unexpected(stored.error());
   co_return createdKey(key);
@@ -288,10 +288,9 @@ Task<Result<Response>> show(RestParts& parts, Request& request) {
 
 Task<Result<Response>> revoke(RestParts& parts, Request& request) {
   const store::KeyRecord key = CO_TRY(managed(parts, request));
-  auto revoked = co_await async::committed<void>([&](auto done) {
-    parts.store.revokeKey(store::Scope::of(request.principal), key.id,
-                          eventOf("key.revoked", request, key), std::move(done));
-  });
+  auto revoked = co_await orchestrator::Ledger(parts.store)
+                     .write(store::revokeKey, store::Scope::of(request.principal), key.id,
+                            eventOf("key.revoked", request, key));
   parts.authenticator.forget();
   if (!revoked) co_return std::unexpected(revoked.error());
   co_return noContent();

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // /v1/quotas: quotas and use of tenants and agents.
+#include "store/rows/quotas.h"
+
 #include <utility>
 
 #include "api/rest/requests.h"
 #include "model/agent_sandbox.h"
+#include "orchestrator/core/ledger.h"
 #include "orchestrator/core/quota.h"
 #include "store/quota_store.h"
 
@@ -78,9 +81,8 @@ Task<Result<Response>> put(RestParts& parts, Request& request, QuotaScope scope)
                                 .subject = store::quotaSubject(scope),
                                 .principal = request.principal,
                                 .details = {{"quota", model::toJsonObject(record.quota)}}};
-  auto stored = co_await async::committed<void>([&](auto done) {
-    parts.store.quotas().put(record, parts.agents_per_tenant, event, std::move(done));
-  });
+  auto stored = co_await orchestrator::Ledger(parts.store)
+                    .write(store::putQuota, record, parts.agents_per_tenant, event);
   if (!stored) co_return std::unexpected(stored.error());
   quotas.set(record);
   parts.service.quotasChanged();

@@ -81,9 +81,7 @@ struct RestParts {
   orchestrator::PolicyService* policies = nullptr;   // null: without a history of policies
   const model::ToolSet* tools = nullptr;             // null: there are no tool calls
 
-  [[nodiscard]] orchestrator::SessionMemory memory() {
-    return {sessions, store.memory(), memory_bounds};
-  }
+  [[nodiscard]] orchestrator::SessionMemory memory() { return {sessions, store, memory_bounds}; }
 };
 
 // The node's ready sandboxes, with known languages; nullopt before a node's first report.

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store's writes as coroutines: each resumes on the executor once its transaction is durable,
-// or has failed. One thread, except for the store's own.
+// The store's writes as coroutines: each resumes on its executor once its transaction is durable,
+// or has failed.
 #pragma once
 
-#include <string>
+#include <type_traits>
 #include <utility>
-#include <vector>
 
 #include <boost/asio/awaitable.hpp>
 
-#include "store/agent_store.h"
-#include "store/image_store.h"
+#include "async/awaiting.h"
+#include "store/rows/agents.h"
+#include "store/rows/artifacts.h"
+#include "store/rows/executions.h"
+#include "store/rows/image_bindings.h"
+#include "store/rows/retention.h"
+#include "store/rows/sealed.h"
+#include "store/rows/sessions.h"
+#include "store/rows/snapshots.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::orchestrator {
 
@@ -22,29 +29,23 @@ class Ledger {
 
   explicit Ledger(store::Store& store) : store_(store) {}
 
-  Task<Result<store::Accepted>> accept(store::NewExecution request, model::AuditEvent event);
-  Task<Result<>> update(model::Execution execution, model::AuditEvent event);
-  Task<Result<store::Created>> createSession(store::NewSession request, model::AuditEvent event);
-  Task<Result<>> updateSession(model::Session session, model::AuditEvent event);
-  Task<Result<>> append(model::AuditEvent event);
-  Task<Result<>> noteUnverified(store::Unverified execution);
-  Task<Result<uint64_t>> bindImage(store::VerifiedImage image);
-  Task<Result<>> addArtifact(model::Artifact artifact, model::ArtifactQuota quota,
-                             model::AuditEvent event);
-  Task<Result<std::vector<model::BlobName>>> removeArtifact(store::Scope scope, std::string id,
-                                                            model::AuditEvent event);
-  Task<Result<uint64_t>> removeArtifacts(std::string tenant, model::AuditEvent event);
-  Task<Result<model::Snapshot>> addSnapshot(store::NewSnapshot snapshot, model::SnapshotQuota quota,
-                                            model::AuditEvent event);
-  Task<Result<std::vector<model::BlobName>>> removeSnapshot(store::Scope scope, std::string id,
-                                                            model::AuditEvent event);
-  Task<Result<store::AfterViolation>> addViolation(model::Violation violation,
-                                                   std::vector<store::Lowering> rules,
-                                                   model::Principal by);
-  Task<Result<>> noteBlob(model::BlobName blob);
-  Task<Result<store::Retained>> retain(store::Retention rules);
+  // Does the write `row` with `values`.
+  //   co_await ledger.write(store::updateExecution, execution, event);
+  template <class T, class... Parameters>
+  Task<Result<T>> write(Result<T> (*row)(store::Transaction, Parameters...),
+                        std::type_identity_t<std::remove_cvref_t<Parameters>>... values) {
+    return committed(store::writing(row, std::move(values)...));
+  }
 
  private:
+  template <class T>
+  Task<Result<T>> committed(store::Write<T> write) {
+    return async::committed<T>(
+        [&store = store_, write = std::move(write)](store::Done<T> done) mutable {
+          store.write(std::move(write), std::move(done));
+        });
+  }
+
   store::Store& store_;
 };
 

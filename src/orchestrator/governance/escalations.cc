@@ -14,6 +14,7 @@
 #include "policy/agent/file_grant.h"
 #include "policy/agent/validate.h"
 #include "policy/approval.h"
+#include "store/rows/escalation_rows.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -226,8 +227,8 @@ Task<Result<>> EscalationService::Impl::mayCount(const Escalation& e,
     denied = counts.error().message;
     counts = fail(Code::kConflict, "deciding on " + e.id + ": " + denied);
   }
-  std::ignore = co_await control->ledger.append(
-      refusedVoteEvent(e, ballot.by, ballot.approve, counts.error().message));
+  std::ignore = co_await control->ledger.write(
+      store::appendEvent, refusedVoteEvent(e, ballot.by, ballot.approve, counts.error().message));
   if (!denied.empty()) co_await approvals->denyForEffect(e, denied);
   co_return counts;
 }
@@ -300,9 +301,7 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
       .bounds = impl->config().bounds,
       .request_json = std::move(request_json)};
   const Escalation made =
-      CO_TRY(co_await async::committed<Escalation>([&](store::Done<Escalation> done) {
-        impl->ledger().add(std::move(asked), std::move(done));
-      }));
+      CO_TRY(co_await impl->control->ledger.write(store::addEscalation, std::move(asked)));
   if (impl->news) impl->news();
   co_return made;
 }
@@ -340,8 +339,7 @@ Result<std::optional<int64_t>> EscalationService::usualWait(const Principal& pri
 }
 
 Task<Result<Escalation>> EscalationService::Impl::change(store::EscalationChange what) {
-  co_return co_await async::committed<Escalation>(
-      [&](store::Done<Escalation> done) { ledger().change(std::move(what), std::move(done)); });
+  co_return co_await control->ledger.write(store::changeEscalation, std::move(what));
 }
 
 store::EscalationChange EscalationService::Impl::changeOf(const Escalation& e) const {
@@ -360,8 +358,8 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
   if (!vote.approver.empty() && !isSelf(principal, vote.approver)) {
     const std::string why = "approver: this credential is not " +
                             model::safeText(vote.approver, 200) + "'s; use their own";
-    std::ignore =
-        co_await impl->control->ledger.append(refusedVoteEvent(found, principal, approve, why));
+    std::ignore = co_await impl->control->ledger.write(
+        store::appendEvent, refusedVoteEvent(found, principal, approve, why));
     co_return fail(Code::kDenied, why, "approver");
   }
   const policy::Ballot ballot{.by = principal,
@@ -385,8 +383,8 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
   };
   auto changed = co_await impl->change(std::move(change));
   if (!changed) {
-    std::ignore = co_await impl->control->ledger.append(
-        refusedVoteEvent(found, principal, approve, changed.error().message));
+    std::ignore = co_await impl->control->ledger.write(
+        store::appendEvent, refusedVoteEvent(found, principal, approve, changed.error().message));
     co_return changed;
   }
   impl->approvals->settle(*changed);
@@ -420,8 +418,10 @@ Task<void> EscalationService::noteRefused(model::Principal principal, std::strin
       principal.isAdmin() ? scopeOf(principal, tenant) : store::Scope::ofTenant(principal.tenant);
   const auto found = impl->ledger().get(scope, id);
   if (!found) co_return;
-  std::ignore = co_await impl->control->ledger.append(refusedVoteEvent(
-      *found, principal, approve, "the credential lacks the permission escalation.decide"));
+  std::ignore = co_await impl->control->ledger.write(
+      store::appendEvent,
+      refusedVoteEvent(*found, principal, approve,
+                       "the credential lacks the permission escalation.decide"));
 }
 
 Result<model::EscalationPolicy> EscalationService::policyOf(const Principal& principal,
@@ -442,9 +442,8 @@ Task<Result<model::EscalationPolicy>> EscalationService::setPolicy(Principal pri
                           .subject = agent,
                           .principal = principal,
                           .details = {{"auto_approve", auto_approve_safe ? "safe" : "none"}}};
-  CO_TRY(co_await async::committed<void>([&](store::Done<void> done) {
-    impl->ledger().putPolicy(principal.tenant, policy, std::move(event), std::move(done));
-  }));
+  CO_TRY(co_await impl->control->ledger.write(store::putEscalationPolicy, principal.tenant, policy,
+                                              std::move(event)));
   co_return policy;
 }
 

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "async/awaiting.h"
 #include "async/signal.h"
 #include "async/spawn.h"
 #include "base/log.h"
+#include "orchestrator/core/ledger.h"
+#include "store/rows/escalation_rows.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -97,9 +98,8 @@ boost::asio::awaitable<void> Notifier::Impl::deliver(const Channel& channel,
   const auto sent = co_await channel.send(
       {.number = row.seq, .event = row.event, .escalation = *escalation, .at = row.created_at});
   if (sent) {
-    const auto done = co_await async::committed<void>([&](store::Done<void> finish) {
-      ledger().finish(row.seq, std::nullopt, std::move(finish));
-    });
+    const auto done =
+        co_await Ledger(store).write(store::finishNotification, row.seq, std::nullopt);
     if (done) co_return;
   }
   const std::string why = sent ? "delivered, which could not be recorded" : sent.error().message;
@@ -108,8 +108,7 @@ boost::asio::awaitable<void> Notifier::Impl::deliver(const Channel& channel,
   if (row.attempts + 1 >= config.attempts) co_return co_await giveUp(row, why);
   const int64_t next =
       base::wallMicros() + std::chrono::duration_cast<Micros>(pauseAfter(row.attempts)).count();
-  std::ignore = co_await async::committed<void>(
-      [&](store::Done<void> finish) { ledger().retry(row.seq, next, std::move(finish)); });
+  std::ignore = co_await Ledger(store).write(store::retryNotification, row.seq, next);
 }
 
 boost::asio::awaitable<void> Notifier::Impl::giveUp(store::Notification row, std::string why) {
@@ -126,8 +125,7 @@ boost::asio::awaitable<void> Notifier::Impl::giveUp(store::Notification row, std
                                             {"reason", why}}};
   base::log(base::Level::kError, "notification given up",
             {{"channel", row.channel}, {"escalation", row.escalation}, {"reason", why}});
-  std::ignore = co_await async::committed<void>(
-      [&](store::Done<void> finish) { ledger().finish(row.seq, event, std::move(finish)); });
+  std::ignore = co_await Ledger(store).write(store::finishNotification, row.seq, event);
 }
 
 // Drops the notifications for channels that the configuration no longer has.

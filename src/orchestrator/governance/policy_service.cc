@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "store/rows/policies.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -81,13 +82,12 @@ Result<> PolicyService::addStart(const StartDocument& start) {
       .expected = std::nullopt,
       .keep = config_.history};
   const auto promise = std::make_shared<std::promise<Result<int64_t>>>();
-  control_->store.putPolicy(
-      std::move(made),
-      {.action = "policy.applied",
-       .subject = {},
-       .principal = ourselves(),
-       .details = {{"name", start.name}, {"origin", kFromStart}}},
-      [promise](Result<int64_t> done) { promise->set_value(std::move(done)); });
+  control_->store.write(store::writing(store::putPolicy, std::move(made),
+                                       {.action = "policy.applied",
+                                        .subject = {},
+                                        .principal = ourselves(),
+                                        .details = {{"name", start.name}, {"origin", kFromStart}}}),
+                        [promise](Result<int64_t> done) { promise->set_value(std::move(done)); });
   const int64_t version = TRY(promise->get_future().get());
   policy::setVersion(policy, version);
   parts_.current.set(std::move(policy));
@@ -143,9 +143,8 @@ Task<Result<store::PolicyVersion>> PolicyService::put(model::Principal principal
   wanted.policy.applied_by = std::move(principal);
   wanted.policy.applied_at = base::wallMicros();
   store::PolicyVersion made = wanted.policy;
-  const auto version = co_await async::committed<int64_t>([&](auto done) {
-    control_->store.putPolicy(std::move(wanted), std::move(event), std::move(done));
-  });
+  const auto version =
+      co_await Ledger(control_->store).write(store::putPolicy, std::move(wanted), std::move(event));
   made.version = CO_TRY(version);
   policy::setVersion(policy, made.version);
   if (parts_.current.get()->version < made.version) parts_.current.set(std::move(policy));

@@ -3,10 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sqlite3.h>
 
 #include "base/file.h"
 #include "orchestrator/runs/service_fixture.h"
+#include "store/sql/raw_testing.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -54,10 +54,7 @@ class PolicyServiceTest : public ServiceTest {
   // Damages the database behind the ledger's back, as an outside program would.
   void damage(const std::string& sql) {
     close();
-    sqlite3* db = nullptr;
-    ASSERT_EQ(sqlite3_open((dir_ + "/ledger.db").c_str(), &db), SQLITE_OK);
-    EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
-    sqlite3_close(db);
+    store::testing::RawFile(dir_ + "/ledger.db").run(sql);
   }
 
   policy::Levels levels_;

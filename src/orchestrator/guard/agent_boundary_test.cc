@@ -9,6 +9,7 @@
 #include "orchestrator/sessions/session_fixture.h"
 #include "orchestrator/sessions/session_memory.h"
 #include "policy/agent/rules.h"
+#include "store/rows/agents.h"
 #include "store/store_testing.h"
 
 namespace cloister::orchestrator {
@@ -79,14 +80,15 @@ class BoundaryTest : public SessionsTest {
     sandbox.created_at = 1;
     const auto known = store_->agents().sandbox(store::Scope::allTenants(), {"acme", agent});
     std::optional<Result<model::AgentSandbox>> put;
-    store_->agents().put(store::Scope::allTenants(), sandbox, known ? known->version : 0, 10,
-                         {.action = "agent.updated",
-                          .subject = "agent:acme/" + agent,
-                          .principal = principal(),
-                          .details = {}},
-                         [this, &put](Result<model::AgentSandbox> stored) {
-                           boost::asio::post(*io_, [&put, stored] { put = stored; });
-                         });
+    store_->write(store::writing(store::putAgent, store::Scope::allTenants(), sandbox,
+                                 known ? known->version : 0, 10,
+                                 {.action = "agent.updated",
+                                  .subject = "agent:acme/" + agent,
+                                  .principal = principal(),
+                                  .details = {}}),
+                  [this, &put](Result<model::AgentSandbox> stored) {
+                    boost::asio::post(*io_, [&put, stored] { put = stored; });
+                  });
     const auto work = boost::asio::make_work_guard(*io_);
     runUntil([&] { return put.has_value(); });
     ASSERT_TRUE(*put);
@@ -128,8 +130,7 @@ TEST_F(BoundaryTest, AnotherAgentsExecutionsAndSessionsAreNotThere) {
   open();
   const std::string session = sessionOf("alice");
   const std::string run = execAs(as("alice"), session, {"hold"})->id;
-  const auto memory =
-      std::make_unique<SessionMemory>(*sessions_, store_->memory(), model::MemoryBounds{});
+  const auto memory = std::make_unique<SessionMemory>(*sessions_, *store_, model::MemoryBounds{});
   const model::Principal bob = as("bob");
   const auto gone = [](const auto& result) {
     return result ? "there" : result.error().code == Code::kNotFound ? "404" : "other";

@@ -7,6 +7,8 @@
 #include "base/file.h"
 #include "orchestrator/governance/escalations.h"
 #include "orchestrator/sessions/session_fixture.h"
+#include "store/rows/agents.h"
+#include "store/rows/escalation_rows.h"
 #include "store/store_testing.h"
 
 namespace cloister::orchestrator {
@@ -81,14 +83,14 @@ class AgentsTest : public SessionsTest {
     const auto known = agent(tenant);
     const uint64_t version = known ? known->version : 0;
     std::optional<bool> done;
-    store_->agents().put(store::Scope::allTenants(), sandbox, version, 10,
-                         {.action = "agent.updated",
-                          .subject = "agent:" + tenant + "/agent",
-                          .principal = principal(),
-                          .details = {}},
-                         [this, &done](Result<model::AgentSandbox> stored) {
-                           boost::asio::post(*io_, [&done, ok = stored.has_value()] { done = ok; });
-                         });
+    store_->write(store::writing(store::putAgent, store::Scope::allTenants(), sandbox, version, 10,
+                                 {.action = "agent.updated",
+                                  .subject = "agent:" + tenant + "/agent",
+                                  .principal = principal(),
+                                  .details = {}}),
+                  [this, &done](Result<model::AgentSandbox> stored) {
+                    boost::asio::post(*io_, [&done, ok = stored.has_value()] { done = ok; });
+                  });
     const auto work = boost::asio::make_work_guard(*io_);
     runUntil([&] { return done.has_value(); });
     ASSERT_TRUE(*done);
@@ -108,8 +110,7 @@ class AgentsTest : public SessionsTest {
                    .subject = "",
                    .principal = asked.escalation.requester,
                    .details = {}};
-    const auto made = store::testing::await<model::Escalation>(
-        [&](auto done) { store_->escalations().add(asked, std::move(done)); });
+    const auto made = store::testing::commit(*store_, store::addEscalation, asked);
     becomes(made->id, model::EscalationStatus::kApproved, tenant, automatic);
     return made->id;
   }
@@ -131,8 +132,7 @@ class AgentsTest : public SessionsTest {
                                .principal = now.requester,
                                .details = {}};
     };
-    ASSERT_TRUE(store::testing::await<model::Escalation>(
-        [&](auto done) { store_->escalations().change(change, std::move(done)); }));
+    ASSERT_TRUE(store::testing::commit(*store_, store::changeEscalation, change));
   }
   Result<model::AgentSandbox> agent(const std::string& tenant = "acme") {
     return store_->agents().sandbox(store::Scope::allTenants(), {tenant, "agent"});
@@ -328,9 +328,7 @@ TEST_F(AgentsTest, NobodyApprovesWhatWouldOpenNothing) {
     asked.escalation.expires_at = base::wallMicros() + 60'000'000;
     asked.event = {
         .action = "escalation.requested", .subject = "", .principal = principal(), .details = {}};
-    return store::testing::await<model::Escalation>(
-               [&](auto done) { store_->escalations().add(asked, std::move(done)); })
-        ->id;
+    return store::testing::commit(*store_, store::addEscalation, asked)->id;
   };
   model::Principal boss = principal();
   boss.agent.clear();

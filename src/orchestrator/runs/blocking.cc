@@ -14,6 +14,7 @@
 #include "orchestrator/runs/run_impl.h"
 #include "orchestrator/runs/workspace_list.h"
 #include "policy/approval.h"
+#include "store/rows/escalation_rows.h"
 #include "wire/node.h"
 
 namespace cloister::orchestrator {
@@ -278,7 +279,8 @@ Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::
   if (!record.escalation)
     shared = std::string(run->execution.error->details.at("escalation_id").as_string());
   model::AuditEvent event = withRuling(blockedEvent(run->execution, run->facts), run->ruling);
-  auto accepted = co_await control->ledger.accept(std::move(record), std::move(event));
+  auto accepted =
+      co_await control->ledger.write(store::acceptExecution, std::move(record), std::move(event));
   // Counted from here on by what it waits for.
   if (accepted && !accepted->replayed && !shared.empty()) follow(*run, shared);
   co_return accepted;
@@ -501,13 +503,13 @@ Task<Result<bool>> RunService::Impl::unblock(LivePtr run, Escalation e) {
                                        .notification = ""};
   const model::AuditEvent event = withRuling(resumedEvent(queued, e.id), run->ruling);
   CO_TRY(co_await control->insist(run->execution.id, [&]() -> Task<Result<>> {
-    if (shares && !orphan) co_return co_await control->ledger.update(queued, event);
-    const auto both = co_await async::committed<Escalation>([&](store::Done<Escalation> done) {
-      control->store.escalations().changeWith(change, queued, event, std::move(done));
-    });
+    if (shares && !orphan)
+      co_return co_await control->ledger.write(store::updateExecution, queued, event);
+    const auto both =
+        co_await Ledger(control->store).write(store::changeEscalationWith, change, queued, event);
     // Another of those that waited may have used it up meanwhile.
     if (!both && orphan && both.error().field == policy::approval::kUsed)
-      co_return co_await control->ledger.update(queued, event);
+      co_return co_await control->ledger.write(store::updateExecution, queued, event);
     if (!both) co_return std::unexpected(both.error());
     co_return Result<>{};
   }));
@@ -549,9 +551,7 @@ Task<void> RunService::Impl::closeEscalation(Escalation e) {
       },
       .channels = {},
       .notification = ""};
-  const auto done = co_await async::committed<Escalation>([&](store::Done<Escalation> finish) {
-    control->store.escalations().change(change, std::move(finish));
-  });
+  const auto done = co_await Ledger(control->store).write(store::changeEscalation, change);
   if (done) co_return settle(*done);  // for who came to wait for it meanwhile
   base::log(base::Level::kWarn, "escalation of an ended run stays open",
             {{"escalation", change.id}, {"reason", done.error().message}});

@@ -10,7 +10,7 @@
 #include "orchestrator/governance/escalations.h"
 #include "orchestrator/guard/agent_guard.h"
 #include "orchestrator/runs/service_fixture.h"
-#include "store/sql/db.h"
+#include "store/sql/raw_testing.h"
 
 namespace cloister::orchestrator {
 
@@ -83,12 +83,7 @@ class BlockingTest : public ServiceTest {
   }
 
   // As somebody does who can write its file.
-  void inLedger(const char* sql) {
-    auto db = store::Database::open(dir_ + "/ledger.db");
-    ASSERT_TRUE(db);
-    const auto done = db->run(sql);
-    ASSERT_TRUE(done) << done.error().message;
-  }
+  void inLedger(const char* sql) { store::testing::RawFile(dir_ + "/ledger.db").run(sql); }
 
   std::unique_ptr<EscalationService> escalations_;
 };

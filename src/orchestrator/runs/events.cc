@@ -30,17 +30,6 @@ json::object factsOf(const model::Execution& execution, const RunFacts& facts) {
           {"rule", facts.rule}};
 }
 
-json::object toObject(const model::Usage& usage) {
-  return {{"wall_ms", usage.wall_ms},
-          {"cpu_ms", usage.cpu_ms},
-          {"max_rss_bytes", usage.max_rss_bytes},
-          {"io_read_bytes", usage.io_read_bytes},
-          {"io_write_bytes", usage.io_write_bytes},
-          {"processes", usage.processes ? json::value(*usage.processes) : nullptr},
-          {"open_files", usage.open_files ? json::value(*usage.open_files) : nullptr},
-          {"disk_limit_bytes", usage.disk_limit_bytes}};
-}
-
 }  // namespace
 
 model::AuditEvent acceptedEvent(const model::Execution& execution, const RunFacts& facts) {
@@ -75,7 +64,7 @@ model::AuditEvent startedEvent(const model::Execution& execution, const model::N
 model::AuditEvent finishedEvent(const model::Execution& execution) {
   json::object details = {{"status", model::statusName(execution.status)},
                           {"output_sha256", execution.provenance.output_sha256},
-                          {"usage", toObject(execution.usage)}};
+                          {"usage", toJsonObject(execution.usage)}};
   if (execution.exit_code) details["exit_code"] = *execution.exit_code;
   if (!execution.signal.empty()) details["signal"] = execution.signal;
   if (execution.error) details["error"] = execution.error->type;

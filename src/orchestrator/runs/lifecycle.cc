@@ -319,14 +319,14 @@ Task<void> RunService::Impl::scanArtifacts(Live& run) {
       clean = std::unexpected(std::move(content).error());
     }
     if (clean) co_return true;
-    std::ignore =
-        co_await control->ledger.append({.action = "artifact.refused",
-                                         .subject = execution.id,
-                                         .principal = execution.principal,
-                                         .details = {{"path", path},
-                                                     {"sha256", sha256},
-                                                     {"tenant", execution.principal.tenant},
-                                                     {"reason", clean.error().message}}});
+    std::ignore = co_await control->ledger.write(
+        store::appendEvent, {.action = "artifact.refused",
+                             .subject = execution.id,
+                             .principal = execution.principal,
+                             .details = {{"path", path},
+                                         {"sha256", sha256},
+                                         {"tenant", execution.principal.tenant},
+                                         {"reason", clean.error().message}}});
     co_return false;
   };
   std::vector<model::ArtifactRef> kept;
@@ -369,8 +369,9 @@ Task<void> RunService::Impl::recordEnd(Live& run) {
 }
 
 Task<Result<>> RunService::Impl::persist(Live& run, model::AuditEvent event) {
-  co_return co_await control->insist(run.execution.id,
-                                     [&] { return control->ledger.update(run.execution, event); });
+  co_return co_await control->insist(run.execution.id, [&] {
+    return control->ledger.write(store::updateExecution, run.execution, event);
+  });
 }
 
 Task<void> RunService::Impl::tearDown(LivePtr run) {
@@ -414,7 +415,8 @@ Task<void> RunService::Impl::cancelLive(LivePtr run, model::Principal by) {
   const std::string id = run->execution.id;
   if (!std::exchange(run->cancel_asked, true)) {
     // Less may happen than was recorded, so a full disk does not keep a run alive.
-    const auto written = co_await control->ledger.append(cancelEvent(run->execution, by));
+    const auto written =
+        co_await control->ledger.write(store::appendEvent, cancelEvent(run->execution, by));
     if (!written) {
       base::log(base::Level::kError, "cancel not recorded",
                 {{"execution", id}, {"by", by.key_id}, {"reason", written.error().message}});
@@ -495,7 +497,7 @@ Task<void> RunService::Impl::retainRegularly() {
   while (!stopped) {
     co_await stopping.wait(base::monotonicNow() + config.retention_every);
     for (int batch = 0; batch < kRetainBatches && !stopped; batch++) {
-      const auto done = co_await control->ledger.retain(rules);
+      const auto done = co_await control->ledger.write(store::retain, rules);
       if (!done) {
         base::log(base::Level::kError, "retention failed", {{"reason", done.error().message}});
         break;

@@ -9,6 +9,7 @@
 #include "net/frame_connection.h"
 #include "orchestrator/core/node_link.h"
 #include "orchestrator/runs/service_fixture.h"
+#include "store/rows/executions.h"
 #include "wire/node.h"
 
 namespace cloister::orchestrator {
@@ -100,11 +101,12 @@ TEST_F(ServiceTest, ALateResultIsRefused) {
   ended_elsewhere.status = Status::kFailed;
   ended_elsewhere.error = model::RunError{"NODE_LOST", "lost", {}, true};
   bool written = false;
-  store_->update(ended_elsewhere, {"execution.finished", id, principal(), {}},
-                 [&](Result<void> result) {
-                   EXPECT_TRUE(result);
-                   boost::asio::post(*io_, [&] { written = true; });
-                 });
+  store_->write(store::writing(store::updateExecution, ended_elsewhere,
+                               {"execution.finished", id, principal(), {}}),
+                [&](Result<void> result) {
+                  EXPECT_TRUE(result);
+                  boost::asio::post(*io_, [&] { written = true; });
+                });
   runUntil([&] { return written; });
   fake_->release();
   const auto execution = ended(id);

@@ -103,8 +103,8 @@ Task<Result<>> RunService::Impl::refuseBlocked(LivePtr run, AgentRefusal refusal
     run->execution.error->details[name] = std::move(value);
   noteRefusal(*run);
   refusal.violation.subject = run->execution.id;
-  CO_TRY(co_await control->ledger.addViolation(std::move(refusal.violation),
-                                               parts.agents->lowering(), run->execution.principal));
+  CO_TRY(co_await control->ledger.write(store::addViolation, std::move(refusal.violation),
+                                        parts.agents->lowering(), run->execution.principal));
   co_return fail(Code::kDenied, refusal.denied.reason);
 }
 
@@ -117,8 +117,8 @@ Task<Result<model::Execution>> RunService::Impl::recordRefusal(LivePtr run,
       run, std::move(record), std::move(refusal.denied), std::move(refusal.details)));
   if (recorded.id != id || !refusal.violation) co_return recorded;
   refusal.violation->subject = id;
-  CO_TRY(co_await control->ledger.addViolation(
-      *std::move(refusal.violation), parts.agents->lowering(), std::move(refusal.violator)));
+  CO_TRY(co_await control->ledger.write(store::addViolation, *std::move(refusal.violation),
+                                        parts.agents->lowering(), std::move(refusal.violator)));
   co_return recorded;
 }
 
@@ -132,8 +132,8 @@ Task<Result<model::Execution>> RunService::Impl::recordViolation(LivePtr run,
       run, std::move(record), std::move(refusal.denied), std::move(refusal.details)));
   if (recorded.id != id) co_return recorded;  // an earlier one, of the same idempotency key
   refusal.violation.subject = id;
-  CO_TRY(co_await control->ledger.addViolation(std::move(refusal.violation),
-                                               parts.agents->lowering(), by));
+  CO_TRY(co_await control->ledger.write(store::addViolation, std::move(refusal.violation),
+                                        parts.agents->lowering(), by));
   co_return recorded;
 }
 

@@ -133,8 +133,9 @@ Task<void> RunService::Impl::noteViolation(LivePtr run) {
   const auto self = shared_from_this();
   model::Violation violation = run->asks->violation;
   violation.subject = run->execution.id;
-  const auto noted = co_await control->ledger.addViolation(
-      std::move(violation), parts.agents->lowering(), run->execution.principal);
+  const auto noted =
+      co_await control->ledger.write(store::addViolation, std::move(violation),
+                                     parts.agents->lowering(), run->execution.principal);
   if (noted) co_return;
   base::log(base::Level::kError, "a violation was not recorded",
             {{"execution", run->execution.id}, {"reason", noted.error().message}});

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "orchestrator/runs/run_impl.h"
 #include "policy/approval.h"
+#include "store/rows/escalation_rows.h"
 
 namespace cloister::orchestrator {
 
@@ -60,10 +61,7 @@ Task<Result<model::Escalation>> RunService::Impl::withStandingVotes(model::Escal
       .channels = channelsFor(control->store, e.requester, config.escalation),
       .notification = "waits again",
       .notifications = config.escalation.bounds.notifications};
-  auto struck =
-      co_await async::committed<model::Escalation>([&](store::Done<model::Escalation> done) {
-        control->store.escalations().change(change, std::move(done));
-      });
+  auto struck = co_await Ledger(control->store).write(store::changeEscalation, change);
   if (struck) announce();
   co_return struck;
 }

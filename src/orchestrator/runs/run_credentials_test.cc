@@ -6,6 +6,8 @@
 #include "orchestrator/sessions/port_links.h"
 #include "orchestrator/sessions/session_fixture.h"
 #include "policy/approval.h"
+#include "store/rows/escalation_rows.h"
+#include "store/rows/keys.h"
 #include "store/store_testing.h"
 
 namespace cloister::orchestrator {
@@ -110,8 +112,9 @@ TEST_F(CredentialTest, ItsOwnLookFindsThem) {
   begin(true);
   const std::string alone = accepted({"hold"});
   EXPECT_TRUE(written([&](store::Done<void> done) {
-    store_->revokeKey(store::Scope::allTenants(), "key_1", keyEvent("key.revoked", "key_1"),
-                      std::move(done));
+    store_->write(store::writing(store::revokeKey, store::Scope::allTenants(), "key_1",
+                                 keyEvent("key.revoked", "key_1")),
+                  std::move(done));
   }));
   expectEnded(alone);
 }
@@ -262,9 +265,7 @@ TEST_F(VotesTest, AVoteInPlaceOfAStruckOneMeetsTheRulesOfNow) {
   asked.escalation.expires_at = base::wallMicros() + 3'600'000'000;
   asked.event = {
       .action = "escalation.requested", .subject = "", .principal = principal(), .details = {}};
-  const std::string id = store::testing::await<Escalation>([&](auto done) {
-                           store_->escalations().add(asked, std::move(done));
-                         })->id;
+  const std::string id = store::testing::commit(*store_, store::addEscalation, asked)->id;
   const policy::Ballot ballot{.by = approver("boss"),
                               .person = personOf(*store_, approver("boss")).value(),
                               .approve = true,
@@ -279,8 +280,7 @@ TEST_F(VotesTest, AVoteInPlaceOfAStruckOneMeetsTheRulesOfNow) {
       },
       .channels = {},
       .notification = ""};
-  ASSERT_TRUE(store::testing::await<Escalation>(
-      [&](auto done) { store_->escalations().change(first, std::move(done)); }));
+  ASSERT_TRUE(store::testing::commit(*store_, store::changeEscalation, first));
   revokeKey("key_of_boss");
   putKey(0, "key_next");
   model::Principal again = approver("boss");

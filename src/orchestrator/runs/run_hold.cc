@@ -9,6 +9,7 @@
 #include "orchestrator/runs/run_impl.h"
 #include "orchestrator/runs/workspace_links.h"
 #include "policy/approval.h"
+#include "store/rows/escalation_rows.h"
 
 namespace cloister::orchestrator {
 
@@ -132,9 +133,7 @@ Task<void> RunService::Impl::denyForEffect(Escalation e, std::string why) {
       .channels = channelsFor(control->store, e.requester, config.escalation),
       .notification = "settled",
       .notifications = config.escalation.bounds.notifications};
-  const auto done = co_await async::committed<Escalation>([&](store::Done<Escalation> finish) {
-    control->store.escalations().change(change, std::move(finish));
-  });
+  const auto done = co_await Ledger(control->store).write(store::changeEscalation, change);
   if (done) {
     announce();
     co_return settle(*done);

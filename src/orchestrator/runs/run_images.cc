@@ -25,7 +25,8 @@ Task<void> RunService::Impl::noteUnverified(const Live& run) {
   const auto& image = control->nodes.image();
   if (!isUnverified(run.execution.provenance) || !image) co_return;
   const std::string id = run.execution.id;
-  const auto noted = co_await control->ledger.noteUnverified({id, image->place, run.image_since});
+  const auto noted =
+      co_await control->ledger.write(store::noteUnverified, {id, image->place, run.image_since});
   if (!noted) {
     base::log(base::Level::kError, "no image digest will be bound to a run",
               {{"execution", id}, {"reason", noted.error().message}});
@@ -47,7 +48,7 @@ Task<void> RunService::Impl::bindImage() {
                                         .changed = image->changed};
     uint64_t bound = 0;
     const auto write = [&]() -> Task<Result<>> {
-      bound = CO_TRY(co_await control->ledger.bindImage(verified));
+      bound = CO_TRY(co_await control->ledger.write(store::bindImage, verified));
       co_return Result<>{};
     };
     const auto written = co_await control->insist("image " + verified.digest, write);
@@ -74,7 +75,8 @@ Task<void> RunService::Impl::recordImageChange(std::string from) {
                   {"node", control->nodes.offer().node},
                   {"changed_at", image->changed_at},
                   {"changed", base::json::array(image->changed.begin(), image->changed.end())}}};
-  std::ignore = co_await control->insist("image", [&] { return control->ledger.append(event); });
+  std::ignore = co_await control->insist(
+      "image", [&] { return control->ledger.write(store::appendEvent, event); });
 }
 
 }  // namespace cloister::orchestrator

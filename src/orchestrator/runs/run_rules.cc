@@ -63,8 +63,8 @@ Task<Result<>> RunService::Impl::holdAsOfNow(Live& run) {
 
 Task<void> RunService::Impl::recordRevoked(LivePtr run) {
   const auto self = shared_from_this();
-  const auto written =
-      co_await control->ledger.append(revokedEvent(run->execution, control->config.end_revoked));
+  const auto written = co_await control->ledger.write(
+      store::appendEvent, revokedEvent(run->execution, control->config.end_revoked));
   if (written) co_return;
   base::log(base::Level::kError, "a revocation was not recorded",
             {{"execution", run->execution.id}, {"reason", written.error().message}});

@@ -14,6 +14,7 @@
 #include "orchestrator/core/reach.h"
 #include "orchestrator/core/toolchain.h"
 #include "orchestrator/runs/run_impl.h"
+#include "store/rows/executions.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -170,8 +171,9 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
   run->execution.finished_at = run->clock.now();
   record.execution = run->execution;
   record.spec.clear();  // it will never run
-  auto accepted = co_await control->ledger.accept(
-      std::move(record), withRuling(deniedEvent(run->execution, run->facts), run->ruling));
+  auto accepted = co_await control->ledger.write(
+      store::acceptExecution, std::move(record),
+      withRuling(deniedEvent(run->execution, run->facts), run->ruling));
   if (!accepted || accepted->replayed) uncountRun(*run);
   if (!accepted) co_return std::unexpected(std::move(accepted).error());
   if (!accepted->replayed) countDenial(*run);
@@ -235,7 +237,8 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   }
   run->facts.rule = control->permits.decidingRule(run->ruling, subjectOf(*run));
   model::AuditEvent event = withRuling(acceptedEvent(record.execution, run->facts), run->ruling);
-  auto accepted = co_await control->ledger.accept(std::move(record), std::move(event));
+  auto accepted =
+      co_await control->ledger.write(store::acceptExecution, std::move(record), std::move(event));
   if (begun && (!accepted || accepted->replayed)) async::spawn(control->executor, abandon(run));
   if (!accepted) {
     control->metrics.refused(base::codeName(accepted.error().code));
@@ -317,13 +320,14 @@ Result<> RunService::Impl::settleNow(Execution execution) {
   const model::AuditEvent event = finishedEvent(execution);
   Result<> written;
   std::latch done(1);
-  control->store.update(execution, event, [&](Result<void> result) {
-    written = std::move(result);
-    done.count_down();
-  });
+  control->store.write(store::writing(store::updateExecution, execution, event),
+                       [&](Result<void> result) {
+                         written = std::move(result);
+                         done.count_down();
+                       });
   done.wait();
   return control->orInsist(std::move(written), execution.id, [on = control, execution, event] {
-    return on->ledger.update(execution, event);
+    return on->ledger.write(store::updateExecution, execution, event);
   });
 }
 

@@ -24,7 +24,8 @@
 #include "orchestrator/runs/run_service.h"
 #include "orchestrator/sessions/sessions.h"
 #include "runtime/fake/fake_runtime.h"
-#include "store/sqlite.h"
+#include "store/open.h"
+#include "store/rows/keys.h"
 
 namespace cloister::orchestrator {
 
@@ -200,15 +201,17 @@ class ServiceTest : public testing::Test {
     key.created_at = base::wallMicros();
     key.revoked_at = revoked_at;
     EXPECT_TRUE(written([&](store::Done<void> done) {
-      store_->putKey(key, keyEvent("key.created", key.id), std::move(done));
+      store_->write(store::writing(store::putKey, key, keyEvent("key.created", key.id)),
+                    std::move(done));
     }));
     return key.id;
   }
   // And tells the service, as the API does.
   void revokeKey(const std::string& id) {
     EXPECT_TRUE(written([&](store::Done<void> done) {
-      store_->revokeKey(store::Scope::allTenants(), id, keyEvent("key.revoked", id),
-                        std::move(done));
+      store_->write(store::writing(store::revokeKey, store::Scope::allTenants(), id,
+                                   keyEvent("key.revoked", id)),
+                    std::move(done));
     }));
     service_->lookAtCredentials();
   }
@@ -218,8 +221,9 @@ class ServiceTest : public testing::Test {
     next.replaces = std::exchange(next.id, base::newId("key"));
     next.sha256 = base::sha256Hex(next.id);
     EXPECT_TRUE(written([&](store::Done<void> done) {
-      store_->rotateKey(store::Scope::allTenants(), next, base::wallMicros() - 1,
-                        keyEvent("key.rotated", next.id), std::move(done));
+      store_->write(store::writing(store::rotateKey, store::Scope::allTenants(), next,
+                                   base::wallMicros() - 1, keyEvent("key.rotated", next.id)),
+                    std::move(done));
     }));
     service_->lookAtCredentials();
   }

@@ -20,8 +20,8 @@ Task<Result<model::Session>> Sessions::Impl::refuseAgent(SessionPtr session,
   const auto self = shared_from_this();
   refusal.violation.subject = session->record.id;
   const model::Principal by = session->record.principal;
-  CO_TRY(
-      co_await control->ledger.addViolation(std::move(refusal.violation), agents->lowering(), by));
+  CO_TRY(co_await control->ledger.write(store::addViolation, std::move(refusal.violation),
+                                        agents->lowering(), by));
   co_return co_await refuse(std::move(session), std::move(record), std::move(refusal.denied));
 }
 
@@ -35,8 +35,8 @@ Task<Result<>> Sessions::Impl::mayUseFiles(model::Principal principal, SessionPt
   if (!refusal) co_return Result<>{};
   Error error = toError(*refusal, "using a session's files");
   refusal->violation.subject = session->record.id;
-  CO_TRY(co_await control->ledger.addViolation(std::move(refusal->violation), agents->lowering(),
-                                               std::move(principal)));
+  CO_TRY(co_await control->ledger.write(store::addViolation, std::move(refusal->violation),
+                                        agents->lowering(), std::move(principal)));
   co_return std::unexpected(std::move(error));
 }
 
@@ -71,13 +71,13 @@ Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr ses
   const std::string doing = "running in a session";
   Error error = toError(*denied, doing);
   control->metrics.denied("exec");
-  CO_TRY(co_await control->ledger.append(
-      {.action = "session.refused",
-       .subject = session->record.id,
-       .principal = std::move(principal),
-       .details = {{"reason", "agent_boundary"},
-                   {"doing", doing},
-                   {"session_agent", session->record.principal.agent}}}));
+  CO_TRY(co_await control->ledger.write(
+      store::appendEvent, {.action = "session.refused",
+                           .subject = session->record.id,
+                           .principal = std::move(principal),
+                           .details = {{"reason", "agent_boundary"},
+                                       {"doing", doing},
+                                       {"session_agent", session->record.principal.agent}}}));
   co_return std::unexpected(std::move(error));
 }
 

@@ -13,6 +13,7 @@
 #include "orchestrator/core/toolchain.h"
 #include "orchestrator/sessions/sessions_impl.h"
 #include "policy/approval.h"
+#include "store/rows/escalation_rows.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -71,8 +72,8 @@ Task<Result<Session>> Sessions::Impl::askApproval(SessionPtr session, store::New
   model::AuditEvent event =
       withRuling(createdEvent(record.session, base::sha256Hex(record.request_json), wanted.rule),
                  session->ruling);
-  const auto created =
-      CO_TRY(co_await control->ledger.createSession(std::move(record), std::move(event)));
+  const auto created = CO_TRY(
+      co_await control->ledger.write(store::createSession, std::move(record), std::move(event)));
   if (created.replayed) co_return co_await replayed(created.session);
   session->record = created.session;
   session->fill = {};  // got anew once it is approved
@@ -325,9 +326,7 @@ Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
                                        .channels = {},
                                        .notification = ""};
   const auto spent = co_await control->insist(session.record.id, [&]() -> Task<Result<>> {
-    const auto done = co_await async::committed<Escalation>([&](store::Done<Escalation> finish) {
-      control->store.escalations().change(change, std::move(finish));
-    });
+    const auto done = co_await Ledger(control->store).write(store::changeEscalation, change);
     if (!done) co_return std::unexpected(done.error());
     co_return Result<>{};
   });
@@ -350,8 +349,8 @@ Task<Result<>> Sessions::Impl::holdToRules(LiveSession& session) {
   if (judged.refusal) {
     const std::string reason = judged.refusal->denied.reason;
     judged.refusal->violation.subject = session.record.id;
-    CO_TRY(co_await control->ledger.addViolation(std::move(judged.refusal->violation),
-                                                 agents->lowering(), session.record.principal));
+    CO_TRY(co_await control->ledger.write(store::addViolation, std::move(judged.refusal->violation),
+                                          agents->lowering(), session.record.principal));
     co_return fail(Code::kDenied, reason);
   }
   if (request.settings.limits != session.request.limits) {
@@ -372,8 +371,8 @@ Task<Result<>> Sessions::Impl::recordGoingOn(SessionPtr session) {
   next.expires_at = session->clock.at(session->lease.deadline());
   const model::AuditEvent event =
       withRuling(resumedEvent(next, session->escalation), session->ruling);
-  CO_TRY(co_await control->insist(next.id,
-                                  [&] { return control->ledger.updateSession(next, event); }));
+  CO_TRY(co_await control->insist(
+      next.id, [&] { return control->ledger.write(store::updateSession, next, event); }));
   if (session->ending) co_return Result<>{};
   session->record = std::move(next);
   session->accepted_at = base::monotonicNow();

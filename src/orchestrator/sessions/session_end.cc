@@ -11,6 +11,7 @@
 #include "base/record_clock.h"
 #include "model/record_times.h"
 #include "orchestrator/sessions/sessions_impl.h"
+#include "store/rows/sessions.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -122,7 +123,7 @@ Task<void> Sessions::Impl::recordEnd(LiveSession& session) {
   record.ended_at = session.clock.now();
   const model::AuditEvent event = endedEvent(record, session.ended_by);
   const auto written = co_await control->insist(
-      record.id, [&] { return control->ledger.updateSession(record, event); });
+      record.id, [&] { return control->ledger.write(store::updateSession, record, event); });
   session.closed = true;
   if (written) {
     session.record = std::move(record);
@@ -212,13 +213,14 @@ Result<> Sessions::Impl::settleNow(Session session) {
   const model::AuditEvent event = endedEvent(session, session.principal);
   Result<> written;
   std::latch done(1);
-  control->store.updateSession(session, event, [&](Result<void> result) {
-    written = std::move(result);
-    done.count_down();
-  });
+  control->store.write(store::writing(store::updateSession, session, event),
+                       [&](Result<void> result) {
+                         written = std::move(result);
+                         done.count_down();
+                       });
   done.wait();
   return control->orInsist(std::move(written), session.id, [on = control, session, event] {
-    return on->ledger.updateSession(session, event);
+    return on->ledger.write(store::updateSession, session, event);
   });
 }
 

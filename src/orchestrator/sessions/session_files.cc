@@ -199,7 +199,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
       if (failed && !leavesParts(request, *failed)) return nothing();
       model::AuditEvent row = event;
       if (failed) row.details["incomplete"] = failed->message;
-      return with->ledger.append(std::move(row));
+      return with->ledger.write(store::appendEvent, std::move(row));
     };
   }
   auto call = std::make_shared<FileCall>(control->executor, std::move(host), std::move(spec),

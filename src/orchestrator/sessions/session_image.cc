@@ -30,7 +30,8 @@ Task<void> Sessions::Impl::recordImage(SessionPtr session) {
   record.running = 0;
   const model::Provenance provenance = record.provenance;
   model::AuditEvent event = imageVerifiedEvent(record);
-  const auto written = co_await control->ledger.updateSession(std::move(record), std::move(event));
+  const auto written =
+      co_await control->ledger.write(store::updateSession, std::move(record), std::move(event));
   session->changing = false;
   if (written) session->record.provenance = provenance;
   session->changed.notify();

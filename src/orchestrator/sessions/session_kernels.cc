@@ -109,7 +109,8 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   Permission granted =
       control->permits.ask(ruling, subject, base::newId("permit"), approvalOf(*session, false));
   if (!granted) co_return fail(Code::kDenied, granted.error().reason);
-  CO_TRY(co_await control->ledger.append(
+  CO_TRY(co_await control->ledger.write(
+      store::appendEvent,
       withRuling(startedEventOf(session->record, *kernel, granted->fields.id), ruling)));
   Kernel::Begun begun{
       .host = makeSessionHost(control->executor, session, {.waits = true, .over = std::move(over)}),
@@ -150,10 +151,10 @@ Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, st
   const std::shared_ptr<Kernel> kernel = found->second;
   CO_TRY(
       session->notHeldTo("restarting a session's kernel"));  // it may be that of the approved cell
-  CO_TRY(co_await impl->control->ledger.append({.action = "kernel.restarted",
-                                                .subject = session->record.id,
-                                                .principal = principal,
-                                                .details = {{"kernel", name}}}));
+  CO_TRY(co_await impl->control->ledger.write(store::appendEvent, {.action = "kernel.restarted",
+                                                                   .subject = session->record.id,
+                                                                   .principal = principal,
+                                                                   .details = {{"kernel", name}}}));
   kernel->stop("it was restarted on request");
   co_await kernel->stopped();
   co_return kernel->state();

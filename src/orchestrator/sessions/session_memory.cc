@@ -3,9 +3,10 @@
 
 #include <utility>
 
-#include "async/awaiting.h"
 #include "base/clock.h"
+#include "orchestrator/core/ledger.h"
 #include "orchestrator/core/reach.h"
+#include "store/rows/memory.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -33,14 +34,14 @@ Result<> SessionMemory::mayChange(const model::Principal& principal, const std::
 Result<std::vector<model::MemoryItem>> SessionMemory::list(const model::Principal& principal,
                                                            const store::MemoryQuery& query) {
   TRY(mayRead(principal, query.session));
-  return ledger_.list(store::Scope::of(principal), query);
+  return store_.memory().list(store::Scope::of(principal), query);
 }
 
 Result<model::MemoryValue> SessionMemory::get(const model::Principal& principal,
                                               const std::string& session, const std::string& key) {
   TRY(mayRead(principal, session));
   TRY(model::checkMemoryKey(key, kField));
-  return ledger_.get(store::Scope::of(principal), session, key);
+  return store_.memory().get(store::Scope::of(principal), session, key);
 }
 
 Task<Result<model::MemoryItem>> SessionMemory::set(model::Principal principal, std::string session,
@@ -53,9 +54,8 @@ Task<Result<model::MemoryItem>> SessionMemory::set(model::Principal principal, s
                                .key = std::move(key),
                                .json = std::move(json),
                                .at = base::wallMicros()};
-  co_return co_await async::committed<model::MemoryItem>([&](auto done) {
-    ledger_.put(store::Scope::of(principal), value, bounds_, event, std::move(done));
-  });
+  co_return co_await Ledger(store_).write(store::putMemory, store::Scope::of(principal), value,
+                                          bounds_, event);
 }
 
 Task<Result<void>> SessionMemory::remove(model::Principal principal, std::string session,
@@ -63,9 +63,8 @@ Task<Result<void>> SessionMemory::remove(model::Principal principal, std::string
   CO_TRY(mayChange(principal, session));
   CO_TRY(model::checkMemoryKey(key, kField));
   const model::AuditEvent event = eventOf("memory.deleted", session, principal);
-  co_return co_await async::committed<void>([&](auto done) {
-    ledger_.remove(store::Scope::of(principal), session, key, event, std::move(done));
-  });
+  co_return co_await Ledger(store_).write(store::removeMemory, store::Scope::of(principal),
+                                          {std::move(session), std::move(key)}, event);
 }
 
 }  // namespace cloister::orchestrator

@@ -21,9 +21,9 @@ namespace cloister::orchestrator {
 
 class SessionMemory {
  public:
-  // `sessions` and `ledger` outlive it, and it outlives what it has begun.
-  SessionMemory(Sessions& sessions, store::MemoryStore& ledger, model::MemoryBounds bounds)
-      : sessions_(sessions), ledger_(ledger), bounds_(bounds) {}
+  // `sessions` and `store` outlive it, and it outlives what it has begun.
+  SessionMemory(Sessions& sessions, store::Store& store, model::MemoryBounds bounds)
+      : sessions_(sessions), store_(store), bounds_(bounds) {}
 
   // Without the values, in the order of keys. kNotFound for a session that the caller does not see;
   // kDenied for an administrator of another tenant, and to change it for who only sees it.
@@ -45,7 +45,7 @@ class SessionMemory {
   [[nodiscard]] Result<> mayChange(const model::Principal& principal, const std::string& session);
 
   Sessions& sessions_;
-  store::MemoryStore& ledger_;
+  store::Store& store_;
   model::MemoryBounds bounds_;
 };
 

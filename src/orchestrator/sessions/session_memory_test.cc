@@ -17,7 +17,7 @@ class SessionMemoryTest : public SessionsTest {
  protected:
   void begin(const model::MemoryBounds& bounds = {}) {
     open();
-    memory_ = std::make_unique<SessionMemory>(*sessions_, store_->memory(), bounds);
+    memory_ = std::make_unique<SessionMemory>(*sessions_, *store_, bounds);
   }
   Result<model::MemoryItem> set(const std::string& id, const std::string& key,
                                 const std::string& json, const model::Principal& by = principal()) {

@@ -237,7 +237,8 @@ Task<Result<>> Sessions::Impl::recordMove(LiveSession& session, const Moved& mov
   const model::Provenance provenance = record.provenance;
   model::AuditEvent event = withRuling(
       movedEvent(moved.why, record, session.record.provenance.runtime, by), moved.ruling);
-  auto written = co_await control->ledger.updateSession(std::move(record), std::move(event));
+  auto written =
+      co_await control->ledger.write(store::updateSession, std::move(record), std::move(event));
   session.changing = false;
   if (written) {
     session.record.provenance = provenance;

@@ -77,10 +77,11 @@ Task<Result<>> Sessions::Impl::withinScope(SessionPtr session, model::Principal 
   if (!refusal) co_return Result<>{};
   CO_TRY(session->count());  // as one of its programs that is refused
   refusal->details["doing"] = doing;
-  CO_TRY(co_await control->ledger.append({.action = "session.refused",
-                                          .subject = session->record.id,
-                                          .principal = std::move(principal),
-                                          .details = std::move(refusal->details)}));
+  CO_TRY(
+      co_await control->ledger.write(store::appendEvent, {.action = "session.refused",
+                                                          .subject = session->record.id,
+                                                          .principal = std::move(principal),
+                                                          .details = std::move(refusal->details)}));
   control->metrics.denied("files");
   co_return fail(Code::kDenied,
                  doing + ": " + refusal->denied.reason + "; " + refusal->denied.remedy,

@@ -92,7 +92,8 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
       createdEvent(session->record, base::sha256Hex(record.request_json),
                    impl->control->permits.decidingRule(session->ruling, Impl::subjectOf(*session))),
       session->ruling);
-  auto created = co_await impl->control->ledger.createSession(std::move(record), std::move(event));
+  auto created = co_await impl->control->ledger.write(store::createSession, std::move(record),
+                                                      std::move(event));
   if (!created || created->replayed) impl->give(session);
   if (!created) co_return std::unexpected(std::move(created).error());
   if (created->replayed) co_return co_await impl->replayed(std::move(created->session));
@@ -192,8 +193,8 @@ Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSessi
       withRuling(createdEvent(session->record, base::sha256Hex(record.request_json), denied.rule),
                  session->ruling);
   record.session = session->record;
-  const auto created =
-      CO_TRY(co_await control->ledger.createSession(std::move(record), std::move(event)));
+  const auto created = CO_TRY(
+      co_await control->ledger.write(store::createSession, std::move(record), std::move(event)));
   if (created.replayed) co_return created.session;
   control->metrics.refused("denied");
   control->metrics.denied("session");
@@ -367,7 +368,8 @@ Task<Result<>> Sessions::Impl::recordStart(LiveSession& session) {
   Session started = session.now();
   started.status = SessionStatus::kRunning;
   model::AuditEvent event = withRuling(startedEvent(started), session.ruling);
-  auto written = co_await control->ledger.updateSession(std::move(started), std::move(event));
+  auto written =
+      co_await control->ledger.write(store::updateSession, std::move(started), std::move(event));
   session.start_refused = !written;
   if (written) session.record.status = SessionStatus::kRunning;
   co_return written;
@@ -448,7 +450,8 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
   renewed.idle_ttl = renewal.idle_ttl;
   renewed.running = 0;
   model::AuditEvent event = renewedEvent(renewed, principal);
-  const auto written = co_await impl->control->ledger.updateSession(renewed, std::move(event));
+  const auto written =
+      co_await impl->control->ledger.write(store::updateSession, renewed, std::move(event));
   session->changing = false;
   if (written) {
     session->record.ttl = renewal.ttl;

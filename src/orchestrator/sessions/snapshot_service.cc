@@ -113,8 +113,9 @@ class SnapshotService::Taking {
     std::ranges::sort(chunks_, {}, &model::SnapshotChunk::sha256);
     const auto twice = std::ranges::unique(chunks_, {}, &model::SnapshotChunk::sha256);
     chunks_.erase(twice.begin(), twice.end());
-    auto kept = co_await service_.ledger_.addSnapshot(
-        {snapshot_, std::move(chunks_)}, service_.quotaOf(snapshot_.tenant), std::move(event));
+    auto kept =
+        co_await service_.ledger_.write(store::addSnapshot, {snapshot_, std::move(chunks_)},
+                                        service_.quotaOf(snapshot_.tenant), std::move(event));
     kept_ = kept.has_value();
     co_return kept;
   }
@@ -172,7 +173,7 @@ class SnapshotService::Taking {
     }
     if (bytes->size() > room_) co_return noRoom();
     room_ -= bytes->size();
-    CO_TRY(co_await service_.ledger_.noteBlob(name));
+    CO_TRY(co_await service_.ledger_.write(store::noteBlob, name));
     const std::shared_ptr<artifacts::BlobWriter> writer(CO_TRY(blobs.create(snapshot_.tenant)));
     co_return co_await async::inBackground<Result<>>(
         service_.background_, [writer, bytes] { return writeBlob(*writer, *bytes); });
@@ -291,8 +292,8 @@ Result<std::vector<model::Snapshot>> SnapshotService::list(const model::Principa
 Task<Result<>> SnapshotService::remove(model::Principal principal, std::string id) {
   const model::Snapshot snapshot = CO_TRY(get(principal, id));
   CO_TRY(mustReach(principal, makerOf(snapshot.tenant, snapshot.agent), "deleting a snapshot"));
-  const auto freed = co_await ledger_.removeSnapshot(
-      store::Scope::of(principal), id, eventOf("snapshot.deleted", principal, snapshot));
+  const auto freed = co_await ledger_.write(store::removeSnapshot, store::Scope::of(principal), id,
+                                            eventOf("snapshot.deleted", principal, snapshot));
   blobs_.remove(CO_TRY(freed));
   co_return Result<>{};
 }

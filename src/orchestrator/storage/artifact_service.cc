@@ -281,8 +281,8 @@ ArtifactService::Task<Result<model::Artifact>> ArtifactService::finish(
     blobs_.release(artifact.blob(), false);
     co_return std::unexpected(sound.error());
   }
-  const auto named = co_await control_->ledger.addArtifact(
-      artifact, blobs_.without(artifact.tenant, quotaOf(artifact.tenant)),
+  const auto named = co_await control_->ledger.write(
+      store::addArtifact, artifact, blobs_.without(artifact.tenant, quotaOf(artifact.tenant)),
       eventOf("artifact.created", upload->by(), artifact));
   blobs_.release(artifact.blob(), named.has_value());
   CO_TRY(named);
@@ -312,7 +312,7 @@ ArtifactService::Task<Result<>> ArtifactService::check(const Upload& upload,
   if (clean) co_return clean;
   model::AuditEvent event = eventOf("artifact.refused", upload.by(), artifact);
   event.details["reason"] = clean.error().message;
-  CO_TRY(co_await control_->ledger.append(std::move(event)));
+  CO_TRY(co_await control_->ledger.write(store::appendEvent, std::move(event)));
   co_return clean;
 }
 
@@ -354,8 +354,9 @@ ArtifactService::Task<Result<>> ArtifactService::remove(model::Principal princip
                                                         std::string id) {
   const model::Artifact artifact = CO_TRY(get(principal, id));
   CO_TRY(mustReach(principal, makerOf(artifact.tenant, artifact.agent), "deleting an artifact"));
-  const auto freed = co_await control_->ledger.removeArtifact(
-      store::Scope::of(principal), id, eventOf("artifact.deleted", principal, artifact));
+  const auto freed =
+      co_await control_->ledger.write(store::removeArtifact, store::Scope::of(principal), id,
+                                      eventOf("artifact.deleted", principal, artifact));
   blobs_.remove(CO_TRY(freed));
   co_return Result<>();
 }
@@ -369,7 +370,8 @@ ArtifactService::Task<Result<uint64_t>> ArtifactService::forget(model::Principal
                           .subject = tenant,
                           .principal = std::move(by),
                           .details = {{"tenant", tenant}}};
-  co_return co_await control_->ledger.removeArtifacts(std::move(tenant), std::move(event));
+  co_return co_await control_->ledger.write(store::removeArtifacts, std::move(tenant),
+                                            std::move(event));
 }
 
 Result<std::shared_ptr<artifacts::BlobReader>> ArtifactService::open(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema: what is encrypted under the tenant's key (store/encryption.h).
+// Schema: what is encrypted under the tenant's key (store/sql/encryption.h).
 #pragma once
 
 namespace cloister::store {

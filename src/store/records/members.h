@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the records of the ledger have in common: reading members strictly, and the parts that
-// executions and sessions share.
+// Reading the members of the ledger's records, strictly.
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <optional>
 #include <string>
@@ -10,6 +10,7 @@
 
 #include "base/crypto.h"
 #include "base/json.h"
+#include "model/describe.h"
 #include "model/execution.h"
 
 namespace cloister::store {
@@ -76,7 +77,26 @@ class Members {
     return value == nullptr || value->is_null();
   }
 
+  // A member of a described value.
+  template <class Member, std::integral T>
+  friend void read(Members& from, const Member& member, T& out) {
+    const bool lacking = member.kept == model::Kept::kSince && from.isNull(member.name);
+    if (!lacking) from.integer(member.name, out);
+  }
+  template <class Member>
+  friend void read(Members& from, const Member& member, std::chrono::milliseconds& out) {
+    int64_t count = 0;
+    read(from, member, count);
+    out = std::chrono::milliseconds(count);
+  }
+  template <class Member, class T>
+  friend void read(Members& from, const Member& member, std::optional<T>& out) {
+    out.reset();
+    if (!from.isNull(member.name)) read(from, member, out.emplace());
+  }
+
   Members in(std::string_view name) { return Members(object(name), bad_); }
+  Members of(const json::object& object) { return Members(object, bad_); }
   void refuse() { bad_ = true; }
 
  private:
@@ -89,16 +109,14 @@ class Members {
 // Bytes that may be no text (a file name a sandbox chose) are kept as they are, in base64.
 json::value anyBytes(const std::string& bytes);
 
-json::object encode(const model::Provenance& from);
-json::object encode(const model::Principal& who);
-json::value encode(const std::optional<model::RunError>& error);
-
-void decode(Members from, model::Provenance& out);
-void decode(Members from, model::Principal& who);
-void decode(Members from, model::RunError& error);
-void decode(Members from, model::Limits& limits);
 std::chrono::milliseconds millis(Members& from, std::string_view name);
-json::object encode(const model::Usage& usage);
-void decode(Members from, model::Usage& usage);
+
+// What the model describes, as model::describedJson() writes it.
+template <model::Described T>
+void decode(Members from, T& value) {
+  model::describe(value, [&](const auto& member, auto& each) {
+    if (member.kept != model::Kept::kNow) read(from, member, each);
+  });
+}
 
 }  // namespace cloister::store

@@ -5,6 +5,7 @@
 
 #include "base/json.h"
 #include "store/rows/queries.h"
+#include "store/sql/chain.h"
 
 namespace cloister::store {
 namespace {
@@ -113,9 +114,9 @@ std::string agentSubject(const AgentName& name) {
   return "agent:" + tenant + "/" + name.agent;
 }
 
-Result<model::AgentSandbox> putAgentRow(Transaction tx, const Scope& scope,
-                                        model::AgentSandbox sandbox, uint64_t expected,
-                                        uint64_t most, const model::AuditEvent& event) {
+Result<model::AgentSandbox> putAgent(Transaction tx, const Scope& scope,
+                                     model::AgentSandbox sandbox, uint64_t expected, uint64_t most,
+                                     const model::AuditEvent& event) {
   if (!scope.has(sandbox.tenant, sandbox.agent)) return noSandbox(sandbox.agent);
   const auto known = getAgent(tx.db, scope, {sandbox.tenant, sandbox.agent});
   if (!known && known.error().code != Code::kNotFound) return std::unexpected(known.error());
@@ -140,8 +141,8 @@ Result<model::AgentSandbox> putAgentRow(Transaction tx, const Scope& scope,
   return sandbox;
 }
 
-Result<void> removeAgentRow(Transaction tx, const Scope& scope, const AgentName& name,
-                            const model::AuditEvent& event) {
+Result<void> removeAgent(Transaction tx, const Scope& scope, const AgentName& name,
+                         const model::AuditEvent& event) {
   TRY(getAgent(tx.db, scope, name));
   Statement remove = TRY(tx.db.use(kRemove));
   TRY(remove.bind(name.tenant, name.agent).run());
@@ -149,9 +150,9 @@ Result<void> removeAgentRow(Transaction tx, const Scope& scope, const AgentName&
   return {};
 }
 
-Result<AfterViolation> addViolationRow(Transaction tx, const model::Violation& v,
-                                       const std::vector<Lowering>& rules,
-                                       const model::Principal& by) {
+Result<AfterViolation> addViolation(Transaction tx, const model::Violation& v,
+                                    const std::vector<Lowering>& rules,
+                                    const model::Principal& by) {
   Statement add = TRY(tx.db.use(kAddViolation));
   TRY(add.bind(v.id, v.tenant, v.agent, v.at, v.level, v.operation, v.what, v.outcome, v.rule,
                v.reason, v.words, v.subject)

@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agents' sandboxes and violations in the ledger. See agent_store.h for each.
+// Agents' sandboxes and violations in the ledger. agent_store.h tells of the reads.
 #pragma once
 
 #include <vector>
 
 #include "store/agent_store.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<model::AgentSandbox> putAgentRow(Transaction tx, const Scope& scope,
-                                        model::AgentSandbox sandbox, uint64_t expected,
-                                        uint64_t most, const model::AuditEvent& event);
-Result<void> removeAgentRow(Transaction tx, const Scope& scope, const AgentName& name,
-                            const model::AuditEvent& event);
-Result<AfterViolation> addViolationRow(Transaction tx, const model::Violation& violation,
-                                       const std::vector<Lowering>& rules,
-                                       const model::Principal& by);
+// Stores the sandbox as the version after `expected` (0: there is none yet) and gives it as stored.
+// kConflict when another version is there; kQuota beyond `most` agents of the tenant.
+Result<model::AgentSandbox> putAgent(Transaction tx, const Scope& scope,
+                                     model::AgentSandbox sandbox, uint64_t expected, uint64_t most,
+                                     const model::AuditEvent& event);
+// Its violations stay.
+Result<void> removeAgent(Transaction tx, const Scope& scope, const AgentName& name,
+                         const model::AuditEvent& event);
+// Records it with an audit row "agent.violation"; where the agent has a sandbox, counts it there,
+// and lowers its level by the first of `rules` that applies ("agent.lowered", a row of its own).
+// One of outcome Violation::kBoundary is not counted.
+Result<AfterViolation> addViolation(Transaction tx, const model::Violation& violation,
+                                    const std::vector<Lowering>& rules, const model::Principal& by);
 Result<model::AgentSandbox> getAgent(Database& db, const Scope& scope, const AgentName& name);
 Result<std::vector<model::AgentSandbox>> listAgents(Database& db, const Scope& scope,
                                                     const AgentQuery& query);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "store/sql/chain.h"
 
 namespace cloister::store {
 namespace {
@@ -91,8 +92,8 @@ Result<> putArtifacts(Database& db, const model::Execution& execution) {
   return {};
 }
 
-Result<void> addArtifactRow(Transaction tx, const model::Artifact& artifact,
-                            const model::ArtifactQuota& quota, const model::AuditEvent& event) {
+Result<void> addArtifact(Transaction tx, const model::Artifact& artifact,
+                         const model::ArtifactQuota& quota, const model::AuditEvent& event) {
   const model::ArtifactRef& ref = artifact.ref;
   const model::ArtifactQuota used = TRY(readArtifactUsage(tx.db, artifact.tenant));
   if (used.artifacts >= quota.artifacts) {
@@ -109,9 +110,9 @@ Result<void> addArtifactRow(Transaction tx, const model::Artifact& artifact,
   return {};
 }
 
-Result<std::vector<model::BlobName>> removeArtifactRow(Transaction tx, const Scope& scope,
-                                                       const std::string& id,
-                                                       const model::AuditEvent& event) {
+Result<std::vector<model::BlobName>> removeArtifact(Transaction tx, const Scope& scope,
+                                                    const std::string& id,
+                                                    const model::AuditEvent& event) {
   const model::Artifact artifact = TRY(getArtifact(tx.db, scope, id, base::wallMicros()));
   Statement remove = TRY(tx.db.use(kRemove));
   TRY(remove.bind(id).run());
@@ -119,8 +120,8 @@ Result<std::vector<model::BlobName>> removeArtifactRow(Transaction tx, const Sco
   return freeUnnamed(tx.db, {artifact.blob()});
 }
 
-Result<uint64_t> removeArtifactRows(Transaction tx, const std::string& tenant,
-                                    const model::AuditEvent& event) {
+Result<uint64_t> removeArtifacts(Transaction tx, const std::string& tenant,
+                                 const model::AuditEvent& event) {
   const model::ArtifactQuota used = TRY(readArtifactUsage(tx.db, tenant));
   Statement remove = TRY(tx.db.use(kRemoveOfTenant));
   TRY(remove.bind(tenant).run());

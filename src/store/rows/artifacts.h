@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of artifacts. See store.h for each; times are wall-clock microseconds.
+// The rows of artifacts. store.h tells of the reads; times are wall-clock microseconds.
 #pragma once
 
 #include <string>
@@ -7,20 +7,24 @@
 
 #include "base/result.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
 // Those of an execution, which has none yet: they come with its end.
 Result<> putArtifacts(Database& db, const model::Execution& execution);
-Result<void> addArtifactRow(Transaction tx, const model::Artifact& artifact,
-                            const model::ArtifactQuota& quota, const model::AuditEvent& event);
-Result<std::vector<model::BlobName>> removeArtifactRow(Transaction tx, const Scope& scope,
-                                                       const std::string& id,
-                                                       const model::AuditEvent& event);
-Result<uint64_t> removeArtifactRows(Transaction tx, const std::string& tenant,
-                                    const model::AuditEvent& event);
+// An upload and its audit row. kQuota if its tenant would keep more than `quota`.
+Result<void> addArtifact(Transaction tx, const model::Artifact& artifact,
+                         const model::ArtifactQuota& quota, const model::AuditEvent& event);
+// Removes one, with an audit row; gives its blob if no artifact has it any more, for the caller to
+// remove. An execution's record goes on naming its artifacts.
+Result<std::vector<model::BlobName>> removeArtifact(Transaction tx, const Scope& scope,
+                                                    const std::string& id,
+                                                    const model::AuditEvent& event);
+// All of a tenant's; gives their number.
+Result<uint64_t> removeArtifacts(Transaction tx, const std::string& tenant,
+                                 const model::AuditEvent& event);
 
 Result<model::Artifact> getArtifact(Database& db, const Scope& scope, const std::string& id,
                                     int64_t now);

@@ -8,6 +8,7 @@
 #include "base/crypto.h"
 #include "store/records/escalation_record.h"
 #include "store/rows/executions.h"
+#include "store/sql/chain.h"
 
 namespace cloister::store {
 namespace {
@@ -156,7 +157,7 @@ std::optional<std::string> waitedOf(const model::Escalation& e) {
 
 }  // namespace
 
-Result<model::Escalation> addEscalationRow(Transaction tx, const NewEscalation& asked) {
+Result<model::Escalation> addEscalation(Transaction tx, const NewEscalation& asked) {
   model::Escalation e = asked.escalation;
   const std::string& tenant = e.requester.tenant;
   Statement pending = TRY(tx.db.use(kCountPending));
@@ -186,7 +187,7 @@ Result<model::Escalation> addEscalationRow(Transaction tx, const NewEscalation& 
   return e;
 }
 
-Result<model::Escalation> changeEscalationRow(Transaction tx, const EscalationChange& change) {
+Result<model::Escalation> changeEscalation(Transaction tx, const EscalationChange& change) {
   model::Escalation e;
   {
     Statement found = TRY(tx.db.use(kFind));
@@ -218,9 +219,17 @@ Result<model::Escalation> changeEscalationRow(Transaction tx, const EscalationCh
   return e;
 }
 
-Result<void> putEscalationPolicyRow(Transaction tx, const std::string& tenant,
-                                    const model::EscalationPolicy& policy,
-                                    const model::AuditEvent& event) {
+Result<model::Escalation> changeEscalationWith(Transaction tx, const EscalationChange& change,
+                                               const model::Execution& execution,
+                                               const model::AuditEvent& event) {
+  model::Escalation changed = TRY(changeEscalation(tx, change));
+  TRY(updateExecution(tx, execution, event));
+  return changed;
+}
+
+Result<void> putEscalationPolicy(Transaction tx, const std::string& tenant,
+                                 const model::EscalationPolicy& policy,
+                                 const model::AuditEvent& event) {
   const std::string record = encodeEscalationPolicy(policy);
   Statement put = TRY(tx.db.use(kPutPolicy));
   TRY(put.bind(tenant, policy.agent, record).run());
@@ -228,15 +237,15 @@ Result<void> putEscalationPolicyRow(Transaction tx, const std::string& tenant,
   return {};
 }
 
-Result<void> finishNotificationRow(Transaction tx, uint64_t seq,
-                                   const std::optional<model::AuditEvent>& event) {
+Result<void> finishNotification(Transaction tx, uint64_t seq,
+                                const std::optional<model::AuditEvent>& event) {
   Statement finish = TRY(tx.db.use(kFinish));
   TRY(finish.bind(seq).run());
   if (event) TRY(tx.chain.append(tx.db, *event));
   return {};
 }
 
-Result<void> retryNotificationRow(Transaction tx, uint64_t seq, int64_t due_at) {
+Result<void> retryNotification(Transaction tx, uint64_t seq, int64_t due_at) {
   Statement retry = TRY(tx.db.use(kRetry));
   return retry.bind(due_at, seq).run();
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of escalations. See escalations.h for each; the writers run inside the transaction that
-// they are given.
+// The rows of escalations. escalations.h tells of the reads.
 #pragma once
 
 #include <map>
@@ -11,19 +10,28 @@
 #include "base/result.h"
 #include "store/escalations.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<model::Escalation> addEscalationRow(Transaction tx, const NewEscalation& asked);
-Result<model::Escalation> changeEscalationRow(Transaction tx, const EscalationChange& change);
-Result<void> putEscalationPolicyRow(Transaction tx, const std::string& tenant,
-                                    const model::EscalationPolicy& policy,
-                                    const model::AuditEvent& event);
-Result<void> finishNotificationRow(Transaction tx, uint64_t seq,
-                                   const std::optional<model::AuditEvent>& event);
-Result<void> retryNotificationRow(Transaction tx, uint64_t seq, int64_t due_at);
+// Makes an escalation with its audit row and notifications; kQuota beyond its bounds.
+Result<model::Escalation> addEscalation(Transaction tx, const NewEscalation& asked);
+// kNotFound for none. Only what model::mayBecome() allows; kConflict otherwise.
+Result<model::Escalation> changeEscalation(Transaction tx, const EscalationChange& change);
+// Both or neither: `change`, and the execution moved as by updateExecution().
+Result<model::Escalation> changeEscalationWith(Transaction tx, const EscalationChange& change,
+                                               const model::Execution& execution,
+                                               const model::AuditEvent& event);
+// In the place of the policy that the agent had.
+Result<void> putEscalationPolicy(Transaction tx, const std::string& tenant,
+                                 const model::EscalationPolicy& policy,
+                                 const model::AuditEvent& event);
+// It was delivered or given up (`event`: its audit row, if it is to have one).
+Result<void> finishNotification(Transaction tx, uint64_t seq,
+                                const std::optional<model::AuditEvent>& event);
+// Another attempt was made; the next is due then.
+Result<void> retryNotification(Transaction tx, uint64_t seq, int64_t due_at);
 // Those that ended up to `before`; how many went.
 Result<uint64_t> dropEscalations(Database& db, int64_t before, uint64_t limit);
 

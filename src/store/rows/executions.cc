@@ -8,6 +8,7 @@
 #include "model/record_times.h"
 #include "store/rows/artifacts.h"
 #include "store/rows/escalation_rows.h"
+#include "store/sql/chain.h"
 
 namespace cloister::store {
 namespace {
@@ -112,9 +113,9 @@ void settleTimes(model::Execution& execution) {
 
 // The escalation that is made with it, whose id its error names, and the approval that it uses.
 Result<> settleApproval(Transaction tx, const NewExecution& request, model::Execution& e) {
-  if (request.approval) TRY(changeEscalationRow(tx, *request.approval));
+  if (request.approval) TRY(changeEscalation(tx, *request.approval));
   if (!request.escalation) return {};
-  const model::Escalation made = TRY(addEscalationRow(tx, *request.escalation));
+  const model::Escalation made = TRY(addEscalation(tx, *request.escalation));
   if (!e.error) return {};
   e.error->details["escalation_id"] = made.id;
   e.error->message += " (" + made.id + ")";
@@ -140,14 +141,13 @@ Result<std::optional<model::Execution>> earlierExecution(Database& db, const New
 }
 
 Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
-                                 const std::string& request_sha256,
                                  const model::AuditEvent& event) {
-  if (auto earlier = TRY(earlierExecution(tx.db, request, request_sha256))) {
+  if (auto earlier = TRY(earlierExecution(tx.db, request, request.request_sha256))) {
     return Accepted{.execution = *std::move(earlier), .replayed = true};
   }
   TRY(check(request.execution));
   TRY(checkStart(request));
-  Record record{.execution = request.execution, .request_sha256 = request_sha256};
+  Record record{.execution = request.execution, .request_sha256 = request.request_sha256};
   model::Execution& e = record.execution;
   settleTimes(e);
   TRY(settleApproval(tx, request, e));
@@ -165,8 +165,8 @@ Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
       request.idempotency_key.empty() ? std::nullopt : std::optional(request.idempotency_key);
   Statement insert = TRY(tx.db.use(kInsert));
   insert.bind(e.id, model::statusName(e.status), e.principal.tenant, e.principal.app,
-              e.principal.agent, e.principal.user, e.session_id, key, request_sha256, e.finished_at,
-              accepted_row, state_row, text);
+              e.principal.agent, e.principal.user, e.session_id, key, request.request_sha256,
+              e.finished_at, accepted_row, state_row, text);
   TRY(insert.run());
   e.seq = static_cast<uint64_t>(tx.db.lastRowId());
   Statement body = TRY(tx.db.use(kInsertRequest));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the writer does to executions: acceptance with idempotency, the state machine, and reading
-// one back whole. Each function runs inside the transaction it is given.
+// The writes of executions: acceptance with idempotency and the state machine; and reading one back
+// whole.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,25 @@
 
 #include "base/result.h"
 #include "store/records/record.h"
-#include "store/sql/write.h"
+#include "store/sql/db.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-// See Store::earlier, Store::accept and Store::update.
+// See Store::earlier.
 Result<std::optional<model::Execution>> earlierExecution(Database& db, const NewExecution& request,
                                                          const std::string& request_sha256);
+// Writes the record and its audit row: its subject is the execution, and to its details the ledger
+// adds `status` and `record_sha256`, which verification holds the record to. With `start` both
+// states get their audit rows, and the record begins as running. A known idempotency key of this
+// principal with the same request gives the earlier execution (replayed); with another request,
+// kConflict.
 Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
-                                 const std::string& request_sha256, const model::AuditEvent& event);
+                                 const model::AuditEvent& event);
+// Moves a record to `execution.status`, storing all its fields. kConflict if the stored status may
+// not become it (model::mayBecome): the first terminal state stays. Who asked, the request and
+// `created_at` stay as accepted. The audit row is as with acceptExecution().
 Result<void> updateExecution(Transaction tx, const model::Execution& execution,
                              const model::AuditEvent& event);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "store/records/record.h"
+#include "store/sql/chain.h"
 
 namespace cloister::store {
 namespace {
@@ -74,12 +75,12 @@ model::AuditEvent eventOf(const Batch& batch, const VerifiedImage& image) {
 
 }  // namespace
 
-Result<void> noteUnverifiedRow(Transaction tx, const Unverified& execution) {
+Result<void> noteUnverified(Transaction tx, const Unverified& execution) {
   Statement note = TRY(tx.db.use(kNote));
   return note.bind(execution.place, execution.since, execution.execution).run();
 }
 
-Result<uint64_t> bindImageRows(Transaction tx, const VerifiedImage& image) {
+Result<uint64_t> bindImage(Transaction tx, const VerifiedImage& image) {
   const Batch batch = TRY(pick(tx.db, image));
   if (batch.executions.empty()) return uint64_t{0};
   const uint64_t entry = TRY(tx.chain.append(tx.db, eventOf(batch, image)));

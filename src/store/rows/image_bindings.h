@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an image was verified to be, for executions that ran on it before. See image_store.h.
+// What an image was verified to be, for executions that ran on it before. See image_digests.h.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
 #include "base/result.h"
-#include "store/image_store.h"
-#include "store/sql/write.h"
+#include "model/audit_entry.h"
+#include "model/execution.h"
+#include "store/image_digests.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-// See ImageStore::noteUnverified and ImageStore::bind; within a transaction.
-Result<void> noteUnverifiedRow(Transaction tx, const Unverified& execution);
-Result<uint64_t> bindImageRows(Transaction tx, const VerifiedImage& image);
+// Nothing where it is noted already, or there is no such execution.
+Result<void> noteUnverified(Transaction tx, const Unverified& execution);
+// Binds the digest to executions that were noted with this place: to those whose sandbox was made
+// after the image's newest change, by an audit row "image.verified" with their ids. Others are let
+// go, with "image.not_verified". One row, of one tenant, for at most a few hundred; gives their
+// number: call again while it is not 0.
+Result<uint64_t> bindImage(Transaction tx, const VerifiedImage& image);
 
 // Gives an execution (by its seq) the digest that was bound to it; the number of the audit entry,
 // 0 where none was.

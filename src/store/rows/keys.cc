@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/clock.h"
+#include "store/sql/chain.h"
 
 namespace cloister::store {
 namespace {
@@ -102,7 +103,7 @@ Result<std::string> successorToRotate(Database& db, const std::string& id, int64
 
 }  // namespace
 
-Result<void> insertKey(Transaction tx, const KeyRecord& key, const model::AuditEvent& event) {
+Result<void> putKey(Transaction tx, const KeyRecord& key, const model::AuditEvent& event) {
   const model::Principal& who = key.principal;
   if (key.id.empty() || key.sha256.empty() || who.tenant.empty() || who.roles.empty()) {
     return fail(Code::kInvalid, "storing a key: it lacks its id, digest, tenant or roles");
@@ -120,8 +121,8 @@ Result<void> insertKey(Transaction tx, const KeyRecord& key, const model::AuditE
   return {};
 }
 
-Result<void> revokeKeyRow(Transaction tx, const Scope& scope, const std::string& id,
-                          const model::AuditEvent& event) {
+Result<void> revokeKey(Transaction tx, const Scope& scope, const std::string& id,
+                       const model::AuditEvent& event) {
   const KeyRecord key = TRY(getKey(tx.db, scope, id));
   if (key.revoked_at != 0) return {};  // it is revoked, and the log has it
   const int64_t now = base::wallMicros();
@@ -139,20 +140,20 @@ Result<void> revokeKeyRow(Transaction tx, const Scope& scope, const std::string&
   return {};
 }
 
-Result<void> rotateKeyRow(Transaction tx, const Scope& scope, const KeyRecord& key, int64_t ends_at,
-                          const model::AuditEvent& event) {
+Result<void> rotateKey(Transaction tx, const Scope& scope, const KeyRecord& key, int64_t ends_at,
+                       const model::AuditEvent& event) {
   const KeyRecord old = TRY(getKey(tx.db, scope, key.replaces));
   if (const int64_t now = base::wallMicros(); !isValid(old, now)) {
     return fail(Code::kConflict, "rotating key " + old.id + ": it is revoked or has expired" +
                                      TRY(successorToRotate(tx.db, old.id, now)));
   }
-  TRY(insertKey(tx, key, event));
+  TRY(putKey(tx, key, event));
   if (old.expires_at != 0 && old.expires_at <= ends_at) return {};
   Statement end = TRY(tx.db.use(kEnd));
   return end.bind(ends_at, old.id).run();
 }
 
-Result<void> noteKeyUseRow(Transaction tx, const std::string& id, int64_t at) {
+Result<void> noteKeyUse(Transaction tx, const std::string& id, int64_t at) {
   Statement use = TRY(tx.db.use(kUse));
   return use.bind(at, id).run();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// API keys in the ledger: only their digests. See store.h for each.
+// API keys in the ledger: only their digests. store.h tells of the reads.
 #pragma once
 
 #include <optional>
@@ -8,17 +8,22 @@
 
 #include "base/result.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<void> insertKey(Transaction tx, const KeyRecord& key, const model::AuditEvent& event);
-Result<void> revokeKeyRow(Transaction tx, const Scope& scope, const std::string& id,
-                          const model::AuditEvent& event);
-Result<void> rotateKeyRow(Transaction tx, const Scope& scope, const KeyRecord& key, int64_t ends_at,
-                          const model::AuditEvent& event);
-Result<void> noteKeyUseRow(Transaction tx, const std::string& id, int64_t at);
+// Stores a key that is new.
+Result<void> putKey(Transaction tx, const KeyRecord& key, const model::AuditEvent& event);
+// kConflict for the last valid key of an administrator.
+Result<void> revokeKey(Transaction tx, const Scope& scope, const std::string& id,
+                       const model::AuditEvent& event);
+// Stores `key`, the successor of the valid key `key.replaces`, which ends at `ends_at` unless it
+// ends before; its audit row too.
+Result<void> rotateKey(Transaction tx, const Scope& scope, const KeyRecord& key, int64_t ends_at,
+                       const model::AuditEvent& event);
+// Notes that a key was used. No audit row: what was done with it has one.
+Result<void> noteKeyUse(Transaction tx, const std::string& id, int64_t at);
 Result<KeyRecord> getKey(Database& db, const Scope& scope, const std::string& id);
 Result<std::optional<KeyRecord>> findKey(Database& db, const std::string& sha256);
 Result<std::vector<KeyRecord>> listKeys(Database& db, const Scope& scope);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "store/sql/chain.h"
+
 namespace cloister::store {
 namespace {
 
@@ -76,9 +78,9 @@ Result<> checkRoom(Database& db, uint64_t session, const NewMemory& value,
 
 }  // namespace
 
-Result<model::MemoryItem> putMemoryRow(Transaction tx, const Scope& scope, const NewMemory& value,
-                                       const model::MemoryBounds& bounds,
-                                       const model::AuditEvent& event) {
+Result<model::MemoryItem> putMemory(Transaction tx, const Scope& scope, const NewMemory& value,
+                                    const model::MemoryBounds& bounds,
+                                    const model::AuditEvent& event) {
   const Owner owner = TRY(ownerOf(tx.db, scope, value.session));
   if (owner.ended) {
     return fail(Code::kConflict, "session " + value.session +
@@ -97,14 +99,14 @@ Result<model::MemoryItem> putMemoryRow(Transaction tx, const Scope& scope, const
   return itemOf(item);
 }
 
-Result<void> removeMemoryRow(Transaction tx, const Scope& scope, const std::string& session,
-                             const std::string& key, const model::AuditEvent& event) {
-  const Owner owner = TRY(ownerOf(tx.db, scope, session));
+Result<void> removeMemory(Transaction tx, const Scope& scope, const MemoryKey& of,
+                          const model::AuditEvent& event) {
+  const Owner owner = TRY(ownerOf(tx.db, scope, of.session));
   Statement remove = TRY(tx.db.use(kRemove));
-  TRY(remove.bind(owner.seq, key).run());
-  if (tx.db.changes() == 0) return noKey(key);
+  TRY(remove.bind(owner.seq, of.key).run());
+  if (tx.db.changes() == 0) return noKey(of.key);
   model::AuditEvent row = event;
-  row.details["key"] = key;
+  row.details["key"] = of.key;
   TRY(tx.chain.append(tx.db, row));
   return {};
 }

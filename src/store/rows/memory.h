@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of sessions in the ledger. See memory_store.h for each.
+// The memory of sessions in the ledger. All of these give kNotFound for a session that does not
+// exist or is not within `scope`.
 #pragma once
 
 #include <string>
@@ -7,15 +8,18 @@
 
 #include "store/memory_store.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<model::MemoryItem> putMemoryRow(Transaction tx, const Scope& scope, const NewMemory& value,
-                                       const model::MemoryBounds& bounds,
-                                       const model::AuditEvent& event);
-Result<void> removeMemoryRow(Transaction tx, const Scope& scope, const std::string& session,
-                             const std::string& key, const model::AuditEvent& event);
+// Keeps the value in the place of the one that was there. kConflict once the session has ended,
+// kQuota where the session would have more keys or bytes than `bounds`.
+Result<model::MemoryItem> putMemory(Transaction tx, const Scope& scope, const NewMemory& value,
+                                    const model::MemoryBounds& bounds,
+                                    const model::AuditEvent& event);
+// Also after the session's end. kNotFound for a key that is not there.
+Result<void> removeMemory(Transaction tx, const Scope& scope, const MemoryKey& of,
+                          const model::AuditEvent& event);
 Result<model::MemoryValue> getMemory(Database& db, const Scope& scope, const std::string& session,
                                      const std::string& key);
 Result<std::vector<model::MemoryItem>> listMemory(Database& db, const Scope& scope,

@@ -7,6 +7,7 @@
 #include "base/crypto.h"
 #include "store/records/clean.h"
 #include "store/rows/executions.h"
+#include "store/sql/chain.h"
 
 namespace cloister::store {
 namespace {
@@ -61,8 +62,7 @@ Result<int64_t> newestVersion(Database& db) {
 
 }  // namespace
 
-Result<int64_t> putPolicyRow(Transaction tx, const NewPolicy& made,
-                             const model::AuditEvent& event) {
+Result<int64_t> putPolicy(Transaction tx, const NewPolicy& made, const model::AuditEvent& event) {
   const PolicyVersion& policy = made.policy;
   const int64_t newest = TRY(newestVersion(tx.db));
   if (made.expected && *made.expected != newest) {

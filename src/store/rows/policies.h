@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The versions of the policy document, and the requests that a new one is tried on. See store.h for
-// each.
+// The versions of the policy document, and the requests that a new one is tried on. store.h
+// tells of the reads.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,14 @@
 
 #include "base/result.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<int64_t> putPolicyRow(Transaction tx, const NewPolicy& made, const model::AuditEvent& event);
+// A version and its audit row, whose subject and details the ledger completes; gives its number.
+// kConflict where another than `expected` is in force.
+Result<int64_t> putPolicy(Transaction tx, const NewPolicy& made, const model::AuditEvent& event);
 Result<std::optional<PolicyVersion>> getPolicy(Database& db, int64_t version);
 Result<std::vector<PolicyVersion>> listPolicies(Database& db, const PolicyQuery& query);
 Result<std::vector<RecordedRequest>> listRequests(Database& db, const Scope& scope, uint32_t limit);

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "store/agent_store.h"
 #include "store/rows/queries.h"
+#include "store/sql/chain.h"
 
 namespace cloister::store {
 namespace {
@@ -49,8 +50,8 @@ std::string quotaSubject(const model::QuotaScope& scope) {
   return "quota:" + (scope.agent.empty() ? name.substr(0, name.size() - 1) : name);
 }
 
-Result<void> putQuotaRow(Transaction tx, const model::QuotaRecord& record, uint64_t most,
-                         const model::AuditEvent& event) {
+Result<void> putQuota(Transaction tx, const model::QuotaRecord& record, uint64_t most,
+                      const model::AuditEvent& event) {
   if (!record.scope.agent.empty()) {
     Statement others = TRY(tx.db.use(kOthers));
     TRY(others.bind(record.scope.tenant, record.scope.agent).step());

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quotas in the ledger. See quota_store.h for each.
+// Quotas in the ledger. quota_store.h tells of the reads.
 #pragma once
 
 #include <vector>
 
 #include "store/quota_store.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<void> putQuotaRow(Transaction tx, const model::QuotaRecord& record, uint64_t most,
-                         const model::AuditEvent& event);
+// In the place of the one that is there; one without a value is none. kQuota beyond `most` of the
+// tenant's agents.
+Result<void> putQuota(Transaction tx, const model::QuotaRecord& record, uint64_t most,
+                      const model::AuditEvent& event);
 Result<std::vector<model::QuotaRecord>> readQuotas(Database& db);
 Result<std::vector<CpuUse>> readCpuSince(Database& db, int64_t since);
 

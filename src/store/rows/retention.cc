@@ -5,9 +5,11 @@
 #include <iterator>
 #include <vector>
 
+#include "base/clock.h"
 #include "store/rows/artifacts.h"
 #include "store/rows/escalation_rows.h"
 #include "store/rows/sessions.h"
+#include "store/sql/chain.h"
 
 namespace cloister::store {
 namespace {
@@ -87,7 +89,8 @@ model::AuditEvent eventOf(const Retained& done) {
 
 }  // namespace
 
-Result<Retained> retainBatch(Transaction tx, const Retention& rules, int64_t now) {
+Result<Retained> retain(Transaction tx, const Retention& rules) {
+  const int64_t now = base::wallMicros();
   Retained done;
   const auto deleted = TRY(toDelete(tx.db, rules, now));
   auto blobs = TRY(erase(tx.db, deleted));

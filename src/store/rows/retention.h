@@ -4,14 +4,14 @@
 #pragma once
 
 #include "base/result.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
 inline constexpr int kRetainBatch = 200;
 
-// See Store::retain. `now` in wall-clock microseconds.
-Result<Retained> retainBatch(Transaction tx, const Retention& rules, int64_t now);
+// Applies retention to a few hundred records, with an audit row; call again while it did any.
+Result<Retained> retain(Transaction tx, const Retention& rules);
 
 }  // namespace cloister::store

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "store/sql/chain.h"
+
 namespace cloister::store {
 namespace {
 
@@ -40,8 +42,13 @@ Result<> addSealed(Database& db, std::vector<model::AuditEntry>& entries) {
   return {};
 }
 
-Result<void> redactRow(Transaction tx, const Scope& scope, uint64_t position,
-                       const std::string& member, const model::AuditEvent& event) {
+Result<void> appendEvent(Transaction tx, const model::AuditEvent& event) {
+  TRY(tx.chain.append(tx.db, event));
+  return {};
+}
+
+Result<void> redact(Transaction tx, const Scope& scope, uint64_t position,
+                    const std::string& member, const model::AuditEvent& event) {
   Statement there = TRY(tx.db.use(kThere));
   if (!TRY(there.bind(position, member, scope.tenant()).step())) {
     return fail(Code::kNotFound, "the audit entry at position " + std::to_string(position) +

@@ -8,14 +8,17 @@
 
 #include "model/audit_entry.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
 // Gives entries what is sealed in them and was not redacted.
 Result<> addSealed(Database& db, std::vector<model::AuditEntry>& entries);
-// See Store::redact().
-Result<void> redactRow(Transaction tx, const Scope& scope, uint64_t position,
-                       const std::string& member, const model::AuditEvent& event);
+// An audit row alone.
+Result<void> appendEvent(Transaction tx, const model::AuditEvent& event);
+// Forgets what the entry at `position` has sealed as `member`, which `event` tells of in the log;
+// the entry itself stays as it is. kNotFound: not within the scope, not sealed, or redacted before.
+Result<void> redact(Transaction tx, const Scope& scope, uint64_t position,
+                    const std::string& member, const model::AuditEvent& event);
 
 }  // namespace cloister::store

@@ -8,6 +8,7 @@
 #include "model/record_times.h"
 #include "store/records/session_record.h"
 #include "store/rows/escalation_rows.h"
+#include "store/sql/chain.h"
 
 namespace cloister::store {
 namespace {
@@ -68,10 +69,9 @@ Result<std::optional<model::Session>> earlierSession(Database& db, const NewSess
               "Idempotency-Key");
 }
 
-Result<Created> createSessionRow(Transaction tx, const NewSession& request,
-                                 const std::string& request_sha256,
-                                 const model::AuditEvent& event) {
-  if (auto earlier = TRY(earlierSession(tx.db, request, request_sha256))) {
+Result<Created> createSession(Transaction tx, const NewSession& request,
+                              const model::AuditEvent& event) {
+  if (auto earlier = TRY(earlierSession(tx.db, request, request.request_sha256))) {
     return Created{*std::move(earlier), true};
   }
   model::Session session = request.session;
@@ -82,14 +82,14 @@ Result<Created> createSessionRow(Transaction tx, const NewSession& request,
     return fail(Code::kInvalid, "creating a session: it has an id and a tenant, and begins so");
   }
   if (request.escalation) {
-    const model::Escalation made = TRY(addEscalationRow(tx, *request.escalation));
+    const model::Escalation made = TRY(addEscalation(tx, *request.escalation));
     if (session.error) {
       session.error->details["escalation_id"] = made.id;
       session.error->message += " (" + made.id + ")";
     }
   }
   const std::string text =
-      encodeSession({session, request_sha256, blocked ? request.request_json : ""});
+      encodeSession({session, request.request_sha256, blocked ? request.request_json : ""});
   const uint64_t row = TRY(appendState(tx, event, session, text));
   const std::optional<std::string> key =
       request.idempotency_key.empty() ? std::nullopt : std::optional(request.idempotency_key);
@@ -101,8 +101,8 @@ Result<Created> createSessionRow(Transaction tx, const NewSession& request,
   return Created{std::move(session), false};
 }
 
-Result<void> updateSessionRow(Transaction tx, const model::Session& session,
-                              const model::AuditEvent& event) {
+Result<void> updateSession(Transaction tx, const model::Session& session,
+                           const model::AuditEvent& event) {
   Statement found = TRY(tx.db.use(kById));
   if (!TRY(found.bind(session.id).step())) {
     return fail(Code::kNotFound, "updating session " + session.id + ": there is none");

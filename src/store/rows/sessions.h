@@ -9,17 +9,20 @@
 
 #include "base/result.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
 Result<std::optional<model::Session>> earlierSession(Database& db, const NewSession& request,
                                                      const std::string& request_sha256);
-Result<Created> createSessionRow(Transaction tx, const NewSession& request,
-                                 const std::string& request_sha256, const model::AuditEvent& event);
-Result<void> updateSessionRow(Transaction tx, const model::Session& session,
+// As acceptExecution(). A session begins kCreating or kBlocked.
+Result<Created> createSession(Transaction tx, const NewSession& request,
                               const model::AuditEvent& event);
+// As updateExecution(). A session that has ended stays so. A renewal is an update from kRunning to
+// kRunning.
+Result<void> updateSession(Transaction tx, const model::Session& session,
+                           const model::AuditEvent& event);
 // Deletes at most `limit` that ended by `ended_by`; how many.
 Result<uint64_t> dropSessions(Database& db, int64_t ended_by, int limit);
 

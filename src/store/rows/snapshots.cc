@@ -8,6 +8,7 @@
 #include "store/records/clean.h"
 #include "store/records/members.h"
 #include "store/rows/artifacts.h"
+#include "store/sql/chain.h"
 
 namespace cloister::store {
 namespace {
@@ -115,9 +116,8 @@ Result<> addChunks(Database& db, const NewSnapshot& made) {
 
 }  // namespace
 
-Result<model::Snapshot> addSnapshotRows(Transaction tx, const NewSnapshot& made,
-                                        const model::SnapshotQuota& quota,
-                                        model::AuditEvent event) {
+Result<model::Snapshot> addSnapshot(Transaction tx, const NewSnapshot& made,
+                                    const model::SnapshotQuota& quota, model::AuditEvent event) {
   model::Snapshot s = made.snapshot;
   TRY(checkRoom(tx.db, s, quota));
   const uint64_t before = TRY(readArtifactUsage(tx.db, s.tenant)).bytes;
@@ -145,9 +145,9 @@ Result<model::Snapshot> addSnapshotRows(Transaction tx, const NewSnapshot& made,
   return s;
 }
 
-Result<std::vector<model::BlobName>> removeSnapshotRows(Transaction tx, const Scope& scope,
-                                                        const std::string& id,
-                                                        const model::AuditEvent& event) {
+Result<std::vector<model::BlobName>> removeSnapshot(Transaction tx, const Scope& scope,
+                                                    const std::string& id,
+                                                    const model::AuditEvent& event) {
   const model::Snapshot s = TRY(getSnapshot(tx.db, scope, id, base::wallMicros()));
   std::vector<model::BlobName> blobs = {s.manifest()};
   {
@@ -162,7 +162,7 @@ Result<std::vector<model::BlobName>> removeSnapshotRows(Transaction tx, const Sc
   return freeUnnamed(tx.db, std::move(blobs));
 }
 
-Result<void> noteUnnamed(Transaction tx, const model::BlobName& blob) {
+Result<void> noteBlob(Transaction tx, const model::BlobName& blob) {
   Statement note = TRY(tx.db.use(kNote));
   return note.bind(blob.tenant, blob.sha256).run();
 }

@@ -8,17 +8,22 @@
 #include "base/result.h"
 #include "model/snapshot.h"
 #include "store/sql/db.h"
-#include "store/sql/write.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
-Result<model::Snapshot> addSnapshotRows(Transaction tx, const NewSnapshot& made,
-                                        const model::SnapshotQuota& quota, model::AuditEvent event);
-Result<std::vector<model::BlobName>> removeSnapshotRows(Transaction tx, const Scope& scope,
-                                                        const std::string& id,
-                                                        const model::AuditEvent& event);
-Result<void> noteUnnamed(Transaction tx, const model::BlobName& blob);
+// A snapshot and its audit row; gives it with what it added. Its manifest is an artifact, though
+// Store::artifact() and Store::artifacts() do not show it; chunks that another snapshot of the
+// tenant uses count once. kQuota beyond `quota`.
+Result<model::Snapshot> addSnapshot(Transaction tx, const NewSnapshot& made,
+                                    const model::SnapshotQuota& quota, model::AuditEvent event);
+// As removeArtifact(): gives the blobs that nothing uses any more.
+Result<std::vector<model::BlobName>> removeSnapshot(Transaction tx, const Scope& scope,
+                                                    const std::string& id,
+                                                    const model::AuditEvent& event);
+// Notes a blob that is about to be written: retain() gives it back unless something names it.
+Result<void> noteBlob(Transaction tx, const model::BlobName& blob);
 
 Result<model::Snapshot> getSnapshot(Database& db, const Scope& scope, const std::string& id,
                                     int64_t now);

@@ -1,6 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thin skin over the SQLite C API: one connection with its prepared statements. Used by one
-// thread at a time. https://sqlite.org/cintro.html
+// The seam between the ledger and its database engine: `Database` is a connection, `Statement` one
+// of its prepared statements in use. The rows (store/rows) and the migrations use these two alone.
+// An engine implements `Connection` and `Prepared`; sqlite.h is the one there is.
+//
+// Transactions. The writer runs BEGIN IMMEDIATE, SAVEPOINT, RELEASE, ROLLBACK TO and COMMIT as
+// statements. BEGIN IMMEDIATE gives the only writer its lock, so that no later statement of the
+// transaction fails for another writer. What a transaction has written is seen by its own reads at
+// once, and by other connections after COMMIT, all of it together. A read outside a transaction
+// sees one state of the ledger for the whole of its statement. An engine may end a transaction by
+// itself after an error: inTransaction() tells. COMMIT need not reach the disk; the Syncer waits
+// for that (syncer.h).
+//
+// Types. Parameters are TEXT, BLOB, NULL and 64-bit integers; columns are read as text() (TEXT and
+// BLOB alike, NULL is "") or as integer() (NULL is 0). TEXT is UTF-8 and may hold any byte of it
+// but is compared bytewise. Times are microseconds, booleans 0 and 1. An unsigned number beyond
+// INT64_MAX is stored as the negative number of the same bits.
+//
+// SQL. The dialect is SQLite's: parameters are ? or ?N, an upsert is INSERT OR REPLACE, and the
+// functions encrypt(), encrypts(), decrypted() and legible() with the views plain_TABLE are there
+// (encryption.h). Another engine translates what it is given in prepare().
+//
+// Errors. A full disk is kNoSpace, a UNIQUE or PRIMARY KEY that is broken kConflict, a lock that
+// was not granted in time kUnavailable, a value that is too large kTooLarge; all else is kInternal.
+// The writer takes kNoSpace, kUnavailable and kInternal for the engine's fault, which ends the
+// transaction; another code refuses the one write (writer.cc). An error of bind() surfaces in
+// step().
+//
+// Threads. A connection and its statements are used by one thread at a time, and may move between
+// threads while no statement is in use.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +36,42 @@
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include <sqlite3.h>
+#include <utility>
 
 #include "base/result.h"
 
 namespace cloister::store {
 
-// How long a connection waits for a lock.
-inline constexpr int kBusyMillis = 5000;
+// A statement as an engine has it. Parameters count from 1, columns from 0.
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+  // The bytes are not copied: they live until reset(). False: it failed, as step() will tell.
+  virtual bool bindText(int parameter, std::string_view text) = 0;
+  virtual bool bindBlob(int parameter, std::string_view bytes) = 0;
+  virtual bool bindInteger(int parameter, int64_t value) = 0;
+  virtual bool bindNull(int parameter) = 0;
+  virtual Result<bool> step() = 0;                  // true: a row is there
+  virtual Error error(std::string_view doing) = 0;  // of the call that failed last
+  [[nodiscard]] virtual int64_t integer(int column) const = 0;
+  [[nodiscard]] virtual std::string text(int column) const = 0;
+  // Ends its use: forgets the row and the parameters.
+  virtual void reset() = 0;
+};
 
-// The error of the last call on `db`. A full disk is kNoSpace, a broken UNIQUE kConflict, a lock
-// that was not granted in time kUnavailable.
-Error sqliteError(sqlite3* db, std::string_view doing);
+// A connection as an engine has it.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  // Statements without parameters, one after the other.
+  virtual Result<> run(const char* sql) = 0;
+  virtual Result<std::unique_ptr<Prepared>> prepare(std::string_view sql) = 0;
+  // Ends the transaction, if one is open, as if it had never been.
+  virtual void rollBack() = 0;
+  [[nodiscard]] virtual bool inTransaction() const = 0;
+  [[nodiscard]] virtual int64_t lastRowId() const = 0;  // that the last INSERT gave its row
+  [[nodiscard]] virtual int64_t changes() const = 0;    // rows of the last statement that wrote
+};
 
 // Bytes to bind as a BLOB; a string_view is bound as TEXT. Neither is copied: they must live until
 // the statement is reset.
@@ -29,25 +79,25 @@ struct Blob {
   std::string_view bytes;
 };
 
-// A prepared statement in use; reset for the next user when it goes. Parameters and columns count
-// from 1 and 0, as in SQLite.
+// A prepared statement in use; reset for the next user when it goes.
 class Statement {
  public:
-  Statement(sqlite3* db, sqlite3_stmt* statement) : db_(db), statement_(statement) {}
+  explicit Statement(Prepared& prepared) : prepared_(&prepared) {}
   Statement(Statement&& other) noexcept
-      : db_(other.db_),
-        statement_(std::exchange(other.statement_, nullptr)),
+      : prepared_(std::exchange(other.prepared_, nullptr)),
         bound_(other.bound_),
-        failed_(other.failed_) {}
+        bad_(other.bad_) {}
   Statement& operator=(Statement&&) = delete;
   Statement(const Statement&) = delete;
   Statement& operator=(const Statement&) = delete;
-  ~Statement();
+  ~Statement() {
+    if (prepared_ != nullptr) prepared_->reset();
+  }
 
   // Binds the next parameters, in order. A failure surfaces in step().
   template <class... Values>
   Statement& bind(const Values&... values) {
-    (bindNext(values), ...);
+    (note(bindNext(values)), ...);
     return *this;
   }
 
@@ -55,65 +105,55 @@ class Statement {
   Result<> run();       // to the end, rows ignored
 
   // Of the present row; valid until the next step.
-  [[nodiscard]] int64_t integer(int column) const {
-    return sqlite3_column_int64(statement_, column);
-  }
+  [[nodiscard]] int64_t integer(int column) const { return prepared_->integer(column); }
   [[nodiscard]] uint64_t natural(int column) const {
     return static_cast<uint64_t>(integer(column));
   }
-  [[nodiscard]] std::string text(int column) const;  // TEXT or BLOB; NULL is ""
+  [[nodiscard]] std::string text(int column) const { return prepared_->text(column); }
 
  private:
-  void bindNext(std::string_view text);
-  void bindNext(const Blob& blob);
-  void bindNext(const std::optional<std::string>& text);
-  void bindNext(const std::string& text) { bindNext(std::string_view(text)); }
-  void bindNext(const char* text) { bindNext(std::string_view(text)); }
-  void bindNext(int64_t value);
-  void bindNext(uint64_t value) { bindNext(static_cast<int64_t>(value)); }
-  void bindNext(uint32_t value) { bindNext(static_cast<int64_t>(value)); }
-  void bindNext(int value) { bindNext(static_cast<int64_t>(value)); }
-  void note(int code) {
-    if (code != SQLITE_OK) failed_ = code;
+  bool bindNext(std::string_view text) { return prepared_->bindText(++bound_, text); }
+  bool bindNext(const Blob& blob) { return prepared_->bindBlob(++bound_, blob.bytes); }
+  bool bindNext(const std::optional<std::string>& text) {
+    return text ? bindNext(std::string_view(*text)) : prepared_->bindNull(++bound_);
   }
+  bool bindNext(const std::string& text) { return bindNext(std::string_view(text)); }
+  bool bindNext(const char* text) { return bindNext(std::string_view(text)); }
+  bool bindNext(int64_t value) { return prepared_->bindInteger(++bound_, value); }
+  bool bindNext(uint64_t value) { return bindNext(static_cast<int64_t>(value)); }
+  bool bindNext(uint32_t value) { return bindNext(static_cast<int64_t>(value)); }
+  bool bindNext(int value) { return bindNext(static_cast<int64_t>(value)); }
+  void note(bool bound) { bad_ = bad_ || !bound; }
 
-  sqlite3* db_;
-  sqlite3_stmt* statement_;
+  Prepared* prepared_;
   int bound_ = 0;
-  int failed_ = SQLITE_OK;
+  bool bad_ = false;
 };
 
+// A connection with the statements that were prepared on it.
 class Database {
  public:
-  // Opens or makes the file (mode 0600) and sets what every connection needs.
-  static Result<Database> open(const std::string& path);
+  explicit Database(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
   // Runs statements without parameters, one after the other.
-  Result<> run(const char* sql);
+  Result<> run(const char* sql) { return connection_->run(sql); }
   // One statement without parameters that is run often; see use() about `sql`.
   Result<> runKept(std::string_view sql);
-  // Ends the transaction, if one is open, as if it had never been.
-  void rollBack();
   // The statement of `sql`, prepared once. The texts must be few: none is ever dropped.
   Result<Statement> use(std::string_view sql);
   // The first column of the first row, "" if there is none.
   Result<std::string> value(std::string_view sql);
 
-  [[nodiscard]] int64_t lastRowId() const { return sqlite3_last_insert_rowid(handle_.get()); }
-  [[nodiscard]] int64_t changes() const { return sqlite3_changes64(handle_.get()); }
-  [[nodiscard]] bool inTransaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
-  [[nodiscard]] sqlite3* handle() const { return handle_.get(); }
+  void rollBack() { connection_->rollBack(); }
+  [[nodiscard]] bool inTransaction() const { return connection_->inTransaction(); }
+  [[nodiscard]] int64_t lastRowId() const { return connection_->lastRowId(); }
+  [[nodiscard]] int64_t changes() const { return connection_->changes(); }
+  // For what an engine does beside the seam.
+  [[nodiscard]] Connection& connection() const { return *connection_; }
 
  private:
-  struct Close {
-    void operator()(sqlite3* db) const { sqlite3_close_v2(db); }
-  };
-  struct Finalize {
-    void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-  };
-
-  std::unique_ptr<sqlite3, Close> handle_;
-  std::map<std::string, std::unique_ptr<sqlite3_stmt, Finalize>, std::less<>> statements_;
+  std::unique_ptr<Connection> connection_;
+  std::map<std::string, std::unique_ptr<Prepared>, std::less<>> statements_;
 };
 
 }  // namespace cloister::store

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "store/encryption.h"
 #include "store/sql/db.h"
+#include "store/sql/encryption.h"
 #include "store/sql/mutex.h"
 
 namespace cloister::store {

@@ -35,18 +35,17 @@ Result<> Fault::check() const {
   return std::unexpected(*error_);
 }
 
-Result<> moveLogIntoDatabase(Database& db, int mode, Fault& fault) {
-  sqlite3* handle = db.handle();
-  const int code = sqlite3_wal_checkpoint_v2(handle, nullptr, mode, nullptr, nullptr);
-  if (code == SQLITE_OK || (code & 0xff) == SQLITE_BUSY) return {};
-  Error error = sqliteError(handle, "moving the ledger's log into the database");
-  if (code == SQLITE_IOERR_FSYNC || code == SQLITE_IOERR_DIR_FSYNC) fault.set(error);
-  return std::unexpected(std::move(error));
+Result<> moveLogIntoDatabase(Database& db, sqlite::Move how, Fault& fault) {
+  bool lost_sync = false;
+  const auto moved = sqlite::moveLog(db, how, lost_sync);
+  if (moved) return {};
+  if (lost_sync) fault.set(moved.error());
+  return std::unexpected(moved.error());
 }
 
 Result<std::unique_ptr<Syncer>> Syncer::start(Options options, Fault& fault) {
   const std::string path = options.ledger + "-wal";
-  Database db = TRY(Database::open(options.ledger));
+  Database db = TRY(sqlite::open(options.ledger));
   Fd wal(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!wal) return failErrno("opening " + path);
   TRY(syncDirectoryOf(path));
@@ -68,12 +67,12 @@ Syncer::~Syncer() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Syncer::announce(const std::vector<std::unique_ptr<Write>>& batch) {
+void Syncer::announce(const std::vector<std::unique_ptr<QueuedWrite>>& batch) {
   if (options_.durability == Durability::kProcess) return;
   const Lock lock(mutex_);
   ++announced_;
   for (const auto& write : batch)
-    unsynced_[write->subject] = announced_;
+    unsynced_[write->about.subject] = announced_;
 }
 
 void Syncer::hand(std::vector<Finished> batch, std::optional<Checkpoint> head,
@@ -88,7 +87,7 @@ void Syncer::hand(std::vector<Finished> batch, std::optional<Checkpoint> head,
       ++handed_;
       if (head) waiting_.head = std::move(head);
       for (const Finished& one : batch)
-        unsynced_[one.write->subject] = handed_;
+        unsynced_[one.write->about.subject] = handed_;
       std::ranges::move(batch, std::back_inserter(waiting_.batch));
     }
     wake_.notifyOne();
@@ -165,7 +164,7 @@ void Syncer::perform(Work work) {
   if (synced && work.checkpoint) record(*work.checkpoint);
   if (!work.move) return;
   // What could not be moved stays in the log, and is not lost; a full disk shows in the writes.
-  if (const auto moved = moveLogIntoDatabase(db_, SQLITE_CHECKPOINT_PASSIVE, fault_); !moved) {
+  if (const auto moved = moveLogIntoDatabase(db_, sqlite::Move::kPassive, fault_); !moved) {
     base::log(base::Level::kWarn, "ledger log not moved", {{"error", moved.error().message}});
   }
 }

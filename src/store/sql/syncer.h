@@ -24,8 +24,9 @@
 #include "base/result.h"
 #include "store/sql/db.h"
 #include "store/sql/mutex.h"
-#include "store/sql/write.h"
+#include "store/sql/sqlite.h"
 #include "store/store.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
@@ -44,6 +45,12 @@ class Fault {
 };
 
 class Anchor;
+
+// A write whose fate is known.
+struct Finished {
+  std::unique_ptr<QueuedWrite> write;
+  Result<> outcome;
+};
 
 class Syncer {
  public:
@@ -64,7 +71,7 @@ class Syncer {
 
   // A batch is about to be committed: from now on settle() waits for what it may change. Each is
   // followed by hand(), however it ends. From the writer thread.
-  void announce(const std::vector<std::unique_ptr<Write>>& batch);
+  void announce(const std::vector<std::unique_ptr<QueuedWrite>>& batch);
   // Finishes the batch, which is committed (or refused): at once, or after a sync, and in either
   // case once the anchor has `head`. `checkpoint` goes to the file.
   void hand(std::vector<Finished> batch, std::optional<Checkpoint> head,
@@ -115,8 +122,8 @@ class Syncer {
 // A new file is only found after a power loss if its directory entry was synced.
 Result<> syncDirectoryOf(const std::string& path);
 
-// sqlite3_wal_checkpoint_v2() in `mode`. A sync that failed goes to `fault`; a reader in the way is
-// no error (the rest is moved next time).
-Result<> moveLogIntoDatabase(Database& db, int mode, Fault& fault);
+// sqlite::moveLog(). A sync that failed goes to `fault`; a reader in the way is no error (the rest
+// is moved next time).
+Result<> moveLogIntoDatabase(Database& db, sqlite::Move how, Fault& fault);
 
 }  // namespace cloister::store

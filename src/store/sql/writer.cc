@@ -2,11 +2,13 @@
 #include "store/sql/writer.h"
 
 #include "base/log.h"
+#include "store/sql/sqlite.h"
 
 namespace cloister::store {
 namespace {
 
 constexpr std::chrono::milliseconds kProbeEvery{1000};
+constexpr std::chrono::milliseconds kBriefly{100};
 // Each time the log has grown by the first it is moved into the database, while the writer goes on;
 // past the second the writer itself waits for that, so that the file cannot grow without end.
 constexpr int kMovePages = 1000;
@@ -21,9 +23,8 @@ bool isFault(const Error& error) {
          error.code == Code::kInternal;
 }
 
-int noteWalPages(void* pages, sqlite3*, const char*, int count) {
-  *static_cast<int*>(pages) = count;
-  return SQLITE_OK;
+Result<void> touchProbe(Transaction tx) {
+  return tx.db.runKept("UPDATE probe SET written = written + 1");
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ Writer::Writer(Database db, Chain chain, Options options, Syncer& syncer, Fault&
       syncer_(syncer),
       fault_(fault),
       checkpointed_(options.checkpointed) {
-  sqlite3_wal_hook(db_.handle(), noteWalPages, &wal_pages_);
+  sqlite::watchLog(db_, wal_pages_);
   if (auto head = readHead(db_)) sealed_ = *std::move(head);
   thread_ = std::thread([this] { loop(); });
 }
@@ -53,12 +54,13 @@ Writer::~Writer() {
   }
 }
 
-void Writer::submit(std::unique_ptr<Write> write) {
+void Writer::submit(std::unique_ptr<QueuedWrite> write) {
   {
     const Lock lock(mutex_);
-    const bool fits = queued_bytes_ == 0 || queued_bytes_ + write->bytes <= options_.queue_bytes;
+    const bool fits =
+        queued_bytes_ == 0 || queued_bytes_ + write->about.bytes <= options_.queue_bytes;
     if (!stop_ && fits && queue_.size() < options_.queue) {
-      queued_bytes_ += write->bytes;
+      queued_bytes_ += write->about.bytes;
       queue_.push_back(std::move(write));
     }
   }
@@ -98,8 +100,8 @@ bool Writer::take(Batch& batch) {
   }
   size_t bytes = 0;
   while (!queue_.empty() && batch.size() < options_.batch && bytes < kBatchBytes) {
-    bytes += queue_.front()->bytes;
-    queued_bytes_ -= queue_.front()->bytes;
+    bytes += queue_.front()->about.bytes;
+    queued_bytes_ -= queue_.front()->about.bytes;
     batch.push_back(std::move(queue_.front()));
     queue_.pop_front();
   }
@@ -160,7 +162,7 @@ Result<std::optional<Checkpoint>> Writer::attempt(Batch& batch, size_t from, siz
 }
 
 // The inner Result is the write's own; the outer one ends the transaction.
-Result<Result<>> Writer::applyOne(Write& write) {
+Result<Result<>> Writer::applyOne(QueuedWrite& write) {
   const Chain::Head before = chain_.head();
   TRY(db_.runKept("SAVEPOINT one"));
   Result<> applied = write.apply({.db = db_, .chain = chain_});
@@ -191,9 +193,9 @@ void Writer::keepLogShort() {
   moved_at_ = wal_pages_;
   if (wal_pages_ < kMostPages) return syncer_.moveLog();
   // A reader that does not finish is not waited for: the log grows on, and the next time may do.
-  sqlite3_busy_timeout(db_.handle(), 100);
-  auto moved = moveLogIntoDatabase(db_, SQLITE_CHECKPOINT_RESTART, fault_);
-  sqlite3_busy_timeout(db_.handle(), kBusyMillis);
+  sqlite::setBusy(db_, kBriefly);
+  auto moved = moveLogIntoDatabase(db_, sqlite::Move::kRestart, fault_);
+  sqlite::setBusy(db_, sqlite::kBusy);
   if (!moved) {
     note(std::unexpected(std::move(moved).error()));  // the log still has it all
   }
@@ -201,9 +203,7 @@ void Writer::keepLogShort() {
 
 void Writer::probe() {
   Batch batch;
-  batch.push_back(std::make_unique<WriteOf<void>>(
-      [](Transaction tx) { return tx.db.runKept("UPDATE probe SET written = written + 1"); },
-      nullptr));
+  batch.push_back(std::make_unique<QueuedWriteOf<void>>(writing(touchProbe), nullptr));
   std::vector<Result<>> outcomes(1);
   if (attempt(batch, 0, 1, outcomes)) {
     base::log(base::Level::kInfo, "ledger can be written again");

@@ -17,7 +17,7 @@
 #include "store/sql/db.h"
 #include "store/sql/mutex.h"
 #include "store/sql/syncer.h"
-#include "store/sql/write.h"
+#include "store/write.h"
 
 namespace cloister::store {
 
@@ -40,18 +40,18 @@ class Writer {
   Writer& operator=(const Writer&) = delete;
 
   // From any thread. When the queue is full it is finished with kQuota, here and now.
-  void submit(std::unique_ptr<Write> write);
+  void submit(std::unique_ptr<QueuedWrite> write);
   // An error if the last write failed, or the ledger is broken for good.
   [[nodiscard]] Result<> health() const;
 
  private:
-  using Batch = std::vector<std::unique_ptr<Write>>;
+  using Batch = std::vector<std::unique_ptr<QueuedWrite>>;
   void loop();
   bool take(Batch& batch);
   void perform(Batch batch);
   Result<std::optional<Checkpoint>> attempt(Batch& batch, size_t from, size_t to,
                                             std::vector<Result<>>& outcomes);
-  Result<Result<>> applyOne(Write& write);
+  Result<Result<>> applyOne(QueuedWrite& write);
   std::optional<Checkpoint> due(const std::optional<Checkpoint>& sealed);
   void keepLogShort();
   void probe();
@@ -69,7 +69,7 @@ class Writer {
   mutable Mutex mutex_;
   Condition wake_;
   bool stop_ CLOISTER_GUARDED_BY(mutex_) = false;
-  std::deque<std::unique_ptr<Write>> queue_ CLOISTER_GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<QueuedWrite>> queue_ CLOISTER_GUARDED_BY(mutex_);
   size_t queued_bytes_ CLOISTER_GUARDED_BY(mutex_) = 0;
   std::optional<Error> failure_ CLOISTER_GUARDED_BY(mutex_);  // of the last transaction
   std::thread thread_;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "store/agent_store.h"
+#include "store/rows/agents.h"
 #include "store/suite/fixture.h"
 
 namespace cloister::store {
@@ -21,14 +22,11 @@ inline model::AgentSandbox agentSandbox(const std::string& tenant, const std::st
 inline Result<model::AgentSandbox> put(Store& store, const model::AgentSandbox& sandbox,
                                        uint64_t expected, const Scope& scope = Scope::allTenants(),
                                        uint64_t most = 100) {
-  return await<model::AgentSandbox>([&](Done<model::AgentSandbox> done) {
-    store.agents().put(scope, sandbox, expected, most,
-                       {.action = "agent.updated",
-                        .subject = agentSubject({sandbox.tenant, sandbox.agent}),
-                        .principal = admin(),
-                        .details = {}},
-                       std::move(done));
-  });
+  return commit(store, putAgent, scope, sandbox, expected, most,
+                {.action = "agent.updated",
+                 .subject = agentSubject({sandbox.tenant, sandbox.agent}),
+                 .principal = admin(),
+                 .details = {}});
 }
 inline Result<AfterViolation> violate(Store& store, const std::string& tenant,
                                       const std::string& agent, std::vector<Lowering> rules = {},
@@ -49,9 +47,7 @@ inline Result<AfterViolation> violate(Store& store, const std::string& tenant,
   v.subject = "exec_1";
   model::Principal by = principal(tenant);
   by.agent = agent;
-  return await<AfterViolation>([&](Done<AfterViolation> done) {
-    store.agents().addViolation(v, std::move(rules), by, std::move(done));
-  });
+  return commit(store, addViolation, v, std::move(rules), by);
 }
 
 TEST_P(StoreSuite, AgentSandboxesAreKeptWhole) {
@@ -98,8 +94,7 @@ TEST_P(StoreSuite, AnotherTenantsAgentDoesNotExist) {
   EXPECT_TRUE(agents.audit(rival, {.of = {"acme", "alice"}})->empty());
   EXPECT_EQ(agents.stats(rival, {"acme", "alice"})->violations, 0U);
   EXPECT_EQ(put(*store_, agentSandbox("acme", "alice"), 2, rival).error().code, Code::kNotFound);
-  const auto removed = await<void>(
-      [&](Done<void> done) { agents.remove(rival, {"acme", "alice"}, {}, std::move(done)); });
+  const auto removed = commit(*store_, removeAgent, rival, {"acme", "alice"}, {});
   EXPECT_EQ(removed.error().code, Code::kNotFound);
   const Scope own = Scope::of(testing::principal("acme", "alice"));
   EXPECT_EQ(agents.violations(own, {.of = {"acme", "alice"}})->size(), 1U);

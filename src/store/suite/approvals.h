@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/crypto.h"
+#include "store/rows/escalation_rows.h"
 #include "store/suite/escalations.h"
 
 namespace cloister::store {
@@ -73,12 +74,9 @@ TEST_P(StoreSuite, AnApprovalIsUsedWithTheExecutionOrNotAtAll) {
   model::Execution execution = accept(*store_, request)->execution;
   const model::Escalation e = **store_->escalations().ofExecution(of("acme"), execution.id);
   const auto use = [&] {
-    return await<model::Escalation>([&](Done<model::Escalation> done) {
-      execution.status = model::Status::kQueued;
-      store_->escalations().changeWith(to(e, model::EscalationStatus::kUsed), execution,
-                                       testing::event("execution.resumed", execution),
-                                       std::move(done));
-    });
+    execution.status = model::Status::kQueued;
+    return commit(*store_, changeEscalationWith, to(e, model::EscalationStatus::kUsed), execution,
+                  testing::event("execution.resumed", execution));
   };
   EXPECT_FALSE(use()) << "it is not approved";
   EXPECT_EQ(store_->get(all_, execution.id)->status, model::Status::kBlocked);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "store/rows/artifacts.h"
 #include "store/suite/fixture.h"
 
 namespace cloister::store {
@@ -34,16 +35,12 @@ inline model::AuditEvent about(const std::string& id) {
 
 inline Result<> addTo(Store& store, const model::Artifact& artifact,
                       const model::ArtifactQuota& quota = kRoom) {
-  return testing::await<void>([&](Done<void> done) {
-    store.addArtifact(artifact, quota, about(artifact.ref.id), std::move(done));
-  });
+  return testing::commit(store, addArtifact, artifact, quota, about(artifact.ref.id));
 }
 
 inline Result<std::vector<model::BlobName>> removeFrom(Store& store, const Scope& scope,
                                                        const std::string& id) {
-  using Blobs = std::vector<model::BlobName>;
-  return testing::await<Blobs>(
-      [&](Done<Blobs> done) { store.removeArtifact(scope, id, about(id), std::move(done)); });
+  return testing::commit(store, removeArtifact, scope, id, about(id));
 }
 
 TEST_P(StoreSuite, AnUploadIsAnArtifactOfItsTenant) {
@@ -156,9 +153,7 @@ TEST_P(StoreSuite, RemovesAllArtifactsOfATenant) {
   ASSERT_TRUE(addTo(*store_, upload("art_1")));
   ASSERT_TRUE(addTo(*store_, upload("art_2")));
   ASSERT_TRUE(addTo(*store_, upload("art_3", "rival")));
-  const auto removed = testing::await<uint64_t>([&](Done<uint64_t> done) {
-    store_->removeArtifacts("acme", about("acme"), std::move(done));
-  });
+  const auto removed = testing::commit(*store_, removeArtifacts, "acme", about("acme"));
   EXPECT_EQ(removed.value(), 2U);
   EXPECT_EQ(store_->artifacts(all_, {})->size(), 1U);
   EXPECT_EQ(store_->artifactUsage("acme")->artifacts, 0U);

@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "store/rows/keys.h"
+#include "store/rows/sealed.h"
 #include "store/suite/fixture.h"
 
 namespace cloister::store {
 
 TEST_P(StoreSuite, BytesThatAreNoTextDoNotMakeAnAuditRowUnreadable) {
-  ASSERT_TRUE(await<void>([&](Done<void> done) {
-    store_->append({.action = "a\xff",
-                    .subject = "s\xc3",
-                    .principal = principal("acme"),
-                    .details = {{"n\xff", base::json::array{"\xed\xa0\x80", 1.5}}}},
-                   std::move(done));
-  }));
+  ASSERT_TRUE(commit(*store_, appendEvent,
+                     {.action = "a\xff",
+                      .subject = "s\xc3",
+                      .principal = principal("acme"),
+                      .details = {{"n\xff", base::json::array{"\xed\xa0\x80", 1.5}}}}));
   const auto entries = auditAll();
   ASSERT_EQ(entries.size(), 1U);
   EXPECT_EQ(entries[0].event.action, "a\xef\xbf\xbd");
@@ -25,18 +25,13 @@ TEST_P(StoreSuite, BytesThatAreNoTextDoNotMakeAnAuditRowUnreadable) {
 
 TEST_P(StoreSuite, KeepsKeysByDigest) {
   const auto put = [&](const KeyRecord& key) {
-    return await<void>([&](Done<void> done) {
-      store_->putKey(
-          key, {.action = "key.created", .subject = key.id, .principal = admin(), .details = {}},
-          std::move(done));
-    });
+    return commit(
+        *store_, putKey, key,
+        {.action = "key.created", .subject = key.id, .principal = admin(), .details = {}});
   };
   const auto revoke = [&](const Scope& scope, const std::string& id) {
-    return await<void>([&](Done<void> done) {
-      store_->revokeKey(
-          scope, id, {.action = "key.revoked", .subject = id, .principal = admin(), .details = {}},
-          std::move(done));
-    });
+    return commit(*store_, revokeKey, scope, id,
+                  {.action = "key.revoked", .subject = id, .principal = admin(), .details = {}});
   };
   const KeyRecord key{.id = "key_a",
                       .sha256 = std::string(64, '1'),
@@ -74,8 +69,7 @@ inline void appendForSearch(Store& store) {
     event.principal.user = i < 5 ? "ann" : "ben";
     event.principal.key_id = "key_" + std::to_string(i);
     event.principal.agent = i % 3 == 0 ? "bot" : "";
-    ASSERT_TRUE(
-        testing::await<void>([&](Done<void> done) { store.append(event, std::move(done)); }));
+    ASSERT_TRUE(testing::commit(store, appendEvent, event));
   }
 }
 
@@ -149,14 +143,11 @@ TEST_P(StoreSuite, ARefusedWriteTakesNoNumber) {
                       .expires_at = 0,
                       .revoked_at = 0};
   const auto put = [&] {
-    return await<void>([&](Done<void> done) {
-      store_->putKey(key,
-                     {.action = "key.created",
-                      .subject = key.id,
-                      .principal = principal("rival"),
-                      .details = {}},
-                     std::move(done));
-    });
+    return commit(*store_, putKey, key,
+                  {.action = "key.created",
+                   .subject = key.id,
+                   .principal = principal("rival"),
+                   .details = {}});
   };
   ASSERT_TRUE(put());
   EXPECT_EQ(put().error().code, Code::kConflict);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/rows/memory.h"
 #include "store/session_testing.h"
 #include "store/suite/artifacts.h"
 #include "store/suite/escalations.h"
@@ -121,10 +122,9 @@ TEST_P(StoreSuite, AnotherAgentChangesNothing) {
   const Scope bob = scopeOf("bob");
   EXPECT_EQ(removeFrom(*store_, bob, alices.upload).error().code, Code::kNotFound);
   EXPECT_EQ(removeSnapshotFrom(*store_, bob, alices.snapshot).error().code, Code::kNotFound);
-  const auto put = await<model::MemoryItem>([&](Done<model::MemoryItem> done) {
-    store_->memory().put(bob, {.session = alices.session, .key = "k", .json = "1", .at = 1}, {},
-                         about(alices.session), std::move(done));
-  });
+  const auto put =
+      commit(*store_, putMemory, bob, {.session = alices.session, .key = "k", .json = "1", .at = 1},
+             {}, about(alices.session));
   EXPECT_EQ(put.error().message, "there is no session " + alices.session);
   EXPECT_EQ(lookAt(*store_, scopeOf("alice"), alices), std::vector<Code>(8, Code::kInternal));
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "store/rows/escalation_rows.h"
 #include "store/suite/fixture.h"
 
 namespace cloister::store {
@@ -33,8 +34,7 @@ inline NewEscalation wanted(const std::string& tenant = "acme", const std::strin
 }
 
 inline Result<model::Escalation> add(Store& store, const NewEscalation& asked) {
-  return await<model::Escalation>(
-      [&](Done<model::Escalation> done) { store.escalations().add(asked, std::move(done)); });
+  return commit(store, addEscalation, asked);
 }
 
 inline EscalationChange to(const model::Escalation& e, model::EscalationStatus status) {
@@ -52,8 +52,7 @@ inline EscalationChange to(const model::Escalation& e, model::EscalationStatus s
 }
 
 inline Result<model::Escalation> change(Store& store, const EscalationChange& what) {
-  return await<model::Escalation>(
-      [&](Done<model::Escalation> done) { store.escalations().change(what, std::move(done)); });
+  return commit(store, changeEscalation, what);
 }
 
 inline Scope of(const std::string& tenant) {
@@ -185,14 +184,10 @@ TEST_P(StoreSuite, NotificationsWaitUntilTheyAreDelivered) {
   const Notification first = due("webhook").at(0);
   EXPECT_EQ(first.event, "escalation.requested");
   EXPECT_EQ(first.escalation, made->id);
-  ASSERT_TRUE(await<void>([&](Done<void> done) {
-    store_->escalations().retry(first.seq, INT64_MAX - 1, std::move(done));
-  }));
+  ASSERT_TRUE(commit(*store_, retryNotification, first.seq, INT64_MAX - 1));
   EXPECT_EQ(due("webhook").at(0).attempts, 1U);
   EXPECT_TRUE(store_->escalations().dueNotifications("webhook", kIn2026, 10)->empty());
-  ASSERT_TRUE(await<void>([&](Done<void> done) {
-    store_->escalations().finish(first.seq, std::nullopt, std::move(done));
-  }));
+  ASSERT_TRUE(commit(*store_, finishNotification, first.seq, std::nullopt));
   EXPECT_TRUE(due("webhook").empty());
   ASSERT_TRUE(change(*store_, to(*made, model::EscalationStatus::kApproved)));
   EXPECT_EQ(due("webhook").at(0).event, "escalation.approved");
@@ -210,14 +205,11 @@ TEST_P(StoreSuite, AFullQueueOfNotificationsHoldsUpNothing) {
 TEST_P(StoreSuite, AnAgentsEscalationPolicyIsItsTenants) {
   const model::EscalationPolicy policy{
       .agent = "alice", .auto_approve_safe = true, .set_by = admin(), .set_at = 5};
-  ASSERT_TRUE(await<void>([&](Done<void> done) {
-    store_->escalations().putPolicy("acme", policy,
-                                    {.action = "escalation.policy_set",
-                                     .subject = "alice",
-                                     .principal = admin(),
-                                     .details = {}},
-                                    std::move(done));
-  }));
+  ASSERT_TRUE(commit(*store_, putEscalationPolicy, "acme", policy,
+                     {.action = "escalation.policy_set",
+                      .subject = "alice",
+                      .principal = admin(),
+                      .details = {}}));
   EXPECT_TRUE(store_->escalations().policy("acme", "alice")->auto_approve_safe);
   EXPECT_FALSE(store_->escalations().policy("acme", "bob")->auto_approve_safe);
   EXPECT_FALSE(store_->escalations().policy("other", "alice")->auto_approve_safe);

@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "store/image_store.h"
+#include "store/image_digests.h"
+#include "store/rows/image_bindings.h"
 #include "store/suite/fixture.h"
 
 namespace cloister::store {
@@ -20,23 +21,19 @@ inline const std::string kDigest = "sha256:" + std::string(64, 'a');
 inline std::string unverified(Store& store, const std::string& tenant, const std::string& place) {
   const auto execution = testing::finished(store, queued(tenant));
   EXPECT_TRUE(execution) << execution.error().message;
-  EXPECT_TRUE(await<void>([&](Done<void> done) {
-    store.images().noteUnverified({execution->id, place, kMade}, std::move(done));
-  }));
+  EXPECT_TRUE(commit(store, noteUnverified, {execution->id, place, kMade}));
   return execution->id;
 }
 
 inline uint64_t bind(Store& store, const std::string& place, int64_t changed_at,
                      const std::vector<std::string>& changed = {"/usr/bin/a"}) {
-  const auto bound = await<uint64_t>([&](Done<uint64_t> done) {
-    store.images().bind({.place = place,
-                         .digest = kDigest,
-                         .node = "n",
-                         .changed_at = changed_at,
-                         .newest = "/usr/bin/b",
-                         .changed = changed},
-                        std::move(done));
-  });
+  const auto bound = commit(store, bindImage,
+                            {.place = place,
+                             .digest = kDigest,
+                             .node = "n",
+                             .changed_at = changed_at,
+                             .newest = "/usr/bin/b",
+                             .changed = changed});
   EXPECT_TRUE(bound) << bound.error().message;
   return bound.value_or(0);
 }

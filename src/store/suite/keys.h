@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "store/rows/keys.h"
 #include "store/suite/fixture.h"
 
 namespace cloister::store {
@@ -24,20 +25,14 @@ inline model::AuditEvent keyEvent(std::string action, const std::string& id) {
   return {.action = std::move(action), .subject = id, .principal = admin(), .details = {}};
 }
 inline Result<void> put(Store& store, const KeyRecord& key) {
-  return await<void>([&](Done<void> done) {
-    store.putKey(key, keyEvent("key.created", key.id), std::move(done));
-  });
+  return commit(store, putKey, key, keyEvent("key.created", key.id));
 }
 inline Result<void> revoke(Store& store, const Scope& scope, const std::string& id) {
-  return await<void>([&](Done<void> done) {
-    store.revokeKey(scope, id, keyEvent("key.revoked", id), std::move(done));
-  });
+  return commit(store, revokeKey, scope, id, keyEvent("key.revoked", id));
 }
 inline Result<void> rotate(Store& store, const Scope& scope, const KeyRecord& key,
                            int64_t ends_at) {
-  return await<void>([&](Done<void> done) {
-    store.rotateKey(scope, key, ends_at, keyEvent("key.rotated", key.id), std::move(done));
-  });
+  return commit(store, rotateKey, scope, key, ends_at, keyEvent("key.rotated", key.id));
 }
 
 TEST_P(StoreSuite, KeepsRolesAndAddresses) {
@@ -159,9 +154,7 @@ TEST_P(StoreSuite, ExpiryIsNoRevocation) {
 }
 
 TEST_P(StoreSuite, NotesTheLastUse) {
-  const auto use = [&](int64_t at) {
-    return await<void>([&](Done<void> done) { store_->noteKeyUse("key_a", at, std::move(done)); });
-  };
+  const auto use = [&](int64_t at) { return commit(*store_, noteKeyUse, "key_a", at); };
   ASSERT_TRUE(put(*store_, keyOf("key_a", model::Role::kAgent, "acme")));
   const size_t rows = auditAll().size();
   ASSERT_TRUE(use(2 * kUseGrain));

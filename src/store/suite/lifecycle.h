@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "store/rows/executions.h"
 #include "store/suite/fixture.h"
 
 namespace cloister::store {
@@ -91,11 +92,12 @@ TEST_P(StoreSuite, ARefusedWriteDoesNotSpoilItsCompany) {
   std::atomic<int> refused = 0;
   for (int i = 0; i < kWrites; ++i) {
     const NewExecution request = i % 3 == 0 ? taken : queued();
-    store_->accept(request, testing::event("execution.accepted", request.execution),
-                   [&](Result<Accepted> result) {
-                     (result ? stored : refused) += 1;
-                     all.count_down();
-                   });
+    store_->write(
+        writing(acceptExecution, request, testing::event("execution.accepted", request.execution)),
+        [&](Result<Accepted> result) {
+          (result ? stored : refused) += 1;
+          all.count_down();
+        });
   }
   all.wait();
   EXPECT_EQ(stored, 40);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/crypto.h"
+#include "store/rows/policies.h"
 #include "store/suite/fixture.h"
 
 namespace cloister::store {
@@ -19,11 +20,8 @@ inline NewPolicy policyOf(const std::string& document) {
   return made;
 }
 inline Result<int64_t> put(Store& store, const NewPolicy& policy) {
-  return await<int64_t>([&](Done<int64_t> done) {
-    store.putPolicy(
-        policy, {.action = "policy.applied", .subject = {}, .principal = admin(), .details = {}},
-        std::move(done));
-  });
+  return commit(store, putPolicy, policy,
+                {.action = "policy.applied", .subject = {}, .principal = admin(), .details = {}});
 }
 
 TEST_P(StoreSuite, NumbersPoliciesAndGivesThemBackByteForByte) {

@@ -6,20 +6,18 @@
 #include <string>
 
 #include "store/quota_store.h"
+#include "store/rows/quotas.h"
 #include "store/session_testing.h"
 #include "store/suite/fixture.h"
 
 namespace cloister::store {
 
 inline Result<void> putQuota(Store& store, const model::QuotaRecord& record, uint64_t most = 100) {
-  return await<void>([&](Done<void> done) {
-    store.quotas().put(record, most,
-                       {.action = "quota.set",
-                        .subject = quotaSubject(record.scope),
-                        .principal = admin(),
-                        .details = {}},
-                       std::move(done));
-  });
+  return commit(store, putQuota, record, most,
+                {.action = "quota.set",
+                 .subject = quotaSubject(record.scope),
+                 .principal = admin(),
+                 .details = {}});
 }
 
 TEST_P(StoreSuite, QuotasAreKeptByTenantAndAgent) {

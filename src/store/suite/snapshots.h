@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "store/rows/artifacts.h"
+#include "store/rows/retention.h"
+#include "store/rows/snapshots.h"
 #include "store/suite/artifacts.h"
 
 namespace cloister::store {
@@ -33,16 +36,12 @@ inline NewSnapshot snapshotOf(const std::string& id, std::vector<model::Snapshot
 
 inline Result<model::Snapshot> addTo(Store& store, const NewSnapshot& made,
                                      const model::SnapshotQuota& quota = kSnapshotRoom) {
-  return testing::await<model::Snapshot>([&](Done<model::Snapshot> done) {
-    store.addSnapshot(made, quota, about(made.snapshot.id), std::move(done));
-  });
+  return testing::commit(store, addSnapshot, made, quota, about(made.snapshot.id));
 }
 
 inline Result<std::vector<model::BlobName>> removeSnapshotFrom(Store& store, const Scope& scope,
                                                                const std::string& id) {
-  using Blobs = std::vector<model::BlobName>;
-  return testing::await<Blobs>(
-      [&](Done<Blobs> done) { store.removeSnapshot(scope, id, about(id), std::move(done)); });
+  return testing::commit(store, removeSnapshot, scope, id, about(id));
 }
 
 inline std::vector<std::string> digestsOf(const std::vector<model::BlobName>& blobs) {
@@ -109,14 +108,12 @@ TEST_P(StoreSuite, ASnapshotOverItsQuotaLeavesNothing) {
 
 TEST_P(StoreSuite, WhatANoteNamesIsCollectedUnlessItIsUsed) {
   const auto note = [&](const std::string& sha256) {
-    return testing::await<void>(
-        [&](Done<void> done) { store_->noteBlob({"acme", sha256}, std::move(done)); });
+    return testing::commit(*store_, noteBlob, {"acme", sha256});
   };
   ASSERT_TRUE(note("lost"));
   ASSERT_TRUE(note("used"));
   ASSERT_TRUE(addTo(*store_, snapshotOf("snap_1", {{"used", 1}})));
-  const auto collected =
-      testing::await<Retained>([&](Done<Retained> done) { store_->retain({}, std::move(done)); });
+  const auto collected = testing::commit(*store_, retain, {});
   ASSERT_TRUE(collected);
   EXPECT_EQ(digestsOf(collected->blobs), std::vector<std::string>{"lost"});
 }
@@ -128,11 +125,9 @@ TEST_P(StoreSuite, SnapshotsGoWithTheirAgeAndTheirTenant) {
   ASSERT_TRUE(addTo(*store_, snapshotOf("snap_2", {{"c2", 1}})));
   const Scope own = Scope::of(testing::principal("acme"));
   EXPECT_EQ(store_->snapshot(own, "snap_1").error().code, Code::kNotFound);
-  const auto collected =
-      testing::await<Retained>([&](Done<Retained> done) { store_->retain({}, std::move(done)); });
+  const auto collected = testing::commit(*store_, retain, {});
   EXPECT_EQ(digestsOf(collected->blobs), (std::vector<std::string>{"c1", "manifest of snap_1"}));
-  ASSERT_TRUE(testing::await<uint64_t>(
-      [&](Done<uint64_t> done) { store_->removeArtifacts("acme", about("x"), std::move(done)); }));
+  ASSERT_TRUE(testing::commit(*store_, removeArtifacts, "acme", about("x")));
   EXPECT_TRUE(store_->snapshots(own, {})->empty());
   EXPECT_EQ(store_->artifactUsage("acme")->bytes, 0U);
   EXPECT_FALSE(store_->isNamed({"acme", "c2"}).value());

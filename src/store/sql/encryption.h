@@ -20,7 +20,7 @@
 
 namespace cloister::store {
 
-// Database::open() of a ledger that has its newest schema, with these functions and views.
+// sqlite::open() of a ledger that has its newest schema, with these functions and views.
 // `cipher`: null for none.
 Result<Database> openWithCipher(const std::string& path,
                                 const std::shared_ptr<artifacts::TenantCipher>& cipher);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/encryption.h"
+#include "store/sql/encryption.h"
 
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
+#include <sqlite3.h>
+
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
+#include "store/sql/sqlite.h"
 
 namespace cloister::store {
 namespace {
@@ -232,11 +235,9 @@ Result<int64_t> encryptSome(Database& db, const Step& step) {
 
 // kUnavailable where somebody reads it.
 Result<> emptyLog(Database& db) {
-  if (sqlite3_wal_checkpoint_v2(db.handle(), nullptr, SQLITE_CHECKPOINT_TRUNCATE, nullptr,
-                                nullptr) == SQLITE_OK) {
-    return {};
-  }
-  return std::unexpected(sqliteError(db.handle(), "emptying the ledger's log"));
+  bool lost_sync = false;
+  if (TRY(sqlite::moveLog(db, sqlite::Move::kTruncate, lost_sync)).all) return {};
+  return fail(Code::kUnavailable, "emptying the ledger's log: somebody reads it");
 }
 
 Result<int64_t> encryptRows(Database& db) {
@@ -275,12 +276,13 @@ class CopyBeside {
 
 Result<Database> openWithCipher(const std::string& path,
                                 const std::shared_ptr<artifacts::TenantCipher>& cipher) {
-  Database db = TRY(Database::open(path));
+  Database db = TRY(sqlite::open(path));
+  sqlite3* handle = sqlite::handleOf(db);
   for (const Function& each : kFunctions) {
     auto* shared = new std::shared_ptr<artifacts::TenantCipher>(cipher);
-    if (sqlite3_create_function_v2(db.handle(), each.name, each.count, SQLITE_UTF8, shared,
-                                   each.call, nullptr, nullptr, forget) != SQLITE_OK) {
-      return std::unexpected(sqliteError(db.handle(), "adding encryption to the ledger"));
+    if (sqlite3_create_function_v2(handle, each.name, each.count, SQLITE_UTF8, shared, each.call,
+                                   nullptr, nullptr, forget) != SQLITE_OK) {
+      return std::unexpected(sqlite::error(handle, "adding encryption to the ledger"));
     }
   }
   TRY(db.run(kViews));

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ledger in one SQLite file: what a Store stands on. Threads: the callers' (reads), the
+// writer's, the syncer's.
+//
+//   write  ─→ Writer: queue → BEGIN IMMEDIATE … audit rows, signed head … COMMIT
+//                └─→ Syncer: fdatasync(-wal) → done(…), line of the checkpoint file
+//   read   ─→ Readers: a connection of their own each
+//
+// Only one process at a time may have the ledger open: the chain's head is in memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "store/anchor.h"
+#include "store/open.h"
+#include "store/sql/readers.h"
+#include "store/sql/syncer.h"
+#include "store/sql/writer.h"
+#include "store/write.h"
+
+namespace cloister::store {
+
+// Members are destroyed from the last to the first: the writer ends, then the syncer, then the file
+// is closed and unlocked.
+class Engine {
+ public:
+  static Result<std::unique_ptr<Engine>> open(const SqliteOptions& options, SyncFunction sync);
+
+  // The one way to the queue, through the gate.
+  void submit(std::unique_ptr<QueuedWrite> write);
+  // Past the gate.
+  void pass(std::unique_ptr<QueuedWrite> write) { writer_->submit(std::move(write)); }
+  template <class T>
+  void write(Write<T> write, std::type_identity_t<Done<T>> done) {
+    submit(std::make_unique<QueuedWriteOf<T>>(std::move(write), std::move(done)));
+  }
+
+  // What is read is shown only once it is as durable as an acknowledgement: with all that has been
+  // written of `subject` (an execution or a session), "": with all that has been written.
+  template <class Read>
+  auto read(const std::string& subject, Read read) -> decltype(read(std::declval<Database&>())) {
+    auto result = readers_.with(read);
+    TRY(syncer_->settle(subject));
+    return result;
+  }
+
+  Result<> health();
+  // Before any other use; it outlives the engine.
+  void setGate(WriteGate& gate) { gate_ = &gate; }
+
+ private:
+  Result<> openAnchor(const SqliteOptions& options, SyncFunction sync);
+  void endOldNumbers();
+
+  Fd lock_;
+  Fault fault_;
+  Readers readers_;
+  WriteGate* gate_ = nullptr;
+  std::unique_ptr<Anchor> anchor_;
+  std::unique_ptr<Syncer> syncer_;
+  std::unique_ptr<Writer> writer_;
+};
+
+// openSqlite() with another fdatasync(2), for tests of what happens when it fails.
+Result<std::unique_ptr<Store>> openSqliteWith(const SqliteOptions& options, SyncFunction sync);
+
+}  // namespace cloister::store
