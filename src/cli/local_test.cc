@@ -61,7 +61,7 @@ TEST_F(Local, TheAdminKeyStaysWithItsServer) {
   const auto lock = supervisor::lockState(dir_, Millis(0));
   ASSERT_TRUE(findServer(here).value());
   EXPECT_EQ(findServer(here).value()->key, "clo_admin");
-  EXPECT_EQ(findServer(here).value()->url.port, 4711);
+  EXPECT_EQ(findServer(here).value()->url.port, "4711");
 
   Globals same{.url = "http://127.0.0.1:4711", .state = dir_};
   EXPECT_EQ(findServer(same).value()->key, "clo_admin");

@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "cli/http_client.h"
 #include "model/config.h"
+#include "net/blocking_client.h"
 #include "supervisor/listener.h"
 #include "supervisor/sd_notify.h"
 #include "supervisor/state_dir.h"
@@ -77,10 +77,11 @@ supervisor::Program programOf(const std::string& name, const ServePlan& place, i
 
 bool answersReady(const ServePlan& place, const std::string& address, int interrupt) {
   constexpr Millis kPatience{2'000};
-  auto url = parseUrl(place.urlOf(address));
+  auto url = net::parseBaseUrl(place.urlOf(address));
   if (!url) return true;  // not TCP: the parts' own word is all there is
-  if (url->tls) url->tls->pinned = place.certificate;
-  HttpClient client(*url, "", interrupt);
+  net::Endpoint endpoint{*std::move(url), net::Trust::fromEnvironment(), {}};
+  endpoint.trust.pinned = place.certificate;
+  net::BlockingClient client(std::move(endpoint), interrupt);
   const auto answer = client.exchange({.method = "GET", .target = "/readyz"}, kPatience);
   return answer && answer->head.status == 200;
 }
