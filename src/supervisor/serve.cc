@@ -19,6 +19,8 @@ namespace cloister::supervisor {
 namespace {
 
 constexpr size_t kMaxCertificate = 65'536;
+constexpr const char* kControl = "cloisterd";
+constexpr const char* kNode = "cloister-node";
 
 // Removes what a private server leaves, at every way out.
 class StateGuard {
@@ -73,6 +75,29 @@ Program programOf(const std::string& name, const ServePlan& place, int lock) {
   program.env = environmentWithout(protocolVariables());
   program.pass = {lock};
   return program;
+}
+
+// The node stops after the control plane.
+Part nodePart(const ServePlan& place, int lock) {
+  return {.name = kNode,
+          .program = programOf(kNode, place, lock),
+          .stop_turn = 1,
+          .patience = Millis(10'000)};
+}
+
+// The control plane drains first, and reports a node without heartbeats.
+Part controlPart(const ServeOptions& options, const ServePlan& place,
+                 const std::vector<Fd>& listeners, int lock) {
+  Part part{.name = kControl,
+            .program = programOf(kControl, place, lock),
+            .stop_turn = 0,
+            .patience = Millis(30'000)};
+  if (options.mcp_fixtures) part.program.argv.emplace_back("--mcp-conformance-fixtures");
+  if (options.private_server) part.program.argv.emplace_back("--private");
+  for (const Fd& listener : listeners)
+    part.program.listeners.push_back(listener.get());
+  part.watches = kNode;
+  return part;
 }
 
 bool answersReady(const ServePlan& place, const std::string& address, int interrupt) {
@@ -138,14 +163,10 @@ Result<> serve(const ServeOptions& options) {
   }
 
   SupervisorConfig config;
-  config.control = programOf("cloisterd", place, lock.get());
-  if (options.mcp_fixtures) config.control.argv.emplace_back("--mcp-conformance-fixtures");
-  if (options.private_server) config.control.argv.emplace_back("--private");
-  for (const Fd& listener : listeners)
-    config.control.listeners.push_back(listener.get());
-  config.node = programOf("cloister-node", place, lock.get());
+  Part control = controlPart(options, place, listeners, lock.get());
+  control.probe = [&](int interrupt) { return answersReady(place, address, interrupt); };
+  config.parts = {nodePart(place, lock.get()), std::move(control)};
   config.lifeline = options.lifeline;
-  config.probe = [&](int interrupt) { return answersReady(place, address, interrupt); };
   config.on_ready = [&] { return announce(options, place, address); };
   Supervisor service = TRY(Supervisor::make(std::move(config)));
   const Result<> result = service.run();
