@@ -13,6 +13,7 @@
 
 #include "base/crypto.h"
 #include "base/log.h"
+#include "net/trust.h"
 
 namespace cloister::auth {
 namespace {
@@ -177,7 +178,7 @@ Result<std::unique_ptr<OidcTokens>> openTokens(asio::any_io_executor executor,
     return fail(Code::kInvalid, "auth.oidc.issuer: " + discovery.error().message,
                 "auth.oidc.issuer");
   }
-  asio::ssl::context trusted = TRY(net::clientTls(config.ca_file));
+  asio::ssl::context trusted = TRY(net::clientTls(config.ca_file, "auth.oidc.ca_file"));
   const auto tls = std::make_shared<asio::ssl::context>(std::move(trusted));
   const KeyTimes times{.fresh = std::chrono::seconds(config.keys_seconds),
                        .stale = std::chrono::seconds(config.stale_seconds),

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "model/config.h"
 #include "net/fetch.h"
+#include "net/url.h"
 
 namespace cloister::auth {
 

@@ -58,12 +58,12 @@ const json::value* member(const json::object& object, std::string_view name) {
 }  // namespace
 
 Result<json::object> parseObject(std::string_view body) {
-  json::value value = TRY(base::parseJson(body, {.max_bytes = HttpClient::kMaxBody}));
+  json::value value = TRY(base::parseJson(body, {.max_bytes = net::BlockingClient::kMaxBody}));
   if (json::object* object = value.if_object()) return std::move(*object);
   return fail(Code::kUnavailable, "reading the server's answer: not a JSON object");
 }
 
-Error refusal(const HttpHead& head, std::string_view body) {
+Error refusal(const net::HttpHead& head, std::string_view body) {
   std::string message;
   if (const auto problem = parseObject(body)) {
     message = textOf(objectOf(*problem, "error"), "message");
@@ -79,10 +79,10 @@ Error refusal(const HttpHead& head, std::string_view body) {
       {}};
 }
 
-Result<json::object> call(HttpClient& client, std::string_view method, const std::string& target,
-                          const json::object& body) {
+Result<json::object> call(net::BlockingClient& client, std::string_view method,
+                          const std::string& target, const json::object& body) {
   const std::string text = method == "GET" || method == "DELETE" ? "" : base::toJson(body);
-  const HttpResponse response =
+  const net::HttpResponse response =
       TRY(client.exchange({.method = method, .target = target, .body = text}));
   if (response.head.status >= 300) return std::unexpected(refusal(response.head, response.body));
   if (response.body.empty()) return json::object{};
@@ -121,7 +121,7 @@ const json::array& arrayOf(const json::object& object, std::string_view name) {
   return value != nullptr && value->is_array() ? value->get_array() : kEmpty;
 }
 
-Result<json::array> newest(HttpClient& client, std::string target, std::string_view member,
+Result<json::array> newest(net::BlockingClient& client, std::string target, std::string_view member,
                            const base::Flags& flags) {
   constexpr int64_t kMost = 100'000;
   constexpr size_t kPage = 200;
@@ -130,7 +130,8 @@ Result<json::array> newest(HttpClient& client, std::string target, std::string_v
   json::array all;
   std::string cursor;
   for (;;) {
-    const std::string page = cursor.empty() ? target : target + "&cursor=" + percentEncode(cursor);
+    const std::string page =
+        cursor.empty() ? target : target + "&cursor=" + net::percentEncode(cursor);
     const json::object answer = TRY(call(client, "GET", page));
     for (const json::value& item : arrayOf(answer, member)) {
       if (all.size() == most) return all;

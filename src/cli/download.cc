@@ -30,7 +30,7 @@ bool isPlain(std::string_view path) {
 
 }  // namespace
 
-Result<> fetchArtifact(HttpClient& client, const json::object& artifact, int file) {
+Result<> fetchArtifact(net::BlockingClient& client, const json::object& artifact, int file) {
   const std::string path = textOf(artifact, "path");
   const std::string id = textOf(artifact, "id");
   base::Sha256 digest;
@@ -39,7 +39,7 @@ Result<> fetchArtifact(HttpClient& client, const json::object& artifact, int fil
     if (!writeTo(file, piece)) return failErrno("writing " + printable(path));
     return {};
   };
-  TRY(download(client, "/v1/artifacts/" + percentEncode(id) + "/content", path, keep));
+  TRY(download(client, "/v1/artifacts/" + net::percentEncode(id) + "/content", path, keep));
   if (digest.hex() != textOf(artifact, "sha256")) {
     return fail(Code::kInternal,
                 "downloading " + printable(path) + ": its digest is not the one recorded");
@@ -70,7 +70,7 @@ Result<Fd> createBelow(const std::string& dir, std::string_view path) {
   return file;
 }
 
-Result<size_t> downloadArtifacts(HttpClient& client, const json::object& execution,
+Result<size_t> downloadArtifacts(net::BlockingClient& client, const json::object& execution,
                                  const std::string& dir) {
   TRY(base::makeDirs(dir));
   size_t count = 0;

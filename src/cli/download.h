@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
-#include "cli/http_client.h"
+#include "net/blocking_client.h"
 
 namespace cloister::cli {
 
@@ -16,11 +16,11 @@ namespace cloister::cli {
 Result<Fd> createBelow(const std::string& dir, std::string_view path);
 
 // Downloads each of `execution`'s artifacts below `dir`; the number of files.
-Result<size_t> downloadArtifacts(HttpClient& client, const base::json::object& execution,
+Result<size_t> downloadArtifacts(net::BlockingClient& client, const base::json::object& execution,
                                  const std::string& dir);
 
-// Writes an artifact's bytes to `file` and holds them to the digest that the server has of them;
-// `artifact` is as the server describes it.
-Result<> fetchArtifact(HttpClient& client, const base::json::object& artifact, int file);
+// Writes the bytes of an artifact to `file`, and compares their digest with the server's.
+// `artifact` is the server's description.
+Result<> fetchArtifact(net::BlockingClient& client, const base::json::object& artifact, int file);
 
 }  // namespace cloister::cli

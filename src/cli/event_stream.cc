@@ -14,17 +14,17 @@ namespace cloister::cli {
 
 using base::monotonicNow;
 
-EventStream::EventStream(HttpClient& client, std::string target)
+EventStream::EventStream(net::BlockingClient& client, std::string target)
     : client_(client), target_(std::move(target)) {}
 
 Result<> EventStream::open() {
-  HttpRequest request{.method = "GET", .target = target_, .accept = "text/event-stream"};
+  net::HttpRequest request{.method = "GET", .target = target_, .accept = "text/event-stream"};
   if (!last_event_.empty()) request.headers["Last-Event-ID"] = last_event_;
-  const HttpHead head = TRY(client_.open(request));
+  const net::HttpHead head = TRY(client_.open(request));
   if (head.status == 200) return {};
   std::string bytes;
-  while (TRY(client_.read(bytes, kSilence)) == HttpClient::Piece::kData &&
-         bytes.size() < HttpClient::kMaxHead) {
+  while (TRY(client_.read(bytes, kSilence)) == net::BlockingClient::Piece::kData &&
+         bytes.size() < net::BlockingClient::kMaxHead) {
   }
   client_.close();
   return std::unexpected(refusal(head, bytes));
@@ -47,8 +47,8 @@ Result<bool> EventStream::oneConnection(const Visit& visit, const Idle& idle) {
   for (;;) {
     bytes.clear();
     const auto piece = TRY(client_.read(bytes, std::min(idle(), kSilence)));
-    if (piece == HttpClient::Piece::kEnd) return false;
-    if (piece == HttpClient::Piece::kData) last = monotonicNow();
+    if (piece == net::BlockingClient::Piece::kEnd) return false;
+    if (piece == net::BlockingClient::Piece::kData) last = monotonicNow();
     if (monotonicNow() - last > kSilence) return false;
     for (const net::SseEvent& event : TRY(parser.feed(bytes))) {
       if (TRY(show(event, visit))) return true;
@@ -79,7 +79,7 @@ Result<> EventStream::read(const Visit& visit, const Idle& idle) {
   // The server may hold the stream open; what follows uses a connection of its own then.
   std::string rest;
   const auto piece = client_.read(rest, Millis(0));
-  if (!piece || *piece != HttpClient::Piece::kEnd) client_.close();
+  if (!piece || *piece != net::BlockingClient::Piece::kEnd) client_.close();
   return {};
 }
 
@@ -87,7 +87,7 @@ Result<int> readStream(const Globals& globals, const std::string& target,
                        const EventStream::Visit& visit) {
   const supervisor::Signals signals =
       TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
-  HttpClient client = TRY(connect(globals, signals.fd()));
+  net::BlockingClient client = TRY(connect(globals, signals.fd()));
   const auto read = EventStream(client, target).read(visit);
   if (read) return 0;
   if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;

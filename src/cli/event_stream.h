@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "cli/http_client.h"
 #include "cli/server.h"
+#include "net/blocking_client.h"
 #include "net/sse.h"
 
 namespace cloister::cli {
@@ -23,7 +23,7 @@ class EventStream {
   // Called before each wait: for how long it may be.
   using Idle = std::function<Millis()>;
 
-  EventStream(HttpClient& client, std::string target);
+  EventStream(net::BlockingClient& client, std::string target);
 
   // Shows `visit` every event but heartbeats. kUnavailable when the server stays away for 60 s or
   // waiting was interrupted.
@@ -34,7 +34,7 @@ class EventStream {
   Result<> open();
   Result<bool> show(const net::SseEvent& event, const Visit& visit);
 
-  HttpClient& client_;
+  net::BlockingClient& client_;
   std::string target_;
   std::string last_event_;
   bool moved_ = false;    // something came on this connection

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/scripted.h"
+#include "net/scripted_testing.h"
 
 namespace cloister::cli {
 namespace {
@@ -23,7 +23,7 @@ struct Seen {
 };
 
 // All events up to the one whose data is "last".
-Seen readAll(HttpClient client) {
+Seen readAll(net::BlockingClient client) {
   EventStream stream(client, "/events");
   Seen seen;
   seen.result = stream.read([&](const net::SseEvent& event) -> Result<bool> {
@@ -35,8 +35,8 @@ Seen readAll(HttpClient client) {
 }
 
 TEST(EventStream, GoesOnWhereItBroke) {
-  const Scripted server({answer("id: 1\ndata: one\n\nevent: heartbeat\ndata: {}\n\nid: 2\nda"),
-                         answer("id: 2\ndata: two\n\n"), answer("id: 3\ndata: last\n\n")});
+  const net::Scripted server({answer("id: 1\ndata: one\n\nevent: heartbeat\ndata: {}\n\nid: 2\nda"),
+                              answer("id: 2\ndata: two\n\n"), answer("id: 3\ndata: last\n\n")});
   const Seen seen = readAll(server.client());
   ASSERT_TRUE(seen.result) << seen.result.error().message;
   EXPECT_THAT(seen.data, ElementsAre("one", "two", "last"));
@@ -47,7 +47,7 @@ TEST(EventStream, GoesOnWhereItBroke) {
 }
 
 TEST(EventStream, ARefusalIsFinal) {
-  const Scripted server(
+  const net::Scripted server(
       {"HTTP/1.1 404 Not Found\r\nContent-Length: 24\r\n\r\n{\"detail\":\"no such one\"} "});
   const Seen seen = readAll(server.client());
   ASSERT_FALSE(seen.result);
@@ -56,7 +56,7 @@ TEST(EventStream, ARefusalIsFinal) {
 }
 
 TEST(EventStream, WhoeverLooksMayRefuse) {
-  const Scripted server({answer("data: bad\n\ndata: last\n\n")});
+  const net::Scripted server({answer("data: bad\n\ndata: last\n\n")});
   const Seen seen = readAll(server.client());
   ASSERT_FALSE(seen.result);
   EXPECT_EQ(seen.result.error().message, "that one will not do");

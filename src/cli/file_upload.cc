@@ -16,7 +16,7 @@
 
 namespace cloister::cli {
 
-FileUpload::FileUpload(HttpClient& client, std::string target, Source source,
+FileUpload::FileUpload(net::BlockingClient& client, std::string target, Source source,
                        std::function<void(Millis)> pause)
     : client_(client),
       target_(std::move(target)),
@@ -99,7 +99,8 @@ bool FileUpload::mayGoOn(const Error& error) const {
 Result<json::object> FileUpload::checked(json::object artifact) {
   const std::string sha256 = textOf(artifact, "sha256");
   if (sha256 == digest_.hex()) return artifact;
-  std::ignore = call(client_, "DELETE", "/v1/artifacts/" + percentEncode(textOf(artifact, "id")));
+  std::ignore =
+      call(client_, "DELETE", "/v1/artifacts/" + net::percentEncode(textOf(artifact, "id")));
   return fail(Code::kInternal, "uploading: the server has other bytes than the file (SHA-256 " +
                                    printable(sha256) + "); it may have changed meanwhile");
 }

@@ -12,8 +12,8 @@
 #include "base/crypto.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "cli/http_client.h"
 #include "cli/transfer.h"
+#include "net/blocking_client.h"
 
 namespace cloister::cli {
 
@@ -26,7 +26,7 @@ class FileUpload {
 
   // `target` is that POST, with its query; `source` a regular file, with its size. `pause` waits,
   // for tests.
-  FileUpload(HttpClient& client, std::string target, Source source,
+  FileUpload(net::BlockingClient& client, std::string target, Source source,
              std::function<void(Millis)> pause = {});
 
   // The artifact, which has the file's digest.
@@ -40,7 +40,7 @@ class FileUpload {
   std::unexpected<Error> givenUp(Error error);
   Result<base::json::object> checked(base::json::object artifact);
 
-  HttpClient& client_;
+  net::BlockingClient& client_;
   std::string target_;
   Source source_;
   uint64_t size_;

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/id.h"
-#include "cli/scripted.h"
+#include "net/scripted_testing.h"
 
 namespace cloister::cli {
 namespace {
@@ -39,8 +39,8 @@ class FileUploadTest : public testing::Test {
   FileUploadTest() { std::ofstream(path_) << kBody; }
   ~FileUploadTest() override { std::filesystem::remove(path_); }
 
-  Result<base::json::object> send(const Scripted& server) {
-    HttpClient client = server.client();
+  Result<base::json::object> send(const net::Scripted& server) {
+    net::BlockingClient client = server.client();
     Source source = TRY(openSource(path_));
     return FileUpload(client, "/v1/artifacts?path=x", std::move(source),
                       [this](Millis time) { pauses_.push_back(time); })
@@ -52,7 +52,7 @@ class FileUploadTest : public testing::Test {
 };
 
 TEST_F(FileUploadTest, GoesOnAtWhatTheServerHas) {
-  const Scripted server(
+  const net::Scripted server(
       {kBreaks, answer("200 OK", R"({"size": 5})"), made(base::sha256Hex(kBody))});
   const auto artifact = send(server);
   ASSERT_TRUE(artifact) << artifact.error().message;
@@ -66,15 +66,16 @@ TEST_F(FileUploadTest, GoesOnAtWhatTheServerHas) {
 }
 
 TEST_F(FileUploadTest, BeginsAnewWhereNothingIsKept) {
-  const Scripted server({kBreaks, answer("404 Not Found", "{}"), made(base::sha256Hex(kBody))});
+  const net::Scripted server(
+      {kBreaks, answer("404 Not Found", "{}"), made(base::sha256Hex(kBody))});
   ASSERT_TRUE(send(server));
   EXPECT_THAT(server.requests()[2], Not(HasSubstr("&offset=")));
 }
 
 TEST_F(FileUploadTest, AsksAgainWhereMoreCameMeanwhile) {
-  const Scripted server({kBreaks, answer("200 OK", R"({"size": 5})"),
-                         answer("409 Conflict", R"({"detail": "ends at 7"})"),
-                         answer("200 OK", R"({"size": 7})"), made(base::sha256Hex(kBody))});
+  const net::Scripted server({kBreaks, answer("200 OK", R"({"size": 5})"),
+                              answer("409 Conflict", R"({"detail": "ends at 7"})"),
+                              answer("200 OK", R"({"size": 7})"), made(base::sha256Hex(kBody))});
   ASSERT_TRUE(send(server));
   EXPECT_THAT(server.request(), HasSubstr("&offset=7 "));
 }
@@ -86,7 +87,7 @@ TEST_F(FileUploadTest, GivesUpAfterAWhile) {
     answers.push_back(answer("200 OK", R"({"size": 0})"));
   }
   answers.push_back(kBreaks);
-  const Scripted server(answers);
+  const net::Scripted server(answers);
   const auto given_up = send(server);
   ASSERT_FALSE(given_up);
   EXPECT_EQ(given_up.error().code, Code::kUnavailable);
@@ -95,23 +96,23 @@ TEST_F(FileUploadTest, GivesUpAfterAWhile) {
 }
 
 TEST_F(FileUploadTest, ARefusalIsOne) {
-  const Scripted before({answer("413 Too Large", R"({"detail": "at most 5"})")});
+  const net::Scripted before({answer("413 Too Large", R"({"detail": "at most 5"})")});
   const auto refused = send(before);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, HasSubstr("at most 5"));
-  const Scripted gone({""});
+  const net::Scripted gone({""});
   EXPECT_FALSE(send(gone)) << "nothing of it was on its way";
   EXPECT_TRUE(pauses_.empty());
-  const Scripted after({kBreaks, answer("200 OK", R"({"size": 5})"),
-                        answer("429 Too Many", R"({"detail": "no room"})"),
-                        "HTTP/1.1 204 No Content\r\n\r\n"});
+  const net::Scripted after({kBreaks, answer("200 OK", R"({"size": 5})"),
+                             answer("429 Too Many", R"({"detail": "no room"})"),
+                             "HTTP/1.1 204 No Content\r\n\r\n"});
   EXPECT_EQ(send(after).error().code, Code::kQuota);
   EXPECT_THAT(after.request(), StartsWith("DELETE /v1/uploads/")) << "nobody will go on";
 }
 
 TEST_F(FileUploadTest, OtherBytesThanTheFilesAreNoSuccess) {
-  const Scripted server({kBreaks, answer("200 OK", R"({"size": 5})"),
-                         made(base::sha256Hex("others")), "HTTP/1.1 204 No Content\r\n\r\n"});
+  const net::Scripted server({kBreaks, answer("200 OK", R"({"size": 5})"),
+                              made(base::sha256Hex("others")), "HTTP/1.1 204 No Content\r\n\r\n"});
   const auto wrong = send(server);
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error().message, HasSubstr("other bytes than the file"));
@@ -119,7 +120,7 @@ TEST_F(FileUploadTest, OtherBytesThanTheFilesAreNoSuccess) {
 }
 
 TEST_F(FileUploadTest, AServerThatHasMoreThanWasSentIsNotBelieved) {
-  const Scripted server(
+  const net::Scripted server(
       {kBreaks, answer("200 OK", R"({"size": 12})"), "HTTP/1.1 204 No Content\r\n\r\n"});
   EXPECT_EQ(send(server).error().code, Code::kInternal);
 }

@@ -14,8 +14,8 @@
 
 namespace cloister::cli {
 
-Follower::Follower(HttpClient& client, const std::string& id, FollowOptions options)
-    : stream_(client, "/v1/executions/" + percentEncode(id) + "/events"),
+Follower::Follower(net::BlockingClient& client, const std::string& id, FollowOptions options)
+    : stream_(client, "/v1/executions/" + net::percentEncode(id) + "/events"),
       options_(options),
       out_{STDOUT_FILENO, !options.raw && isTerminal(STDOUT_FILENO)},
       err_{STDERR_FILENO, !options.raw && isTerminal(STDERR_FILENO)},
@@ -71,7 +71,7 @@ Result<json::object> Follower::toEnd() {
   return std::move(execution_);
 }
 
-Result<> Follower::rest(HttpClient& client, json::object& execution) {
+Result<> Follower::rest(net::BlockingClient& client, json::object& execution) {
   if (!options_.print) return {};
   TRY(restOf(client, "stdout", out_, execution));
   TRY(restOf(client, "stderr", err_, execution));
@@ -83,7 +83,7 @@ Result<> Follower::rest(HttpClient& client, json::object& execution) {
   return {};
 }
 
-Result<> Follower::restOf(HttpClient& client, std::string_view name, Output& to,
+Result<> Follower::restOf(net::BlockingClient& client, std::string_view name, Output& to,
                           json::object& execution) {
   const std::string stream(name);
   const auto total = static_cast<uint64_t>(integerOf(execution, stream + "_bytes"));
@@ -94,7 +94,7 @@ Result<> Follower::restOf(HttpClient& client, std::string_view name, Output& to,
       const uint64_t begin = std::exchange(at, at + piece.size());
       return output(to, begin, std::string(piece));
     };
-    const std::string content = "/v1/artifacts/" + percentEncode(artifact) + "/content";
+    const std::string content = "/v1/artifacts/" + net::percentEncode(artifact) + "/content";
     const auto fetched = download(client, content, stream, take);
     if (!fetched && reader_gone_) return fetched;
   }

@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "cli/event_stream.h"
 #include "cli/render/terminal.h"
+#include "net/blocking_client.h"
 
 namespace cloister::cli {
 
@@ -23,7 +24,7 @@ struct FollowOptions {
 
 class Follower {
  public:
-  Follower(HttpClient& client, const std::string& id, FollowOptions options);
+  Follower(net::BlockingClient& client, const std::string& id, FollowOptions options);
 
   // The execution as its last status event showed it (without output); one that is blocked is left
   // so, unless its approval is to be waited for. Errors as
@@ -32,7 +33,7 @@ class Follower {
 
   // After toEnd(): writes what the events did not have of a stream, from the artifact that has the
   // whole. A stream that is not whole then makes `output_cut` of the execution true.
-  Result<> rest(HttpClient& client, base::json::object& execution);
+  Result<> rest(net::BlockingClient& client, base::json::object& execution);
 
   // True when nobody reads our stdout or stderr any more; toEnd() then fails at once.
   [[nodiscard]] bool readerGone() const { return reader_gone_; }
@@ -48,7 +49,7 @@ class Follower {
   Result<bool> handle(const net::SseEvent& event);
   Result<> output(Output& to, const base::json::object& data);
   Result<> output(Output& to, uint64_t offset, std::string bytes);
-  Result<> restOf(HttpClient& client, std::string_view name, Output& to,
+  Result<> restOf(net::BlockingClient& client, std::string_view name, Output& to,
                   base::json::object& execution);
   Millis tick();
 

@@ -16,14 +16,14 @@ namespace {
 constexpr int kStatusBrokenPipe = kStatusSignal + SIGPIPE;
 
 std::string targetOf(const std::string& id) {
-  return "/v1/executions/" + percentEncode(id);
+  return "/v1/executions/" + net::percentEncode(id);
 }
 
 // Whatever happened, nothing may go on running for a user who has gone. `id` is "" when the answer
 // that tells it was not waited for.
 int abandon(Job& job, std::string id, bool reader_gone) {
   constexpr Millis kPatience{5'000};
-  HttpClient client(job.endpoint.url, job.endpoint.key);
+  net::BlockingClient client(job.endpoint);
   if (id.empty()) {
     const auto execution = submitOnce(client, job.submission, kPatience);
     if (execution) id = textOf(*execution, "id");
@@ -39,18 +39,19 @@ int abandon(Job& job, std::string id, bool reader_gone) {
 
 }  // namespace
 
-Result<json::object> submitOnce(HttpClient& client, const Submission& submission, Millis timeout) {
+Result<json::object> submitOnce(net::BlockingClient& client, const Submission& submission,
+                                Millis timeout) {
   const std::string text = base::toJson(submission.body);
-  const HttpRequest request{.method = "POST",
-                            .target = submission.target,
-                            .body = text,
-                            .headers = {{"Idempotency-Key", submission.idempotency_key}}};
-  const HttpResponse answer = TRY(client.exchange(request, timeout));
+  const net::HttpRequest request{.method = "POST",
+                                 .target = submission.target,
+                                 .body = text,
+                                 .headers = {{"Idempotency-Key", submission.idempotency_key}}};
+  const net::HttpResponse answer = TRY(client.exchange(request, timeout));
   if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
   return parseObject(answer.body);
 }
 
-Result<json::object> submit(HttpClient& client, const Submission& submission) {
+Result<json::object> submit(net::BlockingClient& client, const Submission& submission) {
   constexpr Millis kPatience{60'000};
   auto made = submitOnce(client, submission, kPatience);
   const bool again = !made && made.error().code == Code::kUnavailable && !client.interrupted();
@@ -68,7 +69,7 @@ Result<Outcome> start(Job& job) {
   return std::unexpected(execution.error());
 }
 
-Result<Outcome> follow(Job& job, HttpClient& client, const std::string& id) {
+Result<Outcome> follow(Job& job, net::BlockingClient& client, const std::string& id) {
   Follower follower(client, id, job.output);
   auto ended = follower.toEnd();
   if (!ended) {

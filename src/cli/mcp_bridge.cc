@@ -93,8 +93,8 @@ void McpBridge::refuseLine() {
            "the message is too long: at most " + std::to_string(kMaxLine) + " bytes are taken");
 }
 
-Result<HttpResponse> McpBridge::post(std::string_view body, const Headers& headers) {
-  HttpClient client(endpoint_.url, endpoint_.key);
+Result<net::HttpResponse> McpBridge::post(std::string_view body, const Headers& headers) {
+  net::BlockingClient client(endpoint_);
   return client.exchange(
       {.method = "POST", .target = "/mcp", .body = body, .accept = kAccept, .headers = headers},
       kShort);
@@ -130,7 +130,7 @@ Headers McpBridge::legacyHeaders() {
 Result<> McpBridge::renew(const std::string& lost) {
   const std::scoped_lock lock(mutex_);
   if (session_ != lost || hello_.empty()) return {};
-  const HttpResponse answer = TRY(post(hello_, {}));
+  const net::HttpResponse answer = TRY(post(hello_, {}));
   session_ = answer.head.header("mcp-session-id");
   if (session_.empty()) return std::unexpected(refusal(answer.head, answer.body));
   return {};
@@ -199,13 +199,13 @@ void McpBridge::run(const JobPtr& job) {
 Result<bool> McpBridge::exchange(const JobPtr& job) {
   for (int attempt = 0;; ++attempt) {
     Headers headers = job->modern ? job->headers : legacyHeaders();
-    HttpClient client(endpoint_.url, endpoint_.key, job->stop.fd());
-    const HttpHead head = TRY(client.open({.method = "POST",
-                                           .target = "/mcp",
-                                           .body = job->body,
-                                           .accept = kAccept,
-                                           .headers = headers},
-                                          kAnswer));
+    net::BlockingClient client(endpoint_, job->stop.fd());
+    const net::HttpHead head = TRY(client.open({.method = "POST",
+                                                .target = "/mcp",
+                                                .body = job->body,
+                                                .accept = kAccept,
+                                                .headers = headers},
+                                               kAnswer));
     const auto session = headers.find("Mcp-Session-Id");
     if (head.status != kNotFound || session == headers.end() || attempt > 0) {
       return pass(client, head, job);
@@ -214,11 +214,13 @@ Result<bool> McpBridge::exchange(const JobPtr& job) {
   }
 }
 
-Result<bool> McpBridge::pass(HttpClient& client, const HttpHead& head, const JobPtr& job) {
+Result<bool> McpBridge::pass(net::BlockingClient& client, const net::HttpHead& head,
+                             const JobPtr& job) {
   if (head.header("content-type").starts_with("text/event-stream")) return passEvents(client, job);
   std::string body;
-  while (TRY(client.read(body, kShort)) == HttpClient::Piece::kData) {
-    if (body.size() > HttpClient::kMaxBody) return fail(Code::kTooLarge, "the answer is too long");
+  while (TRY(client.read(body, kShort)) == net::BlockingClient::Piece::kData) {
+    if (body.size() > net::BlockingClient::kMaxBody)
+      return fail(Code::kTooLarge, "the answer is too long");
   }
   const auto message = parseObject(body);
   if (!message || !message->contains("jsonrpc")) return std::unexpected(refusal(head, body));
@@ -232,13 +234,13 @@ Result<bool> McpBridge::pass(HttpClient& client, const HttpHead& head, const Job
   return true;
 }
 
-Result<bool> McpBridge::passEvents(HttpClient& client, const JobPtr& job) {
+Result<bool> McpBridge::passEvents(net::BlockingClient& client, const JobPtr& job) {
   net::SseParser parser;
   bool answered = false;
   while (true) {
     std::string bytes;
     const auto piece = TRY(client.read(bytes, kShort));
-    if (piece == HttpClient::Piece::kTimeout)
+    if (piece == net::BlockingClient::Piece::kTimeout)
       return fail(Code::kUnavailable, "the server is silent");
     for (const net::SseEvent& event : TRY(parser.feed(bytes))) {
       if (event.data.empty()) continue;
@@ -246,7 +248,7 @@ Result<bool> McpBridge::passEvents(HttpClient& client, const JobPtr& job) {
       answered |= message && !message->contains("method") && keyOf(*message, "id") == job->key;
       say(event.data);
     }
-    if (piece == HttpClient::Piece::kEnd) return answered;
+    if (piece == net::BlockingClient::Piece::kEnd) return answered;
   }
 }
 
@@ -306,7 +308,7 @@ void McpBridge::finish() {
   for (const JobPtr& job : left)
     job->thread.join();
   if (!headers.contains("Mcp-Session-Id")) return;
-  HttpClient client(endpoint_.url, endpoint_.key);
+  net::BlockingClient client(endpoint_);
   (void)client.exchange({.method = "DELETE", .target = "/mcp", .headers = headers}, kShort);
 }
 

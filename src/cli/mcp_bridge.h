@@ -16,9 +16,9 @@
 #include <thread>
 
 #include "base/json.h"
-#include "cli/http_client.h"
 #include "cli/relay.h"
 #include "cli/server.h"
+#include "net/blocking_client.h"
 
 namespace cloister::cli {
 
@@ -28,7 +28,7 @@ class McpBridge {
   static constexpr size_t kMaxUnderWay = 64;  // requests at once; more are refused
 
   // Lines for the client go to the descriptor `out`, and nothing else does.
-  McpBridge(Endpoint endpoint, int out) : endpoint_(std::move(endpoint)), out_(out) {}
+  McpBridge(net::Endpoint endpoint, int out) : endpoint_(std::move(endpoint)), out_(out) {}
   McpBridge(const McpBridge&) = delete;
   McpBridge& operator=(const McpBridge&) = delete;
   ~McpBridge();  // ends what is under way
@@ -61,20 +61,20 @@ class McpBridge {
   void start(const base::json::object& message, std::string_view line);
   void run(const JobPtr& job);
   Result<bool> exchange(const JobPtr& job);  // true: an answer was passed on
-  Result<bool> pass(HttpClient& client, const HttpHead& head, const JobPtr& job);
-  Result<bool> passEvents(HttpClient& client, const JobPtr& job);
+  Result<bool> pass(net::BlockingClient& client, const net::HttpHead& head, const JobPtr& job);
+  Result<bool> passEvents(net::BlockingClient& client, const JobPtr& job);
   void initialize(const base::json::object& message, std::string_view line);
   void forward(const base::json::object& message, std::string_view line);
   void cancel(const base::json::object& message);
-  Result<HttpResponse> post(std::string_view body,
-                            const std::map<std::string, std::string>& headers);
+  Result<net::HttpResponse> post(std::string_view body,
+                                 const std::map<std::string, std::string>& headers);
   Result<> renew(const std::string& lost);
   std::map<std::string, std::string> legacyHeaders();
   void say(std::string_view message);
   void complain(const base::json::value& id, int code, const std::string& message);
   void reap();
 
-  Endpoint endpoint_;
+  net::Endpoint endpoint_;
   int out_;
   std::mutex writing_;
   std::atomic<bool> alive_ = true;

@@ -22,7 +22,7 @@ constexpr size_t kPiece = 65'536;
 constexpr Millis kPatience{5'000};
 
 std::string targetOf(const std::string& id) {
-  return "/v1/executions/" + percentEncode(id);
+  return "/v1/executions/" + net::percentEncode(id);
 }
 
 void complain(std::string_view doing, const Error& error) {
@@ -53,7 +53,7 @@ bool readSome(int fd, std::string& bytes) {
 }
 
 // An answer of 409: the program has ended, or takes no more.
-Result<bool> taken(const HttpResponse& answer) {
+Result<bool> taken(const net::HttpResponse& answer) {
   constexpr int kConflict = 409;
   if (answer.head.status == kConflict) return false;
   if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
@@ -101,11 +101,11 @@ Result<std::string> readStdin(const supervisor::Signals& signals) {
   }
 }
 
-InputRelay::InputRelay(Endpoint endpoint, std::string id, Latch stop)
+InputRelay::InputRelay(net::Endpoint endpoint, std::string id, Latch stop)
     : endpoint_(std::move(endpoint)),
       id_(std::move(id)),
       stop_(std::move(stop)),
-      client_(endpoint_.url, endpoint_.key, stop_.fd()),
+      client_(endpoint_, stop_.fd()),
       thread_([this] { run(); }) {}
 
 InputRelay::~InputRelay() {
@@ -119,7 +119,7 @@ void InputRelay::run() {
     if (more && *more) continue;
     if (!more && !client_.interrupted()) {
       complain("passing on the input", more.error());
-      HttpClient client(endpoint_.url, endpoint_.key, stop_.fd());
+      net::BlockingClient client(endpoint_, stop_.fd());
       (void)client.exchange({.method = "DELETE", .target = targetOf(id_)}, kPatience);
     }
     return;
@@ -127,8 +127,8 @@ void InputRelay::run() {
 }
 
 Result<bool> InputRelay::passOn() {
-  // A connection that idles may be closed by the server just when it is used again, and what was
-  // sent is then lost or not: nobody knows.
+  // The server may close an idle connection just at its next use. The fate of bytes sent then is
+  // unknown.
   pollfd polled{STDIN_FILENO, POLLIN, 0};
   if (::poll(&polled, 1, 0) == 0) client_.close();
   if (!waitFor(STDIN_FILENO, stop_)) return false;
@@ -146,12 +146,12 @@ Result<bool> InputRelay::send(std::string_view piece) {
     putBytes(body, "data", piece);
   }
   const std::string text = base::toJson(body);
-  const HttpResponse answer = TRY(client_.exchange(
+  const net::HttpResponse answer = TRY(client_.exchange(
       {.method = "POST", .target = targetOf(id_) + "/input", .body = text}, kAnyTime));
   return TRY(taken(answer)) && !piece.empty();
 }
 
-SignalRelay::SignalRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals,
+SignalRelay::SignalRelay(net::Endpoint endpoint, std::string id, const supervisor::Signals& signals,
                          Latch stop, Latch gone)
     : endpoint_(std::move(endpoint)),
       id_(std::move(id)),
@@ -176,7 +176,7 @@ void SignalRelay::handle(int signal) {
     cancel();
     return;
   }
-  HttpClient client(endpoint_.url, endpoint_.key, stop_.fd());
+  net::BlockingClient client(endpoint_, stop_.fd());
   const std::string name = model::signalName(signal);
   const std::string text = base::toJson(json::object{{"signal", name}});
   const auto answer = client.exchange(
@@ -187,7 +187,7 @@ void SignalRelay::handle(int signal) {
 
 void SignalRelay::cancel() {
   if (interrupts_ == 2) {
-    HttpClient client(endpoint_.url, endpoint_.key, stop_.fd());
+    net::BlockingClient client(endpoint_, stop_.fd());
     if (client.exchange({.method = "DELETE", .target = targetOf(id_)}, kPatience)) return;
   }
   gone_.set();

@@ -9,8 +9,8 @@
 
 #include "base/fd.h"
 #include "base/result.h"
-#include "cli/http_client.h"
 #include "cli/server.h"
+#include "net/blocking_client.h"
 #include "supervisor/signals.h"
 
 namespace cloister::cli {
@@ -40,11 +40,11 @@ Result<FirstInput> firstInput();
 Result<std::string> readStdin(const supervisor::Signals& signals);
 
 // Passes stdin on, piece by piece, to its end or the program's. Input that cannot be passed on
-// cancels the program: half of it may not be taken for all of it.
+// cancels the program, because half of the input must not pass for the whole.
 class InputRelay {
  public:
   // `id`: the execution.
-  InputRelay(Endpoint endpoint, std::string id, Latch stop);
+  InputRelay(net::Endpoint endpoint, std::string id, Latch stop);
   InputRelay(const InputRelay&) = delete;
   InputRelay& operator=(const InputRelay&) = delete;
   ~InputRelay();  // gives up what has not been passed on
@@ -54,18 +54,18 @@ class InputRelay {
   Result<bool> passOn();  // one piece; false: there is no more to do
   Result<bool> send(std::string_view piece);
 
-  Endpoint endpoint_;
+  net::Endpoint endpoint_;
   std::string id_;
   Latch stop_;
-  HttpClient client_;
+  net::BlockingClient client_;
   std::thread thread_;
 };
 
 // Passes signals on. A second SIGINT cancels the program; a third waits for nobody any more.
 class SignalRelay {
  public:
-  SignalRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals, Latch stop,
-              Latch gone);
+  SignalRelay(net::Endpoint endpoint, std::string id, const supervisor::Signals& signals,
+              Latch stop, Latch gone);
   SignalRelay(const SignalRelay&) = delete;
   SignalRelay& operator=(const SignalRelay&) = delete;
   ~SignalRelay();
@@ -80,7 +80,7 @@ class SignalRelay {
   void handle(int signal);
   void cancel();
 
-  Endpoint endpoint_;
+  net::Endpoint endpoint_;
   std::string id_;
   const supervisor::Signals& signals_;
   Latch stop_;

@@ -33,8 +33,13 @@ Result<std::optional<std::string>> givenKey(const Globals& globals) {
   return variable("CLOISTER_API_KEY");
 }
 
-// The URL of the server that holds `dir`, once it has written it; none if none holds it.
-Result<std::optional<Url>> localServer(const std::string& dir) {
+Result<net::Endpoint> endpointOf(const std::string& url) {
+  return net::Endpoint{TRY(net::parseBaseUrl(url)), net::Trust::fromEnvironment(), {}};
+}
+
+// The server of `dir`, without a key. Waits for the URL of a starting server; null without a
+// server.
+Result<std::optional<net::Endpoint>> localServer(const std::string& dir) {
   constexpr Millis kStarting{15'000};
   constexpr Millis kPause{10};
   const auto deadline = monotonicNow() + kStarting;
@@ -42,44 +47,44 @@ Result<std::optional<Url>> localServer(const std::string& dir) {
     constexpr size_t kMost = 512;
     if (auto text = base::readFile(supervisor::addressPath(dir), kMost); text) {
       const std::string address = text->substr(0, text->find('\n'));
-      Url url = TRY(parseUrl(address.contains("//") ? address : "http://" + address));
-      if (url.tls) url.tls->pinned = supervisor::certificatePath(dir);
-      return url;
+      net::Endpoint endpoint =
+          TRY(endpointOf(address.contains("//") ? address : "http://" + address));
+      if (endpoint.url.tls) endpoint.trust.pinned = supervisor::certificatePath(dir);
+      return endpoint;
     }
     if (monotonicNow() >= deadline) {
       return fail(Code::kUnavailable, "finding the server of " + dir + ": it is not ready");
     }
     std::this_thread::sleep_for(kPause);
   }
-  return std::optional<Url>();
+  return std::optional<net::Endpoint>();
 }
 
 }  // namespace
 
-Result<std::optional<Endpoint>> findServer(const Globals& globals) {
+Result<std::optional<net::Endpoint>> findServer(const Globals& globals) {
   std::optional<std::string> key = TRY(givenKey(globals));
   const std::optional<std::string> named = globals.url ? globals.url : variable("CLOISTER_URL");
   const std::string dir = globals.state.value_or(base::defaultStateDir());
   if (named) {
-    Endpoint endpoint{TRY(parseUrl(*named)), {}};
+    net::Endpoint endpoint = TRY(endpointOf(*named));
     const auto local = key && !endpoint.url.tls ? std::nullopt : TRY(localServer(dir));
-    const bool same = local && local->authority() == endpoint.url.authority() &&
-                      local->tls.has_value() == endpoint.url.tls.has_value();
+    const bool same = local && local->url.authority() == endpoint.url.authority() &&
+                      local->url.tls == endpoint.url.tls;
     if (same) {
-      endpoint.url.tls = local->tls;
+      endpoint.trust = local->trust;
       if (!key) key = TRY(supervisor::readKey(supervisor::adminKeyPath(dir)));
     }
     endpoint.key = std::move(key).value_or("");
     return endpoint;
   }
-  const std::optional<Url> local = TRY(localServer(dir));
+  std::optional<net::Endpoint> local = TRY(localServer(dir));
   if (!local) return std::nullopt;
-  Endpoint endpoint{*local, {}};
-  endpoint.key = key ? *key : TRY(supervisor::readKey(supervisor::adminKeyPath(dir)));
-  return endpoint;
+  local->key = key ? *key : TRY(supervisor::readKey(supervisor::adminKeyPath(dir)));
+  return local;
 }
 
-Result<Endpoint> needServer(const Globals& globals) {
+Result<net::Endpoint> needServer(const Globals& globals) {
   auto found = TRY(findServer(globals));
   if (found) return *std::move(found);
   return fail(
@@ -88,9 +93,8 @@ Result<Endpoint> needServer(const Globals& globals) {
       "CLOISTER_URL and CLOISTER_API_KEY");
 }
 
-Result<HttpClient> connect(const Globals& globals, int interrupt) {
-  Endpoint endpoint = TRY(needServer(globals));
-  return HttpClient(std::move(endpoint.url), std::move(endpoint.key), interrupt);
+Result<net::BlockingClient> connect(const Globals& globals, int interrupt) {
+  return net::BlockingClient(TRY(needServer(globals)), interrupt);
 }
 
 Result<Service> anyServer(const Globals& globals, int interrupt) {
@@ -149,7 +153,7 @@ Result<> PrivateServer::launchIn(int interrupt) {
     return fail(Code::kUnavailable, "starting a private server: " +
                                         (polled[1].revents != 0 ? "interrupted" : lastWords()));
   }
-  endpoint_.url = TRY(parseUrl("http://" + std::string(text, static_cast<size_t>(n) - 1)));
+  endpoint_ = TRY(endpointOf("http://" + std::string(text, static_cast<size_t>(n) - 1)));
   endpoint_.key = TRY(supervisor::readKey(supervisor::adminKeyPath(dir_)));
   return {};
 }

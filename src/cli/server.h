@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which server a command talks to: the one that --url or CLOISTER_URL names, the one of this
-// account's state directory, or a private one for the command's own duration.
+// Choosing the server of a command: the server at --url or CLOISTER_URL, the server of this
+// account's state directory, or a private server for the duration of the command.
 #pragma once
 
 #include <sys/types.h>
@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
-#include "cli/http_client.h"
+#include "net/blocking_client.h"
 
 namespace cloister::cli {
 
@@ -22,22 +22,17 @@ struct Globals {
   std::optional<std::string> state = {};
 };
 
-struct Endpoint {
-  Url url;
-  std::string key;
-};
-
 // nullopt when nobody named a server and none runs here. The key is $CLOISTER_API_KEY or the one in
 // --key-file; the state directory's own key is sent to no address but its own server's.
-Result<std::optional<Endpoint>> findServer(const Globals& globals);
+Result<std::optional<net::Endpoint>> findServer(const Globals& globals);
 
 // Like findServer, but none is an error that says what to do.
-Result<Endpoint> needServer(const Globals& globals);
-// A client of that server; `interrupt` as HttpClient's.
-Result<HttpClient> connect(const Globals& globals, int interrupt = -1);
+Result<net::Endpoint> needServer(const Globals& globals);
+// A client of that server; `interrupt` as net::BlockingClient's.
+Result<net::BlockingClient> connect(const Globals& globals, int interrupt = -1);
 
-// `cloister serve --private` as our child. It ends, and removes its directory, when this object
-// goes or this process dies in any way: it watches a pipe that we hold.
+// `cloister serve --private` as our child. The child watches a pipe from this process. Without this
+// object or this process the child ends and removes its directory.
 class PrivateServer {
  public:
   static Result<PrivateServer> launch(int interrupt);
@@ -46,7 +41,7 @@ class PrivateServer {
   PrivateServer(PrivateServer&&) noexcept = default;
   PrivateServer& operator=(PrivateServer&&) = delete;
   ~PrivateServer();
-  [[nodiscard]] const Endpoint& endpoint() const { return endpoint_; }
+  [[nodiscard]] const net::Endpoint& endpoint() const { return endpoint_; }
 
  private:
   PrivateServer() = default;
@@ -66,12 +61,12 @@ class PrivateServer {
   std::string dir_;
   Fd lifeline_;
   Fd log_;
-  Endpoint endpoint_;
+  net::Endpoint endpoint_;
 };
 
 // A server of either kind.
 struct Service {
-  Endpoint endpoint;
+  net::Endpoint endpoint;
   std::optional<PrivateServer> own;
 };
 Result<Service> anyServer(const Globals& globals, int interrupt);

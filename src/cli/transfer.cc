@@ -22,16 +22,16 @@ constexpr Millis kQuiet{500};  // before a meter is worth showing
 constexpr Millis kBetween{100};
 
 // All of what is left of an answer, which is small.
-Result<std::string> readAll(HttpClient& client) {
+Result<std::string> readAll(net::BlockingClient& client) {
   std::string body;
   for (;;) {
     switch (TRY(client.read(body, kSilence))) {
-      case HttpClient::Piece::kEnd:
+      case net::BlockingClient::Piece::kEnd:
         return body;
-      case HttpClient::Piece::kTimeout:
+      case net::BlockingClient::Piece::kTimeout:
         return fail(Code::kUnavailable, "reading the answer: the server is silent");
-      case HttpClient::Piece::kData:
-        if (body.size() > HttpClient::kMaxBody) {
+      case net::BlockingClient::Piece::kData:
+        if (body.size() > net::BlockingClient::kMaxBody) {
           return fail(Code::kUnavailable, "reading the answer: it is too large");
         }
     }
@@ -71,30 +71,32 @@ Result<std::string> nextPiece(Source& source) {
   return piece;
 }
 
-Result<json::object> upload(HttpClient& client, std::string_view method, const std::string& target,
-                            std::function<Result<std::string>()> source,
+Result<json::object> upload(net::BlockingClient& client, std::string_view method,
+                            const std::string& target, std::function<Result<std::string>()> source,
                             std::optional<uint64_t> length) {
-  const HttpHead head = TRY(client.open(
-      {.method = method, .target = target, .source = std::move(source), .length = length}));
+  const net::HttpHead head = TRY(client.open({.method = method,
+                                              .target = target,
+                                              .source = net::sourceOf(std::move(source)),
+                                              .length = length}));
   const std::string body = TRY(readAll(client));
   if (head.status >= 300) return std::unexpected(refusal(head, body));
   if (body.empty()) return json::object{};
   return parseObject(body);
 }
 
-Result<> download(HttpClient& client, const std::string& target, const std::string& what,
+Result<> download(net::BlockingClient& client, const std::string& target, const std::string& what,
                   const Take& take) {
-  const HttpHead head =
+  const net::HttpHead head =
       TRY(client.open({.method = "GET", .target = target, .accept = "*/*"}, kSilence));
   if (head.status != 200) return std::unexpected(refusal(head, TRY(readAll(client))));
   std::string piece;
   for (;;) {
     piece.clear();
     const auto got = TRY(client.read(piece, kSilence));
-    if (got == HttpClient::Piece::kTimeout) {
+    if (got == net::BlockingClient::Piece::kTimeout) {
       return fail(Code::kUnavailable, "downloading " + printable(what) + ": the server is silent");
     }
-    if (got == HttpClient::Piece::kEnd) return {};
+    if (got == net::BlockingClient::Piece::kEnd) return {};
     TRY(take(piece));
   }
 }

@@ -14,7 +14,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/result.h"
-#include "cli/http_client.h"
+#include "net/blocking_client.h"
 
 namespace cloister::cli {
 
@@ -28,12 +28,12 @@ struct Source {
 // `path` "-" is standard input. kInvalid for a directory.
 Result<Source> openSource(const std::string& path);
 
-// Its next bytes, "" at the end. A file that grows is sent as far as it was said to go; one that
-// shrinks is an error.
+// Its next bytes, "" at the end. A growing file is sent up to its announced size; a shrinking file
+// is an error.
 Result<std::string> nextPiece(Source& source);
 
 // Sends what `source` gives, and reads the answer: an object, if it has a body.
-Result<base::json::object> upload(HttpClient& client, std::string_view method,
+Result<base::json::object> upload(net::BlockingClient& client, std::string_view method,
                                   const std::string& target,
                                   std::function<Result<std::string>()> source,
                                   std::optional<uint64_t> length);
@@ -41,7 +41,7 @@ Result<base::json::object> upload(HttpClient& client, std::string_view method,
 // The body at `target`, which `what` names in errors, to `take`. An answer that breaks off is an
 // error, wherever it does.
 using Take = std::function<Result<>(std::string_view piece)>;
-Result<> download(HttpClient& client, const std::string& target, const std::string& what,
+Result<> download(net::BlockingClient& client, const std::string& target, const std::string& what,
                   const Take& take);
 
 // How far a transfer has come, on stderr if that is a terminal.

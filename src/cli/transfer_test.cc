@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cli/scripted.h"
+#include "net/scripted_testing.h"
 
 namespace cloister::cli {
 namespace {
@@ -20,10 +20,10 @@ TEST(MeterLine, WithAndWithoutTotal) {
 }
 
 TEST(Download, RefusalsAreToldAndNothingIsTaken) {
-  const Scripted server({"HTTP/1.1 404 Not Found\r\nContent-Length: 26\r\n\r\n"
-                         R"({"detail": "no such file"})"},
-                        7);
-  HttpClient client = server.client();
+  const net::Scripted server({"HTTP/1.1 404 Not Found\r\nContent-Length: 26\r\n\r\n"
+                              R"({"detail": "no such file"})"},
+                             7);
+  net::BlockingClient client = server.client();
   bool taken = false;
   const auto done = download(client, "/v1/x", "x", [&](std::string_view) -> Result<> {
     taken = true;
@@ -38,8 +38,8 @@ TEST(Download, WhatBreaksOffIsAnError) {
   for (const char* answer :
        {"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"}) {
-    const Scripted server({answer});
-    HttpClient client = server.client();
+    const net::Scripted server({answer});
+    net::BlockingClient client = server.client();
     std::string got;
     const auto done = download(client, "/v1/x", "x", [&](std::string_view piece) -> Result<> {
       got += piece;

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/client_stream.h"
 
-#include <optional>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <tuple>
+#include <vector>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <boost/asio/ssl/host_name_verification.hpp>
-#include <boost/asio/ssl/stream.hpp>
-#include <boost/asio/ssl/verify_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/error.hpp>
-#include <openssl/x509_vfy.h>
+#include <openssl/err.h>
+
+#include "net/tls_session.h"
 
 namespace cloister::net {
 namespace {
@@ -28,45 +33,120 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace
 
-struct ClientStream::State {
+struct ClientStream::State : std::enable_shared_from_this<State> {
   explicit State(const asio::any_io_executor& executor) : socket(executor), timer(executor) {}
 
-  // The error of an operation that the deadline ended is the deadline's.
-  [[nodiscard]] Error errorOf(Error error) const {
-    return error && late ? make_error_code(boost::beast::error::timeout) : error;
+  static Error timeout() { return make_error_code(boost::beast::error::timeout); }
+
+  // Bounds the next operation. An operation that the deadline ends has the deadline's error.
+  void arm() {
+    late = false;
+    if (deadline == base::Monotonic::max()) return;
+    timer.expires_at(deadline);
+    timer.async_wait([weak = weak_from_this()](Error error) {
+      const auto state = weak.lock();
+      // A deadline that was moved just as the timer fired has not passed.
+      if (error || !state || state->timer.expiry() > base::monotonicNow()) return;
+      state->late = true;
+      state->socket.cancel(error);
+    });
   }
 
-  asio::awaitable<Error> connect(Protocol::endpoint endpoint) {
+  Error disarmed(Error error) {
+    timer.expires_at(base::Monotonic::max());
+    return error && late ? timeout() : error;
+  }
+
+  asio::awaitable<Error> connect(Endpoint endpoint) {
     Error error;
+    tls.reset();
     socket.close(error);
-    socket.open(endpoint.protocol(), error);
-    if (!error) std::tie(error) = co_await socket.async_connect(endpoint, kAwait);
-    co_return errorOf(error);
+    error = open(endpoint.protocol());
+    if (error) co_return error;
+    arm();
+    std::tie(error) = co_await socket.async_connect(endpoint, kAwait);
+    co_return disarmed(error);
   }
 
-  // Keeps what is wrong with the certificate at `context`, if anything.
-  bool verify(bool valid, asio::ssl::verify_context& context, const std::string& host) {
-    if (!valid) {
-      const int fault = X509_STORE_CTX_get_error(context.native_handle());
-      bad_certificate = X509_verify_cert_error_string(fault);
-    } else if (!asio::ssl::host_name_verification(host)(true, context)) {
-      bad_certificate = "it is not for " + host;
-      valid = false;
+  // Asio's own sockets are inherited by programs that we start.
+  Error open(const Protocol& protocol) {
+    base::Fd made(::socket(protocol.family(), SOCK_STREAM | SOCK_CLOEXEC, protocol.protocol()));
+    if (!made) return {errno, boost::system::system_category()};
+    return adopt(protocol, std::move(made));
+  }
+
+  Error adopt(const Protocol& protocol, base::Fd made) {
+    Error error;
+    socket.assign(protocol, made.get(), error);
+    if (error) return error;
+    std::ignore = made.release();
+    socket.non_blocking(true, error);
+    Error ignored;
+    if (protocol.family() != AF_UNIX) socket.set_option(tcp::no_delay(true), ignored);
+    return error;
+  }
+
+  // Waits until the socket is ready. Giving that up loses no bytes.
+  asio::awaitable<Error> ready(Protocol::socket::wait_type what) {
+    if (deadline != base::Monotonic::max() && base::monotonicNow() >= deadline) co_return timeout();
+    arm();
+    const auto [error] = co_await socket.async_wait(what, kAwait);
+    co_return disarmed(error);
+  }
+
+  asio::awaitable<Error> ready(TlsSession::Wait what) {
+    const bool to_read = what == TlsSession::Wait::kRead;
+    return ready(to_read ? Protocol::socket::wait_read : Protocol::socket::wait_write);
+  }
+
+  // Repeats `step` of the session until the step is done. A peer with bytes at all times holds up
+  // nobody else.
+  template <class Step>
+  asio::awaitable<TlsSession::Step> overTls(Step step) {
+    for (;;) {
+      if (!tls) co_return TlsSession::Step{.error = asio::error::operation_aborted};
+      TlsSession::Step done = step(*tls);
+      if (done.wait == TlsSession::Wait::kNone) {
+        co_await pause();
+        co_return done;
+      }
+      done.error = co_await ready(done.wait);
+      if (done.error) co_return done;
     }
-    return valid;
+  }
+
+  asio::awaitable<void> pause() {
+    constexpr int kAtOnce = 16;
+    if (++at_once % kAtOnce == 0) co_await asio::post(socket.get_executor(), asio::use_awaitable);
+  }
+
+  // Does `step` on the socket itself.
+  template <class Step>
+  asio::awaitable<std::pair<Error, size_t>> plain(Protocol::socket::wait_type what, Step step) {
+    for (;;) {
+      Error error;
+      const size_t n = step(socket, error);
+      if (error != asio::error::would_block && error != asio::error::interrupted) {
+        co_await pause();
+        co_return std::pair(error, n);
+      }
+      error = co_await ready(what);
+      if (error) co_return std::pair(error, size_t{0});
+    }
   }
 
   Protocol::socket socket;
-  std::optional<asio::ssl::stream<Protocol::socket&>> tls;
+  std::unique_ptr<TlsSession> tls;
   asio::steady_timer timer;
   base::Monotonic deadline = base::Monotonic::max();
   bool late = false;
-  std::string bad_certificate;
+  int at_once = 0;
+  std::string host;  // of the certificate
 };
 
 namespace {
 
-// A look-up of a name, which cannot be interrupted (getaddrinfo(3)).
+// A look-up of a name. Nothing interrupts a look-up (getaddrinfo(3)).
 struct LookUp {
   explicit LookUp(const asio::any_io_executor& executor) : resolver(executor), ended(executor) {}
 
@@ -74,17 +154,26 @@ struct LookUp {
   asio::steady_timer ended;  // is cancelled then
   bool done = false;
   boost::system::error_code error;
-  tcp::resolver::results_type found;
+  std::vector<ClientStream::Endpoint> found;
 };
 
 asio::awaitable<std::shared_ptr<LookUp>> lookUp(asio::any_io_executor executor, std::string host,
                                                 std::string port, base::Monotonic deadline) {
   const auto look_up = std::make_shared<LookUp>(executor);
+  boost::system::error_code no_address;
+  const asio::ip::address address = asio::ip::make_address(host, no_address);
+  uint16_t number = 0;
+  const auto parsed = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (!no_address && parsed.ec == std::errc() && parsed.ptr == port.data() + port.size()) {
+    look_up->found.emplace_back(tcp::endpoint(address, number));
+    co_return look_up;
+  }
   look_up->resolver.async_resolve(
       host, port, [look_up](boost::system::error_code error, tcp::resolver::results_type found) {
         look_up->done = true;
         look_up->error = error;
-        look_up->found = std::move(found);
+        for (const auto& entry : found)
+          look_up->found.emplace_back(entry.endpoint());
         look_up->ended.cancel();
       });
   look_up->ended.expires_at(deadline);
@@ -97,25 +186,21 @@ asio::awaitable<std::shared_ptr<LookUp>> lookUp(asio::any_io_executor executor, 
 
 ClientStream::ClientStream(asio::any_io_executor executor)
     : state_(std::make_shared<State>(executor)) {}
+ClientStream::ClientStream(asio::any_io_executor executor, Endpoint::protocol_type protocol,
+                           base::Fd socket)
+    : ClientStream(std::move(executor)) {
+  std::ignore = state_->adopt(protocol, std::move(socket));
+}
 ClientStream::~ClientStream() = default;
 ClientStream::ClientStream(ClientStream&&) noexcept = default;
 ClientStream& ClientStream::operator=(ClientStream&&) noexcept = default;
 
 void ClientStream::expiresAt(base::Monotonic deadline) {
   state_->deadline = deadline;
-  state_->timer.expires_at(deadline);
-  state_->timer.async_wait([weak = std::weak_ptr(state_)](Error error) {
-    const auto state = weak.lock();
-    // A deadline that was moved just as the timer fired has not passed.
-    if (error || !state || state->timer.expiry() > base::monotonicNow()) return;
-    state->late = true;
-    state->socket.close(error);
-  });
 }
 
 void ClientStream::expiresNever() {
   state_->deadline = base::Monotonic::max();
-  state_->timer.expires_at(state_->deadline);
 }
 
 asio::awaitable<ClientStream::Error> ClientStream::connect(const std::string& host,
@@ -124,59 +209,118 @@ asio::awaitable<ClientStream::Error> ClientStream::connect(const std::string& ho
   const auto look_up = co_await lookUp(state->socket.get_executor(), host, port, state->deadline);
   Error error = look_up->error;
   if (error) co_return error;
-  if (look_up->found.empty()) co_return asio::error::not_found;
-  for (const auto& entry : look_up->found) {
-    if (state->late) co_return state->errorOf(asio::error::timed_out);
-    error = co_await state->connect(entry.endpoint());
-    if (error) continue;
-    state->socket.set_option(tcp::no_delay(true), error);
-    break;
+  error = asio::error::not_found;
+  for (const Endpoint& endpoint : look_up->found) {
+    if (base::monotonicNow() >= state->deadline) co_return State::timeout();
+    error = co_await state->connect(endpoint);
+    if (!error) break;
   }
   co_return error;
 }
 
 asio::awaitable<ClientStream::Error> ClientStream::connect(const std::string& path) {
-  co_return co_await state_->connect(asio::local::stream_protocol::endpoint(path));
+  const auto state = state_;
+  co_return co_await state->connect(asio::local::stream_protocol::endpoint(path));
+}
+
+asio::awaitable<ClientStream::Error> ClientStream::connect(Endpoint endpoint) {
+  const auto state = state_;
+  co_return co_await state->connect(endpoint);
 }
 
 asio::awaitable<ClientStream::Error> ClientStream::secure(asio::ssl::context& tls,
                                                           const std::string& host) {
   const auto state = state_;
-  auto& stream = state->tls.emplace(state->socket, tls);
-  stream.set_verify_mode(asio::ssl::verify_peer);
-  state->bad_certificate.clear();
-  stream.set_verify_callback([of = state.get(), host](bool valid, asio::ssl::verify_context& at) {
-    return of->verify(valid, at, host);
-  });
-  if (SSL_set_tlsext_host_name(stream.native_handle(), host.c_str()) != 1) {
-    co_return asio::error::invalid_argument;  // no name that TLS can send
-  }
-  const auto [error] = co_await stream.async_handshake(asio::ssl::stream_base::client, kAwait);
-  co_return state->errorOf(error);
+  state->host = host;
+  state->tls = TlsSession::make(tls.native_handle(), host, state->socket.native_handle());
+  if (!state->tls) co_return asio::error::invalid_argument;  // no name that TLS can send
+  const auto done = co_await state->overTls([](TlsSession& at) { return at.handshake(); });
+  co_return done.error;
+}
+
+bool ClientStream::secured() const {
+  return state_->tls != nullptr;
+}
+
+std::string ClientStream::certificateFault() const {
+  return state_->tls ? state_->tls->certificateFault() : "";
 }
 
 std::string ClientStream::tlsFault(const Error& error) const {
-  const std::string& certificate = state_->bad_certificate;
+  std::string certificate = certificateFault();
+  if (state_->tls && state_->tls->isForAnother()) certificate = "it is not for " + state_->host;
   return "TLS: " + error.message() + (certificate.empty() ? "" : ": " + certificate);
 }
 
 asio::awaitable<std::pair<ClientStream::Error, size_t>> ClientStream::read(
     asio::mutable_buffer into) {
   const auto state = state_;
-  const auto [error, n] = state->tls ? co_await state->tls->async_read_some(into, kAwait)
-                                     : co_await state->socket.async_read_some(into, kAwait);
-  co_return std::pair(state->errorOf(error), n);
+  if (!state->tls) {
+    co_return co_await state->plain(
+        Protocol::socket::wait_read,
+        [into](Protocol::socket& socket, Error& error) { return socket.read_some(into, error); });
+  }
+  const auto done = co_await state->overTls(
+      [into](TlsSession& tls) { return tls.read(into.data(), into.size()); });
+  co_return std::pair(done.error, done.bytes);
 }
 
 asio::awaitable<ClientStream::Error> ClientStream::write(asio::const_buffer from) {
   const auto state = state_;
   while (from.size() > 0) {
-    const auto [error, n] = state->tls ? co_await state->tls->async_write_some(from, kAwait)
-                                       : co_await state->socket.async_write_some(from, kAwait);
-    if (error) co_return state->errorOf(error);
-    from += n;
+    std::pair<Error, size_t> moved;
+    if (state->tls) {
+      const auto done = co_await state->overTls(
+          [from](TlsSession& tls) { return tls.write(from.data(), from.size()); });
+      moved = {done.error, done.bytes};
+    } else {
+      moved = co_await state->plain(Protocol::socket::wait_write,
+                                    [from](Protocol::socket& socket, Error& error) {
+                                      return socket.write_some(from, error);
+                                    });
+    }
+    if (moved.first) co_return moved.first;
+    from += moved.second;
   }
   co_return Error();
+}
+
+asio::awaitable<ClientStream::Error> ClientStream::sayEnd() {
+  const auto state = state_;
+  Error error;
+  if (state->tls) {
+    error = (co_await state->overTls([](TlsSession& tls) { return tls.sayEnd(); })).error;
+  } else {
+    state->socket.shutdown(Protocol::socket::shutdown_send, error);
+  }
+  co_return error;
+}
+
+void ClientStream::close() {
+  Error ignored;
+  state_->tls.reset();
+  state_->socket.close(ignored);
+}
+
+base::Fd ClientStream::release() && {
+  Error ignored;
+  state_->tls.reset();
+  return base::Fd(state_->socket.release(ignored));
+}
+
+ClientStream ClientStream::movedTo(asio::any_io_executor executor) && {
+  Error error;
+  const auto local = state_->socket.local_endpoint(error);
+  std::unique_ptr<TlsSession> tls = std::move(state_->tls);
+  ClientStream moved(std::move(executor), local.protocol(), std::move(*this).release());
+  moved.state_->tls = std::move(tls);  // its socket is the same descriptor
+  return moved;
+}
+
+std::string causeOf(const ClientStream::Error& error) {
+  if (error.category() != asio::error::get_ssl_category()) return error.message();
+  const char* reason = ERR_reason_error_string(static_cast<uint32_t>(error.value()));
+  return std::string("TLS: ") + (reason == nullptr ? "it failed" : reason);
 }
 
 }  // namespace cloister::net

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // One exchange with another service: a document of the identity provider, or a notification for a
-// webhook. Over HTTPS with strict verification, or over HTTP
-// with loopback. Bounded in time and size; no redirect is followed, since where it leads to is not
-// for the answer to say. On the io thread.
+// webhook. Over HTTPS with strict verification, or over HTTP with loopback. Bounded in time and
+// size; no redirect is followed, since where it leads to is not for the answer to say. On the io
+// thread.
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,20 +14,10 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "net/http_connection.h"
+#include "net/url.h"
 
 namespace cloister::net {
-
-struct Url {
-  bool tls = true;
-  std::string host;  // without the brackets of an IPv6 address
-  std::string port;
-  std::string target;  // "/path?query"
-  std::string socket;  // path of a UNIX socket to connect to in place of host and port; "": none
-};
-
-// "https://host[:port]/path", or "http://" of loopback. kInvalid for anything else: credentials,
-// fragments, other schemes.
-Result<Url> parseUrl(std::string_view text);
 
 struct FetchLimits {
   Millis timeout{5'000};
@@ -38,18 +27,15 @@ struct FetchLimits {
 boost::asio::awaitable<Result<std::string>> fetch(Url url, boost::asio::ssl::context& tls,
                                                   FetchLimits limits);
 
-// What is sent, as JSON, with more headers; neither names nor values may have line ends in them.
+// A JSON body with more headers. Neither names nor values may have line ends.
 struct Posted {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
 };
+// The request for a post. Keep `posted` until the end of the request.
+HttpRequest postOf(const Url& url, const Posted& posted);
 // Done with any answer of success (2xx).
 boost::asio::awaitable<Result<>> post(Url url, boost::asio::ssl::context& tls, Posted posted,
                                       FetchLimits limits);
-
-// Trusts the authorities of `ca_file`, or the system's (""). `key`: of the configuration, for
-// errors.
-Result<boost::asio::ssl::context> clientTls(const std::string& ca_file,
-                                            const std::string& key = "auth.oidc.ca_file");
 
 }  // namespace cloister::net

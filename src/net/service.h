@@ -4,14 +4,17 @@
 // anything of an answer came; so what is asked must be good to be asked twice. On the io thread.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ssl/context.hpp>
 
+#include "base/clock.h"
+#include "base/result.h"
+#include "net/fetch.h"
 #include "net/http_connection.h"
+#include "net/url.h"
 
 namespace cloister::net {
 
@@ -26,13 +29,13 @@ class Service {
   [[nodiscard]] const Url& url() const { return url_; }
 
  private:
-  boost::asio::awaitable<Result<HttpAnswer>> ask(const HttpRequest& request, size_t max_bytes,
-                                                 base::Monotonic deadline);
-  void keep(std::unique_ptr<HttpConnection> connection);
+  boost::asio::awaitable<Result<HttpResponse>> ask(const HttpRequest& request, size_t max_bytes,
+                                                   base::Monotonic deadline);
+  void keep(HttpConnection connection);
 
   Url url_;
   boost::asio::ssl::context tls_;
-  std::vector<std::unique_ptr<HttpConnection>> idle_;
+  std::vector<HttpConnection> idle_;
 };
 
 }  // namespace cloister::net

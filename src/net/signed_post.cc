@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/hmac.h"
+#include "net/trust.h"
 
 namespace cloister::net {
 namespace {

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "net/fetch.h"
+#include "net/url.h"
 
 namespace cloister::net {
 

@@ -14,7 +14,8 @@
 #include "base/crypto.h"
 #include "base/file.h"
 #include "net/client_stream.h"
-#include "net/fetch.h"
+#include "net/trust.h"
+#include "net/url.h"
 
 namespace cloister::notify {
 namespace {

@@ -10,7 +10,10 @@
 #include "base/crypto.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "net/fetch.h"
 #include "net/service.h"
+#include "net/trust.h"
+#include "net/url.h"
 #include "policy/answer.h"
 
 namespace cloister::opa {

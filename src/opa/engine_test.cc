@@ -240,7 +240,8 @@ TEST_F(OpaTest, WhatIsLateDenies) {
 
 TEST_F(OpaTest, WhatIsTooLargeOrCutOffDenies) {
   settings_.answer_bytes = 1024;
-  EXPECT_THAT(ask(R"({"result":")" + std::string(2000, 'x') + "\"}"), HasSubstr("body limit"));
+  EXPECT_THAT(ask(R"({"result":")" + std::string(2000, 'x') + "\"}"),
+              HasSubstr("its answer is too large"));
   const std::string whole = http(kAllow);
   opa_.next({.bytes = whole.substr(0, whole.size() - 5), .close = true});
   EXPECT_THAT(ask(), HasSubstr("the policy cannot be used"));

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 
 #include "base/log.h"
@@ -15,38 +16,41 @@ namespace cloister::supervisor {
 
 using base::monotonicNow;
 
-namespace {
-
-Program withHungFd(Program control, int fd) {
-  control.argv.insert(control.argv.end(), {"--hung-fd", std::to_string(fd)});
-  control.pass.push_back(fd);
-  return control;
-}
-
-}  // namespace
-
 Result<Supervisor> Supervisor::make(SupervisorConfig config) {
   Signals signals = TRY(Signals::block({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGPIPE}));
   Pipe lifeline = TRY(makePipe());
-  Pipe hung = TRY(makePipe());
-  ::fcntl(hung.read.get(), F_SETFL, O_NONBLOCK);
-  return Supervisor(std::move(config), std::move(signals), std::move(lifeline), std::move(hung));
+  std::vector<Row> rows;
+  for (Part& part : config.parts)
+    rows.push_back(TRY(rowOf(std::move(part))));
+  return Supervisor(std::move(config), std::move(rows), std::move(signals), std::move(lifeline));
 }
 
-Supervisor::Supervisor(SupervisorConfig config, Signals signals, Pipe lifeline, Pipe hung)
+Result<Supervisor::Row> Supervisor::rowOf(Part part) {
+  Program program = part.program;
+  Pipe hung;
+  if (!part.watches.empty()) {
+    hung = TRY(makePipe());
+    ::fcntl(hung.read.get(), F_SETFL, O_NONBLOCK);
+    program.argv.insert(program.argv.end(), {"--hung-fd", std::to_string(hung.write.get())});
+    program.pass.push_back(hung.write.get());
+  }
+  std::string name = part.name;
+  return Row{std::move(part), Child(std::move(name), std::move(program)), std::move(hung), {}};
+}
+
+Supervisor::Supervisor(SupervisorConfig config, std::vector<Row> rows, Signals signals,
+                       Pipe lifeline)
     : config_(std::move(config)),
+      rows_(std::move(rows)),
       signals_(std::move(signals)),
       lifeline_(std::move(lifeline)),
-      hung_(std::move(hung)),
-      control_("cloisterd", withHungFd(config_.control, hung_.write.get())),
-      node_("cloister-node", config_.node),
       next_beat_(monotonicNow()) {}
 
 Result<> Supervisor::run() {
   // The first start with an older ledger encrypts it, which takes minutes for each gigabyte.
   notifier_.send("STATUS=starting\nEXTEND_TIMEOUT_USEC=7200000000");
   Result<> result;
-  while (result && !finished()) {
+  while (result && (isRunning() || anyRuns())) {
     result = startDue();
     if (result) result = announce();
     if (!result) break;
@@ -63,18 +67,28 @@ Result<> Supervisor::run() {
   return result;
 }
 
-bool Supervisor::finished() const {
-  return phase_ != Phase::kRunning && control_.pid() == 0 && node_.pid() == 0;
+bool Supervisor::anyRuns() const {
+  return std::ranges::any_of(rows_, [](const Row& row) { return row.child.pid() != 0; });
+}
+
+bool Supervisor::allReady() const {
+  return std::ranges::all_of(rows_, [](const Row& row) { return row.child.ready(); });
+}
+
+bool Supervisor::allAnswer() const {
+  return std::ranges::all_of(
+      rows_, [this](const Row& row) { return !row.part.probe || row.part.probe(signals_.fd()); });
 }
 
 Result<> Supervisor::startDue() {
-  if (phase_ != Phase::kRunning) return {};
-  for (Child* child : {&node_, &control_}) {
-    if (child->pid() != 0 || monotonicNow() < child->nextStart()) continue;
-    TRY(child->startNow(lifeline_.read.get()));
-    if (child->restarts() > 0) {
+  if (!isRunning()) return {};
+  for (Row& row : rows_) {
+    Child& child = row.child;
+    if (child.pid() != 0 || monotonicNow() < child.nextStart()) continue;
+    TRY(child.startNow(lifeline_.read.get()));
+    if (child.restarts() > 0) {
       base::log(base::Level::kWarn, "part restarted",
-                {{"part", child->name()}, {"why", child->lastEnd()}});
+                {{"part", child.name()}, {"why", child.lastEnd()}});
     }
   }
   return {};
@@ -82,11 +96,11 @@ Result<> Supervisor::startDue() {
 
 // Ready is what the service itself says, asked again after every death.
 Result<> Supervisor::announce() {
-  if (phase_ != Phase::kRunning || answering_ || !control_.ready() || !node_.ready()) return {};
+  if (!isRunning() || answering_ || !allReady()) return {};
   if (monotonicNow() < next_probe_) return {};
   next_probe_ = monotonicNow() + probe_pause_;
   probe_pause_ = std::min(probe_pause_ * 2, kLongestProbePause);
-  if (!config_.probe(signals_.fd())) return {};
+  if (!allAnswer()) return {};
   answering_ = true;
   if (!announced_) TRY(config_.on_ready());
   announced_ = true;
@@ -96,50 +110,51 @@ Result<> Supervisor::announce() {
 
 Millis Supervisor::untilNextEvent() const {
   auto next = monotonicNow() + std::chrono::hours(1);
-  if (phase_ == Phase::kRunning) {
-    for (const Child* child : {&node_, &control_}) {
-      if (child->pid() == 0) next = std::min(next, child->nextStart());
-    }
-    if (!answering_ && control_.ready() && node_.ready()) next = std::min(next, next_probe_);
-  } else {
-    next = std::min(next, deadline_);
+  for (const Row& row : rows_) {
+    const bool runs = row.child.pid() != 0;
+    if (isRunning() && !runs) next = std::min(next, row.child.nextStart());
+    if (!isRunning() && runs && row.part.stop_turn == turn_) next = std::min(next, row.kill_at);
   }
+  if (isRunning() && !answering_ && allReady()) next = std::min(next, next_probe_);
   if (notifier_.watchdog()) next = std::min(next, next_beat_);
   return std::max(Millis(0), std::chrono::ceil<Millis>(next - monotonicNow()));
 }
 
 void Supervisor::wait() {
-  pollfd polled[] = {{signals_.fd(), POLLIN, 0},
-                     {phase_ == Phase::kRunning ? config_.lifeline : -1, POLLIN, 0},
-                     {control_.readyFd(), POLLIN, 0},
-                     {node_.readyFd(), POLLIN, 0},
-                     {hung_.read.get(), POLLIN, 0}};
-  if (::poll(polled, std::size(polled), static_cast<int>(untilNextEvent().count())) <= 0) return;
+  std::vector<pollfd> polled = {{signals_.fd(), POLLIN, 0},
+                                {isRunning() ? config_.lifeline : -1, POLLIN, 0}};
+  const size_t first = polled.size();
+  for (const Row& row : rows_) {
+    polled.push_back({row.child.readyFd(), POLLIN, 0});
+    polled.push_back({row.hung.read.get(), POLLIN, 0});
+  }
+  const int patience = static_cast<int>(untilNextEvent().count());
+  if (::poll(polled.data(), polled.size(), patience) <= 0) return;
   if (polled[1].revents != 0) stop("our parent is gone");
-  if (polled[2].revents != 0) control_.checkReady();
-  if (polled[3].revents != 0) node_.checkReady();
-  if (polled[4].revents != 0) killHungNode();
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (polled[first + 2 * i].revents != 0) rows_[i].child.checkReady();
+    if (polled[first + 2 * i + 1].revents != 0) killHung(rows_[i]);
+  }
 }
 
-// What the control plane says is a line with the process it means: by then another may run.
-void Supervisor::killHungNode() {
+// A line names a process, because another process of the part may run by now.
+void Supervisor::killHung(const Row& watcher) {
   char bytes[256];
-  const ssize_t n = ::read(hung_.read.get(), bytes, sizeof bytes);
+  const ssize_t n = ::read(watcher.hung.read.get(), bytes, sizeof bytes);
   std::istringstream lines(std::string(bytes, n > 0 ? static_cast<size_t>(n) : 0));
   for (pid_t pid = 0; lines >> pid;) {
-    if (pid != node_.pid() || pid <= 0) continue;
-    base::log(base::Level::kError, "part hangs", {{"part", node_.name()}});
-    node_.signal(SIGKILL);
+    for (const Row& row : rows_) {
+      if (row.part.name != watcher.part.watches || pid <= 0 || pid != row.child.pid()) continue;
+      base::log(base::Level::kError, "part hangs", {{"part", row.part.name}});
+      row.child.signal(SIGKILL);
+    }
   }
 }
 
 void Supervisor::takeSignals() {
   while (const int signal = signals_.take()) {
     if (signal == SIGCHLD || signal == SIGPIPE) continue;
-    if (told_to_stop_ && signal == SIGINT) {  // a second Ctrl-C: no more patience
-      control_.signal(SIGKILL);
-      node_.signal(SIGKILL);
-    }
+    if (told_to_stop_ && signal == SIGINT) signalAll(SIGKILL);  // a second Ctrl-C: no more patience
     told_to_stop_ = true;
     stop("told to stop");
   }
@@ -149,46 +164,61 @@ Result<> Supervisor::reap() {
   int status = 0;
   while (const pid_t pid = ::waitpid(-1, &status, WNOHANG)) {
     if (pid < 0) break;
-    for (Child* child : {&node_, &control_}) {
-      if (child->pid() != pid) continue;
-      child->ended(status);
-      answering_ = false;
-      probe_pause_ = kFirstProbePause;
-      if (phase_ != Phase::kRunning) continue;
-      if (!child->everReady()) {
-        return fail(Code::kUnavailable, "starting " + child->name() + ": it " + child->lastEnd());
-      }
-      base::log(base::Level::kError, "part died",
-                {{"part", child->name()}, {"how", child->lastEnd()}});
-      notifier_.send("STATUS=restarting " + child->name() + ", which " + child->lastEnd());
+    for (Row& row : rows_) {
+      if (row.child.pid() == pid) TRY(buried(row, status));
     }
   }
   return {};
 }
 
+// The row's process has ended.
+Result<> Supervisor::buried(Row& row, int wait_status) {
+  Child& child = row.child;
+  child.ended(wait_status);
+  answering_ = false;
+  probe_pause_ = kFirstProbePause;
+  if (!isRunning()) return {};
+  if (!child.everReady()) {
+    return fail(Code::kUnavailable, "starting " + child.name() + ": it " + child.lastEnd());
+  }
+  base::log(base::Level::kError, "part died", {{"part", child.name()}, {"how", child.lastEnd()}});
+  notifier_.send("STATUS=restarting " + child.name() + ", which " + child.lastEnd());
+  return {};
+}
+
 void Supervisor::stop(std::string_view why) {
-  if (phase_ != Phase::kRunning) return;
+  if (!isRunning()) return;
   base::log(base::Level::kInfo, "stopping", {{"why", why}});
   notifier_.send("STOPPING=1\nSTATUS=stopping");
-  phase_ = Phase::kDraining;
-  deadline_ = monotonicNow() + config_.drain;
-  control_.signal(SIGTERM);
+  phase_ = Phase::kStopping;
+  const auto turn = [](const Row& row) { return row.part.stop_turn; };
+  if (!rows_.empty()) beginTurn(turn(*std::ranges::min_element(rows_, {}, turn)));
+}
+
+void Supervisor::beginTurn(int turn) {
+  turn_ = turn;
+  for (Row& row : rows_) {
+    if (row.part.stop_turn != turn) continue;
+    row.kill_at = monotonicNow() + row.part.patience;
+    row.child.signal(SIGTERM);
+  }
 }
 
 void Supervisor::advanceStop() {
-  if (phase_ == Phase::kDraining) {
-    if (control_.pid() == 0) {
-      phase_ = Phase::kStoppingNode;
-      deadline_ = monotonicNow() + config_.node_stop;
-      node_.signal(SIGTERM);
-    } else if (monotonicNow() >= deadline_) {
-      control_.signal(SIGKILL);
-      deadline_ = monotonicNow() + config_.drain;
-    }
-  } else if (phase_ == Phase::kStoppingNode && monotonicNow() >= deadline_) {
-    node_.signal(SIGKILL);
-    deadline_ = monotonicNow() + config_.node_stop;
+  if (isRunning()) return;
+  bool ended = true;
+  std::optional<int> next;  // turn with a process
+  for (Row& row : rows_) {
+    if (row.child.pid() == 0) continue;
+    const int turn = row.part.stop_turn;
+    if (turn > turn_) next = std::min(turn, next.value_or(turn));
+    if (turn != turn_) continue;
+    ended = false;
+    if (monotonicNow() < row.kill_at) continue;
+    row.child.signal(SIGKILL);
+    row.kill_at = monotonicNow() + row.part.patience;
   }
+  if (ended && next) beginTurn(*next);
 }
 
 void Supervisor::beat() {
@@ -197,10 +227,15 @@ void Supervisor::beat() {
   next_beat_ = monotonicNow() + *notifier_.watchdog();
 }
 
+void Supervisor::signalAll(int signal) const {
+  for (const Row& row : rows_)
+    row.child.signal(signal);
+}
+
 void Supervisor::killAll() {
-  for (Child* child : {&control_, &node_}) {
-    child->signal(SIGKILL);
-    if (child->pid() != 0) ::waitpid(child->pid(), nullptr, 0);
+  signalAll(SIGKILL);
+  for (const Row& row : rows_) {
+    if (row.child.pid() != 0) ::waitpid(row.child.pid(), nullptr, 0);
   }
 }
 

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The supervisor of `cloister serve`: one thread, one poll loop, over two children. It holds what
-// must outlive them: the state directory's lock, the listening socket, and the write end of the
-// lifeline, a pipe whose end of file tells the children that the supervisor is gone, however it
-// went, and the read end of a pipe on which the control plane says that the node hangs, which is
-// killed then. As pid 1 of a container it reaps orphans too.
+// The supervisor of `cloister serve`: one thread, one poll loop, over a table of child processes.
+// It holds the resources that must outlive the children: the lock of the state directory, the
+// listening socket, and the write end of the lifeline, a pipe whose end of file tells the children
+// that the supervisor has ended, for whatever reason. As pid 1 of a container it reaps orphans too.
 //
-// Start: both children at once. A child that dies before it was ever ready ends the service with
-// its reason; later deaths are answered by restarts. Stop: the control plane drains first, then the
-// node.
+// Start: all children at once. The death of a child before its first readiness ends the service
+// with its reason; after a later death the child is started again. Stop: in the order of the table.
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "supervisor/child.h"
@@ -21,14 +19,26 @@
 
 namespace cloister::supervisor {
 
+// One row of the table.
+struct Part {
+  std::string name;
+  Program program;  // without the flags for descriptors, which each start adds
+  // Order of stopping: SIGTERM comes when all parts of lower turns have ended, SIGKILL `patience`
+  // later.
+  int stop_turn = 0;
+  Millis patience{10'000};
+  // Asked until true, after all parts have written to their readiness pipes: the part answers
+  // requests. Without a probe the pipe is enough.
+  std::function<bool(int interrupt)> probe = {};
+  // The name of another part. A line with the process id of that part on --hung-fd kills the
+  // process.
+  std::string watches = {};
+};
+
 struct SupervisorConfig {
-  Program control;           // cloisterd, with its listeners
-  Program node;              // cloister-node
-  int lifeline = -1;         // of our own parent: its end of file stops us; -1 for none
-  Millis drain{30'000};      // for cloisterd to end
-  Millis node_stop{10'000};  // for the node to end
-  std::function<bool(int interrupt)> probe;  // true once the service answers that it is ready
-  std::function<Result<>()> on_ready;        // once, at the first readiness
+  std::vector<Part> parts;             // in order of their start
+  int lifeline = -1;                   // of our own parent: its end of file stops us; -1 for none
+  std::function<Result<>()> on_ready;  // once, at the first readiness
 };
 
 class Supervisor {
@@ -38,36 +48,49 @@ class Supervisor {
   Result<> run();
 
  private:
-  enum class Phase { kRunning, kDraining, kStoppingNode };
+  enum class Phase { kRunning, kStopping };
 
-  Supervisor(SupervisorConfig config, Signals signals, Pipe lifeline, Pipe hung);
+  // A part with its process.
+  struct Row {
+    Part part;
+    Child child;
+    Pipe hung;                // of a part with `watches`
+    base::Monotonic kill_at;  // during its turn
+  };
+
+  Supervisor(SupervisorConfig config, std::vector<Row> rows, Signals signals, Pipe lifeline);
+  static Result<Row> rowOf(Part part);
   Result<> startDue();
   Result<> announce();
   void wait();
   void takeSignals();
-  void killHungNode();
+  void killHung(const Row& watcher);
   Result<> reap();
+  Result<> buried(Row& row, int wait_status);
   void stop(std::string_view why);
+  void beginTurn(int turn);
   void advanceStop();
   void beat();
+  void signalAll(int signal) const;
   void killAll();
-  [[nodiscard]] bool finished() const;
+  [[nodiscard]] bool isRunning() const { return phase_ == Phase::kRunning; }
+  [[nodiscard]] bool anyRuns() const;
+  [[nodiscard]] bool allReady() const;
+  [[nodiscard]] bool allAnswer() const;
   [[nodiscard]] Millis untilNextEvent() const;
 
-  SupervisorConfig config_;
+  SupervisorConfig config_;  // its parts have moved into `rows_`
+  std::vector<Row> rows_;
   Signals signals_;
   Pipe lifeline_;
-  Pipe hung_;
   Notifier notifier_;
-  Child control_;
-  Child node_;
   Phase phase_ = Phase::kRunning;
+  int turn_ = 0;            // of stopping
   bool announced_ = false;  // READY=1 was sent
-  bool answering_ = false;  // the probe succeeded since the last death
+  bool answering_ = false;  // the probes succeeded since the last death
   bool told_to_stop_ = false;
-  base::Monotonic deadline_;  // of the phase
   base::Monotonic next_beat_;
-  // The parts meet within a few milliseconds, and a private server's run waits for it.
+  // The parts meet within a few milliseconds, and a private server's run waits for that.
   static constexpr Millis kFirstProbePause{1};
   static constexpr Millis kLongestProbePause{20};
   base::Monotonic next_probe_;

@@ -52,11 +52,11 @@ Result<int> put(const Invocation& invocation) {
   const std::string& file = invocation.flags.operands()[0];
   const auto path = invocation.flags.text("path");
   if (file == "-" && !path) return fail(Code::kInvalid, "--path: required with standard input");
-  std::string target = "/v1/artifacts?path=" + percentEncode(path.value_or(baseName(file)));
+  std::string target = "/v1/artifacts?path=" + net::percentEncode(path.value_or(baseName(file)));
   const auto ttl = TRY(invocation.flags.integer("ttl-seconds", 1, kMaxSeconds));
   if (ttl) target += "&ttl_seconds=" + std::to_string(*ttl);
   Source source = TRY(openSource(file));
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object artifact = TRY(
       source.size ? FileUpload(client, target, std::move(source)).run()
                   : upload(client, "POST", target, [&source] { return nextPiece(source); }, {}));
@@ -66,7 +66,7 @@ Result<int> put(const Invocation& invocation) {
 Result<int> get(const Invocation& invocation) {
   const std::string target =
       TRY(requestTarget({.path = "/v1/artifacts/{}", .missing = kWhich}, invocation.flags));
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object artifact = TRY(call(client, "GET", target));
   const std::string name = baseName(textOf(artifact, "path"));
   const auto& operands = invocation.flags.operands();
@@ -99,7 +99,7 @@ Result<int> url(const Invocation& invocation) {
       TRY(requestTarget({.path = "/v1/artifacts/{}/url", .missing = kWhich}, invocation.flags));
   const auto seconds = TRY(invocation.flags.integer("expires-seconds", 1, kMostSeconds));
   if (seconds) target += "?expires_seconds=" + std::to_string(*seconds);
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   json::object link = TRY(call(client, "GET", target));
   link["url"] = client.url().origin() + textOf(link, "url");
   return showAnswer({.said = "{url}\n"}, invocation, link);

@@ -28,28 +28,28 @@ Result<int64_t> afterFlag(const Invocation& invocation) {
 }
 
 // Gives the export piece by piece to `take`.
-Result<> readExport(HttpClient& client, int64_t after,
+Result<> readExport(net::BlockingClient& client, int64_t after,
                     const std::function<Result<>(std::string_view)>& take) {
   constexpr Millis kSilence{60'000};
-  const HttpHead head = TRY(client.open({.method = "GET",
-                                         .target = startTarget("/v1/audit/export", after),
-                                         .accept = "application/x-ndjson"}));
+  const net::HttpHead head = TRY(client.open({.method = "GET",
+                                              .target = startTarget("/v1/audit/export", after),
+                                              .accept = "application/x-ndjson"}));
   std::string piece;
   for (;;) {
     piece.clear();
     const auto got = TRY(client.read(piece, kSilence));
-    if (got == HttpClient::Piece::kTimeout) {
+    if (got == net::BlockingClient::Piece::kTimeout) {
       return fail(Code::kUnavailable, "exporting the audit log: the server is silent");
     }
     if (head.status >= 300) return std::unexpected(refusal(head, piece));
-    if (got == HttpClient::Piece::kEnd) return {};
+    if (got == net::BlockingClient::Piece::kEnd) return {};
     TRY(take(piece));
   }
 }
 
 Result<int> exportAll(const Invocation& invocation) {
   const int64_t after = TRY(afterFlag(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   TRY(readExport(client, after, [](std::string_view piece) -> Result<> {
     if (!writeTo(STDOUT_FILENO, piece)) return failErrno("writing the audit log");
     return {};
@@ -58,14 +58,14 @@ Result<int> exportAll(const Invocation& invocation) {
 }
 
 // The key of --key, or the one that the server gives.
-Result<base::VerifyKey> keyFor(const Invocation& invocation, HttpClient& client) {
+Result<base::VerifyKey> keyFor(const Invocation& invocation, net::BlockingClient& client) {
   if (const auto file = invocation.flags.text("key")) return readPublicKey(*file);
   const json::object answer = TRY(call(client, "GET", "/v1/audit/public-key"));
   return base::VerifyKey::fromBase64(textOf(answer, "public_key"));
 }
 
 // What the log is, by our own computation, as a report of the server's form.
-Result<json::object> holdAgainst(const Invocation& invocation, HttpClient& client,
+Result<json::object> holdAgainst(const Invocation& invocation, net::BlockingClient& client,
                                  const std::string& file) {
   constexpr size_t kMost = size_t{256} << 20;
   const base::VerifyKey key = TRY(keyFor(invocation, client));
@@ -91,9 +91,9 @@ Result<json::object> holdAgainst(const Invocation& invocation, HttpClient& clien
   return report;
 }
 
-Result<json::object> askServer(HttpClient& client) {
+Result<json::object> askServer(net::BlockingClient& client) {
   constexpr Millis kLongWalk{3'600'000};
-  const HttpResponse answer =
+  const net::HttpResponse answer =
       TRY(client.exchange({.method = "GET", .target = "/v1/audit/verify"}, kLongWalk));
   if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
   return parseObject(answer.body);
@@ -118,7 +118,7 @@ void printReport(const json::object& report, bool published) {
 }
 
 Result<int> verify(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const auto file = invocation.flags.text("against");
   if (!file && invocation.flags.has("key")) {
     return fail(Code::kInvalid, "--key: is for --against, where the log is verified here");
@@ -140,17 +140,17 @@ std::string searchTarget(const Invocation& invocation, bool oldest) {
   std::string target = std::string("/v1/audit?order=") + (oldest ? "oldest" : "newest");
   for (const std::string_view flag : kSearchFlags) {
     if (const auto value = invocation.flags.text(flag)) {
-      target += "&" + std::string(flag) + "=" + percentEncode(*value);
+      target += "&" + std::string(flag) + "=" + net::percentEncode(*value);
     }
   }
   if (const auto id = invocation.flags.text("execution")) {
-    target += "&execution_id=" + percentEncode(*id);
+    target += "&execution_id=" + net::percentEncode(*id);
   }
   return target;
 }
 
 // A page may have fewer entries than were asked for, or none, before the last one.
-Result<json::array> search(HttpClient& client, const std::string& target, std::string from,
+Result<json::array> search(net::BlockingClient& client, const std::string& target, std::string from,
                            size_t limit) {
   json::array found;
   while (found.size() < limit) {
@@ -176,7 +176,7 @@ Result<int> list(const Invocation& invocation) {
   if (before && oldest) return fail(Code::kInvalid, "--before: not together with --oldest-first");
   std::string from = after ? "&after=" + std::to_string(*after) : "";
   if (before) from = "&before=" + std::to_string(*before);
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   json::array found = TRY(search(client, searchTarget(invocation, oldest), std::move(from),
                                  static_cast<size_t>(limit)));
   if (invocation.globals.json) {
@@ -204,9 +204,9 @@ Result<int> redact(const Invocation& invocation) {
     return fail(Code::kInvalid, "which entry: give its position (see `audit list --json`)");
   }
   const std::string& position = invocation.flags.operands()[0];
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object answer =
-      TRY(call(client, "POST", "/v1/audit/" + percentEncode(position) + ":redact",
+      TRY(call(client, "POST", "/v1/audit/" + net::percentEncode(position) + ":redact",
                {{"member", *member}, {"reason", *reason}}));
   if (invocation.globals.json) {
     printJson(answer);

@@ -28,7 +28,7 @@ namespace {
 using base::Flag;
 
 struct Copy {
-  HttpClient& client;
+  net::BlockingClient& client;
   Place from;
   Place to;
   bool recursive;
@@ -37,7 +37,7 @@ struct Copy {
 };
 
 std::string below(const Place& place, const std::string& rest) {
-  return "/v1/sessions/" + percentEncode(place.session) + rest;
+  return "/v1/sessions/" + net::percentEncode(place.session) + rest;
 }
 
 std::string fileTarget(const Place& place) {
@@ -45,7 +45,7 @@ std::string fileTarget(const Place& place) {
 }
 
 std::string archiveTarget(const Place& place) {
-  return below(place, "/archive?path=" + percentEncode(place.path));
+  return below(place, "/archive?path=" + net::percentEncode(place.path));
 }
 
 bool isDirectory(const std::string& path) {
@@ -174,9 +174,9 @@ Result<> receiveDirectory(Copy& copy, const supervisor::Signals& signals) {
 }
 
 // The entry of what is to be copied.
-Result<json::object> look(HttpClient& client, const Place& place) {
-  const json::object listed =
-      TRY(call(client, "GET", below(place, "/files?depth=0&path=" + percentEncode(place.path))));
+Result<json::object> look(net::BlockingClient& client, const Place& place) {
+  const json::object listed = TRY(
+      call(client, "GET", below(place, "/files?depth=0&path=" + net::percentEncode(place.path))));
   const json::array& entries = arrayOf(listed, "entries");
   if (!entries.empty() && entries[0].is_object()) return entries[0].get_object();
   return fail(Code::kUnavailable, "looking at " + place.text() + ": the server did not say");
@@ -240,7 +240,7 @@ Result<int> copy(const Invocation& invocation) {
   std::optional<supervisor::Signals> signals;
   if (!up && !places.to.standard())
     signals.emplace(TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP})));
-  HttpClient client = TRY(connect(invocation.globals, signals ? signals->fd() : -1));
+  net::BlockingClient client = TRY(connect(invocation.globals, signals ? signals->fd() : -1));
   Copy copy{.client = client,
             .from = std::move(places.from),
             .to = std::move(places.to),

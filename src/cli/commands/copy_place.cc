@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "cli/http_client.h"
 #include "cli/render/terminal.h"
+#include "net/url.h"
 
 namespace cloister::cli {
 
@@ -68,7 +68,7 @@ std::string encodePath(std::string_view path) {
   std::string out;
   for (size_t at = 0; at <= path.size();) {
     const size_t end = std::min(path.find('/', at), path.size());
-    out.append(at == 0 ? "" : "/").append(percentEncode(path.substr(at, end - at)));
+    out.append(at == 0 ? "" : "/").append(net::percentEncode(path.substr(at, end - at)));
     at = end + 1;
   }
   return out;

@@ -74,7 +74,7 @@ std::string report(const json::object& node, bool usable) {
 }
 
 // What a real boot of a guest says: the kernel that a program in it sees, or why there is none.
-void boot(HttpClient& client, std::string_view runtime, json::object& node) {
+void boot(net::BlockingClient& client, std::string_view runtime, json::object& node) {
   constexpr int kPatience = 20;  // for the program; a kernel that is emulated takes longer
   constexpr int kWait = 60;
   const json::object request{
@@ -108,7 +108,7 @@ Result<int> doctor(const Invocation& invocation) {
     if (const int signal = signals.take(); signal > 0) return kStatusSignal + signal;
     return std::unexpected(service.error());
   }
-  HttpClient client(service->endpoint.url, service->endpoint.key, signals.fd());
+  net::BlockingClient client(service->endpoint, signals.fd());
   json::object node = TRY(call(client, "GET", "/v1/node"));
   for (const json::value& name : json::array(arrayOf(node, "runtimes"))) {
     const bool guest = name.is_string() && name != "process";

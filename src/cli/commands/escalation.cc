@@ -33,8 +33,8 @@ Result<std::string> idOf(const Invocation& invocation) {
 }
 
 std::string targetOf(const std::string& id, std::string_view action, const Flags& flags) {
-  std::string target = "/v1/escalations/" + percentEncode(id) + std::string(action);
-  if (const auto tenant = flags.text("tenant")) target += "?tenant=" + percentEncode(*tenant);
+  std::string target = "/v1/escalations/" + net::percentEncode(id) + std::string(action);
+  if (const auto tenant = flags.text("tenant")) target += "?tenant=" + net::percentEncode(*tenant);
   return target;
 }
 
@@ -60,7 +60,7 @@ Result<json::object> requestBody(const Flags& flags) {
 
 Result<int> showWhole(const Invocation& invocation) {
   const std::string id = TRY(idOf(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   json::object one = TRY(call(client, "GET", targetOf(id, "", invocation.flags)));
   json::object whole;
   if (invocation.flags.has("full")) {
@@ -78,7 +78,7 @@ Result<int> showWhole(const Invocation& invocation) {
   return 0;
 }
 
-Result<json::object> vote(const Invocation& invocation, HttpClient& client,
+Result<json::object> vote(const Invocation& invocation, net::BlockingClient& client,
                           std::string_view action) {
   const std::string id = TRY(idOf(invocation));
   json::object body;
@@ -89,10 +89,10 @@ Result<json::object> vote(const Invocation& invocation, HttpClient& client,
 }
 
 // The execution that went on, once it has ended or the time is over.
-Result<json::object> waitFor(HttpClient& client, const std::string& id, int64_t seconds) {
+Result<json::object> waitFor(net::BlockingClient& client, const std::string& id, int64_t seconds) {
   const auto until = base::monotonicNow() + std::chrono::seconds(seconds);
   while (true) {
-    json::object execution = TRY(call(client, "GET", "/v1/executions/" + percentEncode(id)));
+    json::object execution = TRY(call(client, "GET", "/v1/executions/" + net::percentEncode(id)));
     if (!isUnderWay(execution) || base::monotonicNow() >= until) return execution;
     constexpr timespec kPause{0, 200'000'000};
     ::nanosleep(&kPause, nullptr);
@@ -102,7 +102,7 @@ Result<json::object> waitFor(HttpClient& client, const std::string& id, int64_t 
 Result<int> approve(const Invocation& invocation) {
   constexpr int64_t kMostSeconds = 86'400;
   const int64_t wait = TRY(invocation.flags.integer("wait", 0, kMostSeconds)).value_or(0);
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object decided = TRY(vote(invocation, client, ":approve"));
   if (invocation.globals.json) {
     printJson(decided);
@@ -117,7 +117,7 @@ Result<int> approve(const Invocation& invocation) {
 }
 
 Result<int> deny(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object decided = TRY(vote(invocation, client, ":deny"));
   return showAnswer({.text = deniedText}, invocation, decided);
 }
@@ -125,8 +125,8 @@ Result<int> deny(const Invocation& invocation) {
 Result<int> policy(const Invocation& invocation) {
   const auto agent = invocation.flags.text("agent");
   if (!agent) return fail(Code::kInvalid, "--agent: is required");
-  const std::string target = "/v1/agents/" + percentEncode(*agent) + "/escalation-policy";
-  HttpClient client = TRY(connect(invocation.globals));
+  const std::string target = "/v1/agents/" + net::percentEncode(*agent) + "/escalation-policy";
+  net::BlockingClient client = TRY(connect(invocation.globals));
   json::object answer;
   if (const auto word = invocation.flags.text("auto-approve")) {
     answer = TRY(call(client, "PUT", target, json::object{{"auto_approve", *word}}));

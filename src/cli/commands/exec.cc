@@ -42,7 +42,7 @@ Result<Outcome> attend(Job& job, const std::string& id, bool more_input) {
   SignalRelay signals(job.endpoint, id, job.signals, TRY(Latch::make()), TRY(Latch::make()));
   std::optional<InputRelay> input;
   if (more_input) input.emplace(job.endpoint, id, TRY(Latch::make()));
-  HttpClient client(job.endpoint.url, job.endpoint.key, signals.gone());
+  net::BlockingClient client(job.endpoint, signals.gone());
   Outcome ended = TRY(follow(job, client, id));
   if (signals.cancelled()) return kStatusInterrupted;
   return ended;
@@ -105,14 +105,15 @@ Result<int> execCommand(const Invocation& invocation) {
   json::object body = TRY(execBody(flags, input));
   const bool json = invocation.globals.json;
   const bool typed = flags.has("stdin") && isTerminal(STDIN_FILENO);
-  Job job{.endpoint = TRY(needServer(invocation.globals)),
-          .signals = signals,
-          .submission = {.target = "/v1/sessions/" + percentEncode(flags.operands()[0]) + "/exec",
-                         .body = std::move(body)},
-          .output = {.print = !json,
-                     .raw = flags.has("raw"),
-                     .progress = !json && !typed,
-                     .wait_approval = flags.has("wait-approval")}};
+  Job job{
+      .endpoint = TRY(needServer(invocation.globals)),
+      .signals = signals,
+      .submission = {.target = "/v1/sessions/" + net::percentEncode(flags.operands()[0]) + "/exec",
+                     .body = std::move(body)},
+      .output = {.print = !json,
+                 .raw = flags.has("raw"),
+                 .progress = !json && !typed,
+                 .wait_approval = flags.has("wait-approval")}};
   return flags.has("background") ? startOnly(job, json) : execute(job, flags, json, input.more);
 }
 

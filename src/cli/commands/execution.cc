@@ -35,12 +35,13 @@ std::string recordText(const json::object& execution) {
 Result<int> logs(const Invocation& invocation) {
   const base::Flags& flags = invocation.flags;
   constexpr int64_t kMostLines = 1'000'000;
-  std::string target = TRY(requestTarget({.path = kPath, .missing = kWhich}, flags)) +
-                       "/logs?stream=" + percentEncode(flags.text("stream").value_or("stdout"));
+  std::string target =
+      TRY(requestTarget({.path = kPath, .missing = kWhich}, flags)) +
+      "/logs?stream=" + net::percentEncode(flags.text("stream").value_or("stdout"));
   const auto tail = TRY(flags.integer("tail", 1, kMostLines));
   if (tail) target += "&tail_lines=" + std::to_string(*tail);
-  HttpClient client = TRY(connect(invocation.globals));
-  const HttpResponse answer =
+  net::BlockingClient client = TRY(connect(invocation.globals));
+  const net::HttpResponse answer =
       TRY(client.exchange({.method = "GET", .target = target, .accept = "*/*"}));
   if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
   if (invocation.globals.json) {
@@ -61,7 +62,7 @@ Result<int> watch(const Invocation& invocation) {
       TRY(requestTarget({.path = kPath, .missing = kWhich}, invocation.flags));
   const supervisor::Signals signals =
       TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
-  HttpClient client = TRY(connect(invocation.globals, signals.fd()));
+  net::BlockingClient client = TRY(connect(invocation.globals, signals.fd()));
   const bool json_output = invocation.globals.json;
   Follower follower(
       client, invocation.flags.operands()[0],

@@ -18,7 +18,7 @@ constexpr base::Flag kListFlags[] = {
     kImageStoreFlags[1],
 };
 
-Result<json::array> allImages(HttpClient& client) {
+Result<json::array> allImages(net::BlockingClient& client) {
   json::object answer = TRY(call(client, "GET", "/v1/images"));
   json::value* images = answer.if_contains("images");
   if (images != nullptr && images->is_array()) return std::move(images->get_array());
@@ -53,7 +53,7 @@ Result<int> list(const Invocation& invocation) {
   const bool local = std::ranges::any_of(
       kListFlags, [&](const base::Flag& flag) { return invocation.flags.has(flag.name); });
   if (local) return onImageStore("list", kImageStoreFlags, invocation);
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object answer{{"images", TRY(allImages(client))}};
   return showAnswer({.items = "images", .columns = kImages}, invocation, answer);
 }
@@ -63,7 +63,7 @@ Result<int> showOne(const Invocation& invocation) {
     return fail(Code::kInvalid, "which image: give its name (see `cloister image list`)");
   }
   const std::string& name = invocation.flags.operands()[0];
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   for (const json::value& item : TRY(allImages(client))) {
     const json::object& image = item.get_object();
     if (textOf(image, "name") != name) continue;

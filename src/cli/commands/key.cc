@@ -41,7 +41,7 @@ Result<int> create(const Invocation& invocation) {
   }
   const auto days = TRY(invocation.flags.integer("expires-in-days", 1, kMostDays));
   if (days) body["expires_in_seconds"] = *days * kDay;
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   return printNew(invocation, TRY(call(client, "POST", "/v1/keys", body)));
 }
 
@@ -54,7 +54,7 @@ Result<int> rotate(const Invocation& invocation) {
   if (hours) body["overlap_seconds"] = *hours * kHour;
   const auto days = TRY(invocation.flags.integer("expires-in-days", 1, kMostDays));
   if (days) body["expires_in_seconds"] = *days * kDay;
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   return printNew(invocation, TRY(call(client, "POST", target, body)));
 }
 

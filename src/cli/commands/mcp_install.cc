@@ -61,7 +61,7 @@ Result<McpLaunch> launchFor(const Globals& globals) {
   };
   const std::string url = globals.url.value_or(variable("CLOISTER_URL"));
   if (!url.empty()) {
-    TRY(parseUrl(url));
+    TRY(net::parseBaseUrl(url));
     add("--url", url);
   }
   if (globals.key_file) {

@@ -161,8 +161,8 @@ Result<int> apply(const Invocation& invocation) {
 Result<int> showVersion(const Invocation& invocation) {
   const auto& operands = invocation.flags.operands();
   const std::string which = operands.empty() ? "current" : operands[0];
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer = TRY(call(client, "GET", "/v1/policies/" + percentEncode(which)));
+  net::BlockingClient client = TRY(connect(invocation.globals));
+  const json::object answer = TRY(call(client, "GET", "/v1/policies/" + net::percentEncode(which)));
   if (invocation.globals.json) {
     printJson(answer);
     return 0;

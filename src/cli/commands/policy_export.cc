@@ -19,8 +19,8 @@ std::string idOf(const json::object& version) {
 Result<int> exportDocument(const Invocation& invocation) {
   const auto& operands = invocation.flags.operands();
   const std::string which = operands.empty() ? "current" : operands[0];
-  HttpClient client = TRY(connect(invocation.globals));
-  const json::object answer = TRY(call(client, "GET", "/v1/policies/" + percentEncode(which)));
+  net::BlockingClient client = TRY(connect(invocation.globals));
+  const json::object answer = TRY(call(client, "GET", "/v1/policies/" + net::percentEncode(which)));
   json::object document = TRY(model::parseYaml(textOf(answer, "document"), "the document"));
   const json::value* format = document.if_contains("version");
   if (format == nullptr || *format != json::value(2)) {

@@ -38,7 +38,7 @@ std::string shown(const json::object& pool, const Invocation& invocation, bool l
 
 // Each second, until a signal comes, if that was asked for. A server or node that starts anew is
 // waited for.
-Result<int> show(HttpClient& client, const Invocation& invocation,
+Result<int> show(net::BlockingClient& client, const Invocation& invocation,
                  const supervisor::Signals& signals) {
   const bool live = invocation.flags.has("watch");
   for (bool first = true;; first = false) {
@@ -59,7 +59,7 @@ Result<int> show(HttpClient& client, const Invocation& invocation,
 Result<int> pool(const Invocation& invocation) {
   const supervisor::Signals signals =
       TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
-  HttpClient client = TRY(connect(invocation.globals, signals.fd()));
+  net::BlockingClient client = TRY(connect(invocation.globals, signals.fd()));
   Result<int> status = show(client, invocation, signals);
   if (status) return status;
   if (const int number = signals.take(); number > 0) return kStatusSignal + number;

@@ -44,7 +44,7 @@ Result<Target> targetOf(const Invocation& invocation) {
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || target.port == 0) {
     return fail(Code::kInvalid, "PORT: must be a whole number from 1 to 65535");
   }
-  target.path = "/v1/sessions/" + percentEncode(operands[0]) + "/ports/" + text;
+  target.path = "/v1/sessions/" + net::percentEncode(operands[0]) + "/ports/" + text;
   return target;
 }
 
@@ -96,8 +96,8 @@ void passBothWays(int here, int there, std::string first, int stop) {
   }
 }
 
-Result<Fd> reach(HttpClient& client, const Target& target, std::string& first) {
-  const HttpHead head =
+Result<Fd> reach(net::BlockingClient& client, const Target& target, std::string& first) {
+  const net::HttpHead head =
       TRY(client.open({.method = "GET",
                        .target = target.path,
                        .headers = {{"Connection", "Upgrade"}, {"Upgrade", "cloister-tcp"}}}));
@@ -105,7 +105,7 @@ Result<Fd> reach(HttpClient& client, const Target& target, std::string& first) {
   std::string body;
   constexpr size_t kMost = 65'536;
   while (body.size() < kMost &&
-         TRY(client.read(body, Millis(10'000))) == HttpClient::Piece::kData) {
+         TRY(client.read(body, Millis(10'000))) == net::BlockingClient::Piece::kData) {
   }
   return std::unexpected(refusal(head, body));
 }
@@ -113,7 +113,7 @@ Result<Fd> reach(HttpClient& client, const Target& target, std::string& first) {
 // Accepts here, and carries each connection to the session, in a thread of its own.
 class Forwarder {
  public:
-  Forwarder(Endpoint endpoint, Target target, Latch stop)
+  Forwarder(net::Endpoint endpoint, Target target, Latch stop)
       : endpoint_(std::move(endpoint)), target_(std::move(target)), stop_(std::move(stop)) {}
   Forwarder(const Forwarder&) = delete;
   Forwarder& operator=(const Forwarder&) = delete;
@@ -144,7 +144,7 @@ class Forwarder {
   };
 
   void carry(const Fd& here) {
-    HttpClient client(endpoint_.url, endpoint_.key, stop_.fd());
+    net::BlockingClient client(endpoint_, stop_.fd());
     std::string first;
     const Result<Fd> there = reach(client, target_, first);
     if (!there) {
@@ -155,7 +155,7 @@ class Forwarder {
     passBothWays(here.get(), there->get(), std::move(first), stop_.fd());
   }
 
-  Endpoint endpoint_;
+  net::Endpoint endpoint_;
   Target target_;
   Latch stop_;
   std::list<Carried> carried_;
@@ -167,10 +167,10 @@ Result<int> open(const Invocation& invocation) {
   if (!local.contains(':')) local.insert(0, "127.0.0.1:");
   const supervisor::Signals signals =
       TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
-  const Endpoint endpoint = TRY(needServer(invocation.globals));
-  HttpClient client(endpoint.url, endpoint.key, signals.fd());
+  const net::Endpoint endpoint = TRY(needServer(invocation.globals));
+  net::BlockingClient client(endpoint, signals.fd());
   const std::string session = invocation.flags.operands()[0];
-  TRY(call(client, "GET", "/v1/sessions/" + percentEncode(session)));
+  TRY(call(client, "GET", "/v1/sessions/" + net::percentEncode(session)));
   client.close();
   const Fd listener = TRY(supervisor::listenOn(local, Millis(0)));
   local = supervisor::addressOf(listener.get());
@@ -200,7 +200,7 @@ Result<int> link(const Invocation& invocation) {
   if (const auto seconds = TRY(invocation.flags.integer("expires", 1, kMaxLinkSeconds))) {
     body["expires_seconds"] = *seconds;
   }
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   json::object made = TRY(call(client, "POST", target.path + "/tokens", body));
   made["url"] = client.url().origin() + textOf(made, "url");
   return showAnswer({.said = "{url}\n"}, invocation, made);

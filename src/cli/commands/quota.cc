@@ -31,11 +31,11 @@ constexpr Dimension kDimensions[] = {
 
 std::string tenantQuery(const Invocation& invocation) {
   const auto tenant = invocation.flags.text("tenant");
-  return tenant ? "tenant=" + percentEncode(*tenant) : "";
+  return tenant ? "tenant=" + net::percentEncode(*tenant) : "";
 }
 
 // The tenant that is meant: named, or one's own.
-Result<std::string> tenantOf(HttpClient& client, const Invocation& invocation) {
+Result<std::string> tenantOf(net::BlockingClient& client, const Invocation& invocation) {
   if (const auto tenant = invocation.flags.text("tenant")) return *tenant;
   return textOf(TRY(call(client, "GET", "/v1/whoami")), "tenant");
 }
@@ -71,20 +71,20 @@ std::string quotasText(const json::object& answer) {
 constexpr Verb kShow = {.path = "/v1/quotas", .query = "tenant agent", .text = quotasText};
 
 // Where the quota of the agent, or of the tenant, is.
-Result<std::string> pathOf(HttpClient& client, const Invocation& invocation) {
+Result<std::string> pathOf(net::BlockingClient& client, const Invocation& invocation) {
   const std::string query = tenantQuery(invocation);
   if (const auto agent = invocation.flags.text("agent")) {
-    return "/v1/quotas/agents/" + percentEncode(*agent) + (query.empty() ? "" : "?" + query);
+    return "/v1/quotas/agents/" + net::percentEncode(*agent) + (query.empty() ? "" : "?" + query);
   }
-  return "/v1/quotas/tenants/" + percentEncode(TRY(tenantOf(client, invocation)));
+  return "/v1/quotas/tenants/" + net::percentEncode(TRY(tenantOf(client, invocation)));
 }
 
 // What it has of its own now.
-Result<json::object> ownOf(HttpClient& client, const Invocation& invocation) {
+Result<json::object> ownOf(net::BlockingClient& client, const Invocation& invocation) {
   const std::string tenant = TRY(tenantOf(client, invocation));
-  std::string query = "?tenant=" + percentEncode(tenant);
+  std::string query = "?tenant=" + net::percentEncode(tenant);
   const std::string agent = invocation.flags.text("agent").value_or("");
-  if (!agent.empty()) query += "&agent=" + percentEncode(agent);
+  if (!agent.empty()) query += "&agent=" + net::percentEncode(agent);
   const json::object answer = TRY(call(client, "GET", "/v1/quotas" + query));
   for (const json::value& quota : arrayOf(answer, "quotas")) {
     if (!quota.is_object()) continue;
@@ -103,7 +103,7 @@ Result<int64_t> number(const std::string& text, std::string_view flag) {
 }
 
 Result<int> set(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   json::object quota = TRY(ownOf(client, invocation));
   bool given = false;
   for (const Dimension& each : kDimensions) {
@@ -118,7 +118,7 @@ Result<int> set(const Invocation& invocation) {
 }
 
 Result<int> unset(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const std::string path = TRY(pathOf(client, invocation));
   return showAnswer({.text = quotaText}, invocation, TRY(call(client, "PUT", path)));
 }

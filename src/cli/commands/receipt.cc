@@ -25,7 +25,7 @@ Result<int> receipt(const Invocation& invocation) {
       .path = "/v1/executions/{}/receipt",
       .missing = "which execution: give its id, as exec_… (see `execution list`)"};
   const std::string target = TRY(requestTarget(kReceipt, invocation.flags));
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   printJson(TRY(call(client, "GET", target)));
   return 0;
 }

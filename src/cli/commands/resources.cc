@@ -77,12 +77,13 @@ json::object doneObject(const Verb& verb, const base::Flags& flags) {
   return {{isFlag(name) ? name.substr(2) : "id", given(name, flags)}, {verb.done, true}};
 }
 
-Result<int> carryOutEach(const Verb& verb, const Invocation& invocation, HttpClient& client) {
+Result<int> carryOutEach(const Verb& verb, const Invocation& invocation,
+                         net::BlockingClient& client) {
   json::array answers;
   const auto& ids = invocation.flags.operands();
   for (const std::string& id : ids) {
     const std::string target =
-        filled(verb.path, [&](std::string_view) { return percentEncode(id); });
+        filled(verb.path, [&](std::string_view) { return net::percentEncode(id); });
     answers.push_back(TRY(call(client, verb.method, target)));
     if (invocation.globals.json) continue;
     writeTo(STDOUT_FILENO, printable(id) + ": " + std::string(verb.each) + "\n");
@@ -103,7 +104,7 @@ Result<std::string> requestTarget(const Verb& verb, const base::Flags& flags) {
   std::string target = filled(verb.path, [&](std::string_view name) {
     const std::string value = given(name, flags);
     missing |= isFlag(name) ? value.empty() : flags.operands().empty();
-    return percentEncode(value);
+    return net::percentEncode(value);
   });
   if (missing) return fail(Code::kInvalid, std::string(verb.missing));
   std::string_view left = verb.query;
@@ -113,7 +114,7 @@ Result<std::string> requestTarget(const Verb& verb, const base::Flags& flags) {
     const auto value = flags.text(flag);
     if (!value) continue;
     target.append(target.contains('?') ? "&" : "?").append(flag).append("=");
-    target.append(percentEncode(*value));
+    target.append(net::percentEncode(*value));
   }
   return target;
 }
@@ -132,7 +133,7 @@ Result<int> carryOut(const Verb& verb, const Invocation& invocation) {
   const std::string target = TRY(requestTarget(verb, flags));
   json::object body;
   if (verb.body != nullptr) body = TRY(verb.body(flags));
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   if (!verb.each.empty()) return carryOutEach(verb, invocation, client);
   json::object answer;
   if (verb.paged) {

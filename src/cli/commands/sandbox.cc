@@ -18,9 +18,9 @@ Result<std::string> agentFlag(const Invocation& invocation) {
 std::string sandboxPath(const Invocation& invocation, const std::string& agent,
                         std::string_view rest, std::string query) {
   if (const auto tenant = invocation.flags.text("tenant")) {
-    query += (query.empty() ? "tenant=" : "&tenant=") + percentEncode(*tenant);
+    query += (query.empty() ? "tenant=" : "&tenant=") + net::percentEncode(*tenant);
   }
-  return "/v1/agents/" + percentEncode(agent) + "/sandbox" + std::string(rest) +
+  return "/v1/agents/" + net::percentEncode(agent) + "/sandbox" + std::string(rest) +
          (query.empty() ? "" : "?" + query);
 }
 
@@ -162,7 +162,7 @@ Result<int> changeLists(const Invocation& invocation, std::span<const List> list
   if (changed.empty()) {
     return fail(Code::kInvalid, "what: give --" + std::string(lists[0].flag) + " TEXT");
   }
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   json::object body{{undo ? "remove" : "add", std::move(changed)}};
   const json::object answer = TRY(call(client, "POST", target, body));
   if (invocation.globals.json) {

@@ -59,7 +59,7 @@ Result<int> monitor(const Invocation& invocation) {
   constexpr int64_t kMostSeconds = 3600;
   const std::string agent = TRY(agentFlag(invocation));
   const auto every = TRY(invocation.flags.integer("interval", 1, kMostSeconds)).value_or(1);
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   for (;;) {
     const json::object usage = TRY(call(client, "GET", sandboxPath(invocation, agent, "/usage")));
     if (invocation.globals.json) {
@@ -96,7 +96,7 @@ Result<int> audit(const Invocation& invocation) {
   if (const auto period = invocation.flags.text("period")) {
     filter = "period_seconds=" + std::to_string(TRY(parseSeconds(*period, "period")));
   }
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const json::array all = TRY(newest(client, sandboxPath(invocation, agent, "/audit", filter),
                                      "entries", invocation.flags));
   // Administrators get the place in the whole log, which `audit redact` takes.
@@ -135,22 +135,22 @@ constexpr Column kStats[] = {
     {"LAST", "last_violation_at"},
 };
 
-Result<json::array> statsOfAll(const Invocation& invocation, HttpClient& client) {
+Result<json::array> statsOfAll(const Invocation& invocation, net::BlockingClient& client) {
   json::array all;
   std::string cursor;
   do {
     std::string target = "/v1/agents?limit=200";
     if (const auto tenant = invocation.flags.text("tenant"))
-      target += "&tenant=" + percentEncode(*tenant);
-    if (!cursor.empty()) target += "&cursor=" + percentEncode(cursor);
+      target += "&tenant=" + net::percentEncode(*tenant);
+    if (!cursor.empty()) target += "&cursor=" + net::percentEncode(cursor);
     const json::object page = TRY(call(client, "GET", target));
     for (const json::value& item : arrayOf(page, "agents")) {
       if (!item.is_object()) continue;
       const json::object& sandbox = item.get_object();
       all.push_back(
           TRY(call(client, "GET",
-                   "/v1/agents/" + percentEncode(textOf(sandbox, "agent")) +
-                       "/sandbox/stats?tenant=" + percentEncode(textOf(sandbox, "tenant")))));
+                   "/v1/agents/" + net::percentEncode(textOf(sandbox, "agent")) +
+                       "/sandbox/stats?tenant=" + net::percentEncode(textOf(sandbox, "tenant")))));
     }
     cursor = textOf(page, "next_cursor");
   } while (!cursor.empty());
@@ -162,7 +162,7 @@ Result<int> stats(const Invocation& invocation) {
   if (every == invocation.flags.has("agent")) {
     return fail(Code::kInvalid, "of whom: give either --agent NAME or --all-agents");
   }
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   json::array all;
   if (every) {
     all = TRY(statsOfAll(invocation, client));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/command.h"
-#include "cli/serve.h"
+#include "supervisor/serve.h"
 
 namespace cloister::cli {
 namespace {
@@ -23,7 +23,7 @@ constexpr Flag kFlags[] = {
 Result<int> serveCommand(const Invocation& invocation) {
   constexpr int64_t kMostFds = 1 << 20;
   const base::Flags& flags = invocation.flags;
-  ServeOptions options;
+  supervisor::ServeOptions options;
   options.listen = flags.text("listen");
   options.state = invocation.globals.state;
   options.config = flags.text("config");
@@ -31,7 +31,7 @@ Result<int> serveCommand(const Invocation& invocation) {
   options.private_server = flags.has("private");
   options.lifeline = static_cast<int>(TRY(flags.integer("lifeline", 3, kMostFds)).value_or(-1));
   options.ready_fd = static_cast<int>(TRY(flags.integer("ready-fd", 3, kMostFds)).value_or(-1));
-  TRY(serve(options));
+  TRY(supervisor::serve(options));
   return 0;
 }
 

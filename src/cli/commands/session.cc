@@ -40,7 +40,7 @@ Result<bool> isDecided(const net::SseEvent& event) {
 
 Result<int> create(const Invocation& invocation) {
   const Submission submission{.target = "/v1/sessions", .body = TRY(sessionBody(invocation.flags))};
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   json::object session = TRY(submit(client, submission));
   const std::string id = textOf(session, "id");
   if (textOf(session, "status") == "blocked") {
@@ -50,8 +50,9 @@ Result<int> create(const Invocation& invocation) {
       showAnswer(kMade, invocation, session);
       return kStatusService;
     }
-    TRY(readStream(invocation.globals, "/v1/sessions/" + percentEncode(id) + "/events", isDecided));
-    session = TRY(call(client, "GET", "/v1/sessions/" + percentEncode(id)));
+    TRY(readStream(invocation.globals, "/v1/sessions/" + net::percentEncode(id) + "/events",
+                   isDecided));
+    session = TRY(call(client, "GET", "/v1/sessions/" + net::percentEncode(id)));
     if (textOf(session, "status") != "running") {
       return fail(Code::kDenied,
                   "making the session: " + textOf(objectOf(session, "end_reason"), "message"));

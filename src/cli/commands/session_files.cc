@@ -22,7 +22,7 @@ Result<std::string> targetOf(const Invocation& invocation) {
   }
   const std::string path = TRY(workspacePath(operands.size() > 1 ? operands[1] : ""));
   std::string target =
-      "/v1/sessions/" + percentEncode(operands[0]) + "/files?path=" + percentEncode(path);
+      "/v1/sessions/" + net::percentEncode(operands[0]) + "/files?path=" + net::percentEncode(path);
   if (const auto depth = TRY(invocation.flags.integer("depth", 0, kMostDepth))) {
     target += "&depth=" + std::to_string(*depth);
   }
@@ -47,7 +47,7 @@ constexpr Column kEntries[] = {
 
 Result<int> files(const Invocation& invocation) {
   const std::string target = TRY(targetOf(invocation));
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object listed = TRY(call(client, "GET", target));
   const int status = showAnswer({.items = "entries", .columns = kEntries}, invocation, listed);
   const int64_t more = integerOf(listed, "left_out");

@@ -24,8 +24,8 @@ Result<int> kernels(const Invocation& invocation) {
   const auto name = invocation.flags.text("restart");
   if (!name) return carryOut(kList, invocation);
   const std::string target = TRY(requestTarget(kList, invocation.flags));
-  HttpClient client = TRY(connect(invocation.globals));
-  json::array one{TRY(call(client, "POST", target + "/" + percentEncode(*name) + ":restart"))};
+  net::BlockingClient client = TRY(connect(invocation.globals));
+  json::array one{TRY(call(client, "POST", target + "/" + net::percentEncode(*name) + ":restart"))};
   return showAnswer(kList, invocation, {{"kernels", std::move(one)}});
 }
 

@@ -30,12 +30,12 @@ Result<std::string> targetOf(const std::vector<std::string>& words) {
   if (words.empty()) {
     return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
   }
-  return "/v1/sessions/" + percentEncode(words[0]) + "/memory";
+  return "/v1/sessions/" + net::percentEncode(words[0]) + "/memory";
 }
 
 Result<std::string> targetOfKey(const std::vector<std::string>& words) {
   const std::string target = TRY(targetOf(words));
-  if (words.size() > 1) return target + "/" + percentEncode(words[1]);
+  if (words.size() > 1) return target + "/" + net::percentEncode(words[1]);
   return fail(Code::kInvalid, "which key: give it (see `cloister session memory list`)");
 }
 
@@ -44,7 +44,7 @@ constexpr Column kKeys[] = {{"KEY", "key"}, {"SIZE", "size", bytesOf}, {"UPDATED
 Result<int> list(const Invocation& invocation) {
   const std::vector<std::string> words = TRY(wordsOf(invocation, 1));
   const std::string target = TRY(targetOf(words));
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object answer{{"memory", TRY(newest(client, target, "memory", invocation.flags))}};
   return showAnswer({.items = "memory", .columns = kKeys}, invocation, answer);
 }
@@ -59,8 +59,8 @@ Result<std::string> plainText(const std::string& value) {
 Result<int> get(const Invocation& invocation) {
   const std::vector<std::string> words = TRY(wordsOf(invocation, 2));
   const std::string target = TRY(targetOfKey(words));
-  HttpClient client = TRY(connect(invocation.globals));
-  const HttpResponse answer = TRY(client.exchange({.method = "GET", .target = target}));
+  net::BlockingClient client = TRY(connect(invocation.globals));
+  const net::HttpResponse answer = TRY(client.exchange({.method = "GET", .target = target}));
   if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
   const bool text = invocation.flags.has("text");
   const std::string value = text ? TRY(plainText(answer.body)) : answer.body + "\n";
@@ -83,8 +83,8 @@ Result<int> set(const Invocation& invocation) {
     if (!base::isUtf8(value)) return fail(Code::kInvalid, "--text: the value is not UTF-8");
     value = base::toJson(json::string(value));
   }
-  HttpClient client = TRY(connect(invocation.globals));
-  const HttpResponse answer =
+  net::BlockingClient client = TRY(connect(invocation.globals));
+  const net::HttpResponse answer =
       TRY(client.exchange({.method = "PUT", .target = target, .body = value}));
   if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
   if (invocation.globals.json) printJson(TRY(parseObject(answer.body)));
@@ -95,10 +95,10 @@ Result<int> remove(const Invocation& invocation) {
   const std::vector<std::string> words = TRY(wordsOf(invocation, kManyKeys));
   TRY(targetOfKey(words));
   const std::string target = TRY(targetOf(words));
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const std::vector<std::string> keys(words.begin() + 1, words.end());
   for (const std::string& key : keys) {
-    TRY(call(client, "DELETE", target + "/" + percentEncode(key)));
+    TRY(call(client, "DELETE", target + "/" + net::percentEncode(key)));
     if (!invocation.globals.json) writeTo(STDOUT_FILENO, printable(key) + ": deleted\n");
   }
   if (invocation.globals.json) {

@@ -19,7 +19,8 @@ Result<std::string> targetOf(const Invocation& invocation) {
     return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
   }
   const std::string path = TRY(workspacePath(operands.size() > 1 ? operands[1] : ""));
-  return "/v1/sessions/" + percentEncode(operands[0]) + "/files:watch?path=" + percentEncode(path) +
+  return "/v1/sessions/" + net::percentEncode(operands[0]) +
+         "/files:watch?path=" + net::percentEncode(path) +
          (invocation.flags.has("recursive") ? "&recursive=true" : "");
 }
 

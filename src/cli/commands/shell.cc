@@ -74,10 +74,10 @@ json::object sizeHere() {
 // Tells the program of this terminal's size; what would end us ends the program.
 class SizeRelay {
  public:
-  SizeRelay(Endpoint endpoint, std::string id, const supervisor::Signals& signals,
+  SizeRelay(net::Endpoint endpoint, std::string id, const supervisor::Signals& signals,
             const supervisor::Signals& sizes, Latch stop, Latch gone)
       : endpoint_(std::move(endpoint)),
-        target_("/v1/executions/" + percentEncode(id)),
+        target_("/v1/executions/" + net::percentEncode(id)),
         signals_(signals),
         sizes_(sizes),
         stop_(std::move(stop)),
@@ -108,12 +108,12 @@ class SizeRelay {
     }
   }
   void send(std::string_view method, const std::string& target, const json::object& body) const {
-    HttpClient client(endpoint_.url, endpoint_.key, stop_.fd());
+    net::BlockingClient client(endpoint_, stop_.fd());
     const std::string text = base::toJson(body);
     (void)client.exchange({.method = method, .target = target, .body = text}, kPatience);
   }
 
-  Endpoint endpoint_;
+  net::Endpoint endpoint_;
   std::string target_;
   const supervisor::Signals& signals_;
   const supervisor::Signals& sizes_;
@@ -125,17 +125,18 @@ class SizeRelay {
 // A session of this command's own, ended with it.
 class OwnSession {
  public:
-  OwnSession(const Endpoint& endpoint, std::string id) : endpoint_(endpoint), id_(std::move(id)) {}
+  OwnSession(const net::Endpoint& endpoint, std::string id)
+      : endpoint_(endpoint), id_(std::move(id)) {}
   OwnSession(const OwnSession&) = delete;
   OwnSession& operator=(const OwnSession&) = delete;
   ~OwnSession() {
-    HttpClient client(endpoint_.url, endpoint_.key);
-    (void)client.exchange({.method = "DELETE", .target = "/v1/sessions/" + percentEncode(id_)},
+    net::BlockingClient client(endpoint_);
+    (void)client.exchange({.method = "DELETE", .target = "/v1/sessions/" + net::percentEncode(id_)},
                           kPatience);
   }
 
  private:
-  const Endpoint& endpoint_;
+  const net::Endpoint& endpoint_;
   std::string id_;
 };
 
@@ -158,7 +159,7 @@ json::object bodyFor(const base::Flags& flags) {
 Result<Outcome> attend(Job& job, const supervisor::Signals& resized, const std::string& id) {
   SizeRelay sizes(job.endpoint, id, job.signals, resized, TRY(Latch::make()), TRY(Latch::make()));
   const InputRelay input(job.endpoint, id, TRY(Latch::make()));
-  HttpClient client(job.endpoint.url, job.endpoint.key, sizes.gone());
+  net::BlockingClient client(job.endpoint, sizes.gone());
   return follow(job, client, id);
 }
 
@@ -184,18 +185,18 @@ Result<int> shell(const Invocation& invocation) {
   }
   const supervisor::Signals signals = TRY(supervisor::Signals::block({SIGTERM, SIGHUP, SIGPIPE}));
   const supervisor::Signals resized = TRY(supervisor::Signals::block({SIGWINCH}));
-  const Endpoint endpoint = TRY(needServer(invocation.globals));
+  const net::Endpoint endpoint = TRY(needServer(invocation.globals));
   std::optional<OwnSession> own;
   std::string session = flags.operands().empty() ? "" : flags.operands()[0];
   if (session.empty()) {
-    HttpClient client(endpoint.url, endpoint.key, signals.fd());
+    net::BlockingClient client(endpoint, signals.fd());
     const Submission submission{.target = "/v1/sessions", .body = TRY(sessionBody(flags))};
     session = textOf(TRY(submit(client, submission)), "id");
     own.emplace(endpoint, session);
   }
   Job job{.endpoint = endpoint,
           .signals = signals,
-          .submission = {.target = "/v1/sessions/" + percentEncode(session) + "/exec",
+          .submission = {.target = "/v1/sessions/" + net::percentEncode(session) + "/exec",
                          .body = bodyFor(flags)},
           .output = {.print = true, .raw = true, .progress = false}};
   const Outcome ended = TRY(onTerminal(job, resized));

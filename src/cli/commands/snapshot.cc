@@ -50,7 +50,7 @@ json::object bodyLike(const json::object& session, const std::string& snapshot) 
   return body;
 }
 
-Result<json::array> makeForks(const Invocation& invocation, HttpClient& client,
+Result<json::array> makeForks(const Invocation& invocation, net::BlockingClient& client,
                               const json::object& body, int64_t count) {
   json::array made;
   for (int64_t i = 0; i < count; ++i) {
@@ -67,7 +67,7 @@ Result<int> fork(const Invocation& invocation) {
   const std::string target =
       TRY(requestTarget({.path = "/v1/sessions/{}", .missing = kWhichSession}, invocation.flags));
   const int64_t count = TRY(invocation.flags.integer("count", 1, kMaxForks)).value_or(1);
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object session = TRY(call(client, "GET", target));
   json::object asked;
   if (invocation.flags.has("memory")) asked["memory"] = true;
@@ -75,7 +75,7 @@ Result<int> fork(const Invocation& invocation) {
   const std::string id = textOf(snapshot, "id");
   auto made = makeForks(invocation, client, bodyLike(session, id), count);
   if (!invocation.flags.has("keep")) {
-    TRY(call(client, "DELETE", "/v1/snapshots/" + percentEncode(id)));
+    TRY(call(client, "DELETE", "/v1/snapshots/" + net::percentEncode(id)));
   }
   json::array sessions = TRY(std::move(made));
   if (invocation.globals.json) {

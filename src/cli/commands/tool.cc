@@ -127,7 +127,7 @@ Result<int> waitApproval(const Invocation& invocation, const json::object& effec
           .output = {.print = false, .progress = !invocation.globals.json, .say_blocked = false}};
   const Outcome ended = TRY(follow(job, job.client, id));
   if (const int* own = std::get_if<int>(&ended)) return *own;
-  return tell(invocation, TRY(call(job.client, "GET", "/v1/tool-calls/" + percentEncode(id))));
+  return tell(invocation, TRY(call(job.client, "GET", "/v1/tool-calls/" + net::percentEncode(id))));
 }
 
 Result<int> callTool(const Invocation& invocation) {
@@ -138,9 +138,9 @@ Result<int> callTool(const Invocation& invocation) {
   if (const auto sandbox = flags.text("sandbox")) body["sandbox"] = *sandbox;
   if (const auto parent = flags.text("parent")) body["parent_id"] = *parent;
   if (const auto approval = flags.text("approval")) body["approval"] = *approval;
-  HttpClient client = TRY(connect(invocation.globals));
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const std::string text = base::toJson(body);
-  const HttpResponse answer =
+  const net::HttpResponse answer =
       TRY(client.exchange({.method = "POST", .target = "/v1/tool-calls", .body = text}, kPatience));
   if (answer.head.status >= 300) return std::unexpected(refusal(answer.head, answer.body));
   const json::object effect = TRY(parseObject(answer.body));
@@ -149,8 +149,8 @@ Result<int> callTool(const Invocation& invocation) {
 }
 
 Result<int> show(const Invocation& invocation) {
-  HttpClient client = TRY(connect(invocation.globals));
-  const std::string id = percentEncode(TRY(operandOf(invocation.flags, "call's id")));
+  net::BlockingClient client = TRY(connect(invocation.globals));
+  const std::string id = net::percentEncode(TRY(operandOf(invocation.flags, "call's id")));
   return tell(invocation, TRY(call(client, "GET", "/v1/tool-calls/" + id)));
 }
 

@@ -2,6 +2,7 @@
 // A server for unit tests that says whatever the test wants, in any pieces.
 #pragma once
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -11,26 +12,48 @@
 #include <thread>
 #include <vector>
 
-#include "cli/http_client.h"
-#include "supervisor/listener.h"
+#include "base/fd.h"
+#include "net/blocking_client.h"
 
-namespace cloister::cli {
+namespace cloister::net {
+
+// A socket that listens on a port of loopback.
+class Loopback {
+ public:
+  Loopback() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    ::bind(fd_.get(), reinterpret_cast<sockaddr*>(&at), size);
+    ::listen(fd_.get(), SOMAXCONN);
+    ::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&at), &size);
+    port_ = ntohs(at.sin_port);
+  }
+  [[nodiscard]] int fd() const { return fd_.get(); }
+  [[nodiscard]] Endpoint endpoint(std::string key = "") const {
+    return {*parseBaseUrl("http://127.0.0.1:" + std::to_string(port_)), {}, std::move(key)};
+  }
+
+ private:
+  Fd fd_;
+  uint16_t port_ = 0;
+};
 
 // Accepts connections one after another; on each reads a head, writes the next answer, closes.
 class Scripted {
  public:
   Scripted(std::vector<std::string> answers, size_t step = SIZE_MAX, bool keep = false)
-      : listener_(*supervisor::listenOn("127.0.0.1:0", Millis(0))),
-        thread_([this, answers = std::move(answers), step, keep] { run(answers, step, keep); }) {}
+      : thread_([this, answers = std::move(answers), step, keep] { run(answers, step, keep); }) {}
   Scripted(const Scripted&) = delete;
   Scripted& operator=(const Scripted&) = delete;
   ~Scripted() {
-    ::shutdown(listener_.get(), SHUT_RDWR);
+    ::shutdown(listener_.fd(), SHUT_RDWR);
     thread_.join();
   }
 
-  [[nodiscard]] HttpClient client(int interrupt = -1) const {
-    return {*parseUrl("http://" + supervisor::addressOf(listener_.get())), "secret", interrupt};
+  [[nodiscard]] BlockingClient client(int interrupt = -1) const {
+    return BlockingClient(listener_.endpoint("secret"), interrupt);
   }
   // The heads that came; the last one. Not before the answer has come to its end.
   [[nodiscard]] const std::vector<std::string>& requests() const { return requests_; }
@@ -40,7 +63,7 @@ class Scripted {
  private:
   [[nodiscard]] Fd accepted() const {
     for (;;) {
-      Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      Fd fd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
       if (fd || (errno != EAGAIN && errno != EINTR)) return fd;
       std::this_thread::yield();
     }
@@ -65,10 +88,10 @@ class Scripted {
     }
   }
 
-  Fd listener_;
+  Loopback listener_;
   std::vector<std::string> requests_;
   std::atomic<int> connections_ = 0;
   std::thread thread_;
 };
 
-}  // namespace cloister::cli
+}  // namespace cloister::net

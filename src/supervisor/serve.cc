@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/serve.h"
+#include "supervisor/serve.h"
 
 #include <unistd.h>
 
@@ -8,17 +8,19 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "cli/http_client.h"
 #include "model/config.h"
+#include "net/blocking_client.h"
 #include "supervisor/listener.h"
 #include "supervisor/sd_notify.h"
 #include "supervisor/state_dir.h"
 #include "supervisor/supervisor.h"
 
-namespace cloister::cli {
+namespace cloister::supervisor {
 namespace {
 
 constexpr size_t kMaxCertificate = 65'536;
+constexpr const char* kControl = "cloisterd";
+constexpr const char* kNode = "cloister-node";
 
 // Removes what a private server leaves, at every way out.
 class StateGuard {
@@ -43,7 +45,7 @@ struct ServePlan {
 
   // The URL under which this account's commands reach `address`.
   [[nodiscard]] std::string urlOf(const std::string& address) const {
-    return (certificate.empty() ? "http://" : "https://") + supervisor::reachable(address);
+    return (certificate.empty() ? "http://" : "https://") + reachable(address);
   }
 };
 
@@ -66,21 +68,45 @@ Result<ServePlan> settle(const ServeOptions& options) {
   return place;
 }
 
-supervisor::Program programOf(const std::string& name, const ServePlan& place, int lock) {
-  supervisor::Program program;
+Program programOf(const std::string& name, const ServePlan& place, int lock) {
+  Program program;
   program.argv = {base::programDir() + "/" + name};
   program.argv.insert(program.argv.end(), place.flags.begin(), place.flags.end());
-  program.env = supervisor::environmentWithout(supervisor::protocolVariables());
+  program.env = environmentWithout(protocolVariables());
   program.pass = {lock};
   return program;
 }
 
+// The node stops after the control plane.
+Part nodePart(const ServePlan& place, int lock) {
+  return {.name = kNode,
+          .program = programOf(kNode, place, lock),
+          .stop_turn = 1,
+          .patience = Millis(10'000)};
+}
+
+// The control plane drains first, and reports a node without heartbeats.
+Part controlPart(const ServeOptions& options, const ServePlan& place,
+                 const std::vector<Fd>& listeners, int lock) {
+  Part part{.name = kControl,
+            .program = programOf(kControl, place, lock),
+            .stop_turn = 0,
+            .patience = Millis(30'000)};
+  if (options.mcp_fixtures) part.program.argv.emplace_back("--mcp-conformance-fixtures");
+  if (options.private_server) part.program.argv.emplace_back("--private");
+  for (const Fd& listener : listeners)
+    part.program.listeners.push_back(listener.get());
+  part.watches = kNode;
+  return part;
+}
+
 bool answersReady(const ServePlan& place, const std::string& address, int interrupt) {
   constexpr Millis kPatience{2'000};
-  auto url = parseUrl(place.urlOf(address));
+  auto url = net::parseBaseUrl(place.urlOf(address));
   if (!url) return true;  // not TCP: the parts' own word is all there is
-  if (url->tls) url->tls->pinned = place.certificate;
-  HttpClient client(*url, "", interrupt);
+  net::Endpoint endpoint{*std::move(url), net::Trust::fromEnvironment(), {}};
+  endpoint.trust.pinned = place.certificate;
+  net::BlockingClient client(std::move(endpoint), interrupt);
   const auto answer = client.exchange({.method = "GET", .target = "/readyz"}, kPatience);
   return answer && answer->head.status == 200;
 }
@@ -95,10 +121,9 @@ void writeAll(int fd, std::string_view text) {
 
 void greet(const ServePlan& place, const std::string& address) {
   std::string text = "Cloister is ready at " + place.urlOf(address) + "\n";
-  text += "  admin key   " + supervisor::adminKeyPath(place.state) +
-          " (`cloister` on this account finds it)\n";
+  text += "  admin key   " + adminKeyPath(place.state) + " (`cloister` on this account finds it)\n";
   text += "  try         cloister run -c 'print(\"hello\")'\n";
-  if (!supervisor::isLoopback(address) && place.certificate.empty()) {
+  if (!isLoopback(address) && place.certificate.empty()) {
     text += "  note        " + address +
             " is reachable from outside, without encryption: set tls.certificate, or put TLS in "
             "front\n";
@@ -109,13 +134,12 @@ void greet(const ServePlan& place, const std::string& address) {
 Result<> announce(const ServeOptions& options, const ServePlan& place, const std::string& address) {
   if (!place.certificate.empty()) {
     const std::string certificate = TRY(base::readFile(place.certificate, kMaxCertificate));
-    TRY(base::writeFileAtomic(supervisor::certificatePath(place.state), certificate, 0644));
+    TRY(base::writeFileAtomic(certificatePath(place.state), certificate, 0644));
   }
-  const std::string shown =
-      place.certificate.empty() ? supervisor::reachable(address) : place.urlOf(address);
-  TRY(base::writeFileAtomic(supervisor::addressPath(place.state), shown + "\n", 0644));
+  const std::string shown = place.certificate.empty() ? reachable(address) : place.urlOf(address);
+  TRY(base::writeFileAtomic(addressPath(place.state), shown + "\n", 0644));
   if (options.ready_fd >= 0) {
-    writeAll(options.ready_fd, supervisor::reachable(address) + "\n");
+    writeAll(options.ready_fd, reachable(address) + "\n");
     ::close(options.ready_fd);
   }
   if (!options.private_server) greet(place, address);
@@ -128,30 +152,26 @@ Result<> serve(const ServeOptions& options) {
   const ServePlan place = TRY(settle(options));
   if (options.private_server) base::skipSyncs();
   const StateGuard guard(options.private_server ? place.state : "");
-  std::vector<Fd> listeners = TRY(supervisor::takeListeners());
+  std::vector<Fd> listeners = TRY(takeListeners());
   constexpr Millis kPatience{10'000};
-  const Fd lock = TRY(supervisor::lockState(place.state, kPatience));
-  if (listeners.empty()) listeners.push_back(TRY(supervisor::listenOn(place.listen, kPatience)));
-  const std::string address = supervisor::addressOf(listeners.front().get());
-  if (options.mcp_fixtures && !supervisor::isLoopback(address)) {
+  const Fd lock = TRY(lockState(place.state, kPatience));
+  if (listeners.empty()) listeners.push_back(TRY(listenOn(place.listen, kPatience)));
+  const std::string address = addressOf(listeners.front().get());
+  if (options.mcp_fixtures && !isLoopback(address)) {
     return fail(Code::kInvalid, "--mcp-conformance-fixtures: only on a loopback address, not " +
                                     address + "; anyone who connects may use them");
   }
 
-  supervisor::SupervisorConfig config;
-  config.control = programOf("cloisterd", place, lock.get());
-  if (options.mcp_fixtures) config.control.argv.emplace_back("--mcp-conformance-fixtures");
-  if (options.private_server) config.control.argv.emplace_back("--private");
-  for (const Fd& listener : listeners)
-    config.control.listeners.push_back(listener.get());
-  config.node = programOf("cloister-node", place, lock.get());
+  SupervisorConfig config;
+  Part control = controlPart(options, place, listeners, lock.get());
+  control.probe = [&](int interrupt) { return answersReady(place, address, interrupt); };
+  config.parts = {nodePart(place, lock.get()), std::move(control)};
   config.lifeline = options.lifeline;
-  config.probe = [&](int interrupt) { return answersReady(place, address, interrupt); };
   config.on_ready = [&] { return announce(options, place, address); };
-  supervisor::Supervisor service = TRY(supervisor::Supervisor::make(std::move(config)));
+  Supervisor service = TRY(Supervisor::make(std::move(config)));
   const Result<> result = service.run();
-  ::unlink(supervisor::addressPath(place.state).c_str());
+  ::unlink(addressPath(place.state).c_str());
   return result;
 }
 
-}  // namespace cloister::cli
+}  // namespace cloister::supervisor

@@ -7,7 +7,7 @@
 
 #include "base/result.h"
 
-namespace cloister::cli {
+namespace cloister::supervisor {
 
 struct ServeOptions {
   std::optional<std::string> listen;  // else the configuration's
@@ -22,4 +22,4 @@ struct ServeOptions {
 // Runs until told to stop.
 Result<> serve(const ServeOptions& options);
 
-}  // namespace cloister::cli
+}  // namespace cloister::supervisor
