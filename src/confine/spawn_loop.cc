@@ -170,8 +170,8 @@ Birth serve(int control, IdRange ids, const Clone& how, const std::function<void
   for (;;) {
     networks.makeSpare(control);
     std::optional<Birth> birth = receive(control, ids);
-    auto made = birth ? make(how, networks, birth)
-                      : fail(Code::kInternal, "spawning: a request that is not sound");
+    auto made =
+        birth ? make(how, networks, birth) : fail(Code::kInternal, "a request that is not sound");
     if (made && made->process.pid == 0) return *std::move(birth);
     answer(control, made);
     if (made && ::write(made->mapped.get(), "", 1) != 1) {
