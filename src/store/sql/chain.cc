@@ -14,7 +14,7 @@ namespace {
 constexpr char kInsert[] =
     "INSERT INTO audit(seq, at, action, subject, tenant, app, agent, user, key_id, details, prev,"
     " hash, number) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)";
-// The tenant's newest number. The order is that of the index audit_by_number.
+// The tenant's newest number, in the order of the index audit_by_number.
 constexpr char kLastNumber[] =
     "SELECT ifnull(number, seq) FROM audit WHERE tenant=? ORDER BY ifnull(number, seq) DESC"
     " LIMIT 1";
@@ -29,7 +29,8 @@ constexpr char kLast[] =
     "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash,"
     " ifnull(number, seq), number IS NULL FROM audit ORDER BY seq DESC LIMIT 1";
 
-// What of its details is not for the log itself; there, its seal is.
+// Moves texts that the log must not hold out of the details, and leaves the seal of each text
+// there.
 std::vector<model::SealedMember> sealText(model::AuditEvent& event) {
   constexpr size_t kSaltBytes = 16;
   std::vector<model::SealedMember> sealed;

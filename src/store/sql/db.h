@@ -1,30 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam between the ledger and its database engine: `Database` is a connection, `Statement` one
-// of its prepared statements in use. The rows (store/rows) and the migrations use these two alone.
-// An engine implements `Connection` and `Prepared`; sqlite.h is the one there is.
+// The seam between the ledger and its database engine: `Database` is a connection, `Statement` a
+// prepared statement in use. The rows (store/rows) and the migrations use only these two classes.
+// An engine implements `Connection` and `Prepared`; sqlite.h is the only engine.
 //
 // Transactions. The writer runs BEGIN IMMEDIATE, SAVEPOINT, RELEASE, ROLLBACK TO and COMMIT as
-// statements. BEGIN IMMEDIATE gives the only writer its lock, so that no later statement of the
-// transaction fails for another writer. What a transaction has written is seen by its own reads at
-// once, and by other connections after COMMIT, all of it together. A read outside a transaction
-// sees one state of the ledger for the whole of its statement. An engine may end a transaction by
-// itself after an error: inTransaction() tells. COMMIT need not reach the disk; the Syncer waits
-// for that (syncer.h).
+// statements. BEGIN IMMEDIATE gives the only writer its lock, so no later statement of the
+// transaction fails because of another writer. The transaction's own reads see its writes at once;
+// other connections see all writes together after COMMIT. A read outside a transaction sees one
+// state of the ledger for the whole statement. An engine may end a transaction by itself after an
+// error: inTransaction() tells. COMMIT need not reach the disk; the Syncer waits for the disk
+// (syncer.h).
 //
 // Types. Parameters are TEXT, BLOB, NULL and 64-bit integers; columns are read as text() (TEXT and
-// BLOB alike, NULL is "") or as integer() (NULL is 0). TEXT is UTF-8 and may hold any byte of it
-// but is compared bytewise. Times are microseconds, booleans 0 and 1. An unsigned number beyond
+// BLOB alike, NULL is "") or as integer() (NULL is 0). TEXT is UTF-8, may hold any byte of UTF-8,
+// and is compared bytewise. Times are microseconds, booleans 0 and 1. An unsigned number beyond
 // INT64_MAX is stored as the negative number of the same bits.
 //
 // SQL. The dialect is SQLite's: parameters are ? or ?N, an upsert is INSERT OR REPLACE, and the
-// functions encrypt(), encrypts(), decrypted() and legible() with the views plain_TABLE are there
-// (encryption.h). Another engine translates what it is given in prepare().
+// functions encrypt(), encrypts(), decrypted() and legible() with the views plain_TABLE exist
+// (encryption.h). Another engine translates the SQL in prepare().
 //
-// Errors. A full disk is kNoSpace, a UNIQUE or PRIMARY KEY that is broken kConflict, a lock that
-// was not granted in time kUnavailable, a value that is too large kTooLarge; all else is kInternal.
-// The writer takes kNoSpace, kUnavailable and kInternal for the engine's fault, which ends the
-// transaction; another code refuses the one write (writer.cc). An error of bind() surfaces in
-// step().
+// Errors. A full disk is kNoSpace, a violated UNIQUE or PRIMARY KEY kConflict, a lock not granted
+// in time kUnavailable, a value over the size limit kTooLarge; all else is kInternal. The writer
+// takes kNoSpace, kUnavailable and kInternal for the engine's fault, which ends the transaction;
+// another code refuses the single write (writer.cc). An error of bind() surfaces in step().
 //
 // Threads. A connection and its statements are used by one thread at a time, and may move between
 // threads while no statement is in use.
@@ -42,35 +41,37 @@
 
 namespace cloister::store {
 
-// A statement as an engine has it. Parameters count from 1, columns from 0.
+// An engine's prepared statement. Parameters count from 1, columns from 0.
 class Prepared {
  public:
   virtual ~Prepared() = default;
-  // The bytes are not copied: they live until reset(). False: it failed, as step() will tell.
+  // The bytes are not copied: they live until reset(). False: binding failed, and step() will
+  // return the error.
   virtual bool bindText(int parameter, std::string_view text) = 0;
   virtual bool bindBlob(int parameter, std::string_view bytes) = 0;
   virtual bool bindInteger(int parameter, int64_t value) = 0;
   virtual bool bindNull(int parameter) = 0;
   virtual Result<bool> step() = 0;                  // true: a row is there
-  virtual Error error(std::string_view doing) = 0;  // of the call that failed last
+  virtual Error error(std::string_view doing) = 0;  // of the last failed call
   [[nodiscard]] virtual int64_t integer(int column) const = 0;
   [[nodiscard]] virtual std::string text(int column) const = 0;
   // Ends its use: forgets the row and the parameters.
   virtual void reset() = 0;
 };
 
-// A connection as an engine has it.
+// An engine's connection.
 class Connection {
  public:
   virtual ~Connection() = default;
-  // Statements without parameters, one after the other.
+  // Statements without parameters, run in order.
   virtual Result<> run(const char* sql) = 0;
   virtual Result<std::unique_ptr<Prepared>> prepare(std::string_view sql) = 0;
-  // Ends the transaction, if one is open, as if it had never been.
+  // Rolls back the open transaction, if any.
   virtual void rollBack() = 0;
   [[nodiscard]] virtual bool inTransaction() const = 0;
-  [[nodiscard]] virtual int64_t lastRowId() const = 0;  // that the last INSERT gave its row
-  [[nodiscard]] virtual int64_t changes() const = 0;    // rows of the last statement that wrote
+  [[nodiscard]] virtual int64_t lastRowId() const = 0;  // row id of the last INSERT
+  [[nodiscard]] virtual int64_t changes() const = 0;    // rows changed by the last writing
+                                                        // statement
 };
 
 // Bytes to bind as a BLOB; a string_view is bound as TEXT. Neither is copied: they must live until
@@ -79,7 +80,7 @@ struct Blob {
   std::string_view bytes;
 };
 
-// A prepared statement in use; reset for the next user when it goes.
+// A prepared statement in use. Destruction resets the statement for its next user.
 class Statement {
  public:
   explicit Statement(Prepared& prepared) : prepared_(&prepared) {}
@@ -104,7 +105,7 @@ class Statement {
   Result<bool> step();  // true: a row is there
   Result<> run();       // to the end, rows ignored
 
-  // Of the present row; valid until the next step.
+  // The present row's columns; valid until the next step.
   [[nodiscard]] int64_t integer(int column) const { return prepared_->integer(column); }
   [[nodiscard]] uint64_t natural(int column) const {
     return static_cast<uint64_t>(integer(column));
@@ -130,14 +131,14 @@ class Statement {
   bool bad_ = false;
 };
 
-// A connection with the statements that were prepared on it.
+// A connection with its prepared statements.
 class Database {
  public:
   explicit Database(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
-  // Runs statements without parameters, one after the other.
+  // Runs statements without parameters in order.
   Result<> run(const char* sql) { return connection_->run(sql); }
-  // One statement without parameters that is run often; see use() about `sql`.
+  // Runs a frequent statement without parameters; see use() about `sql`.
   Result<> runKept(std::string_view sql);
   // The statement of `sql`, prepared once. The texts must be few: none is ever dropped.
   Result<Statement> use(std::string_view sql);
@@ -148,7 +149,7 @@ class Database {
   [[nodiscard]] bool inTransaction() const { return connection_->inTransaction(); }
   [[nodiscard]] int64_t lastRowId() const { return connection_->lastRowId(); }
   [[nodiscard]] int64_t changes() const { return connection_->changes(); }
-  // For what an engine does beside the seam.
+  // For an engine's own operations beside the seam.
   [[nodiscard]] Connection& connection() const { return *connection_; }
 
  private:

@@ -16,7 +16,7 @@
 namespace cloister::store {
 namespace {
 
-// Views of the connection, not of the file: what the file says runs no function of ours.
+// Views of the connection, not of the file: SQL in the file runs no function of ours.
 constexpr char kViews[] = R"sql(
 CREATE TEMP VIEW plain_executions AS SELECT seq, id, status, tenant, app, agent, user, session_id,
   idempotency_key, request_sha256, finished_at, archived_at, accepted_row, state_row,
@@ -33,7 +33,7 @@ CREATE TEMP VIEW plain_violations AS SELECT seq, id, tenant, agent, at, level, o
   decrypted(encrypted, tenant, 'violation words ' || id, words) AS words FROM main.violations;
 )sql";
 
-// One table's plain rows, some of them. Those whose rows are large go few at a time.
+// A batch of one table's plain rows. Tables with large rows have small batches.
 struct Step {
   const char* sql;
   int rows;
@@ -97,10 +97,10 @@ constexpr Step kSteps[] = {
      16},
 };
 
-// Each has an index that begins with the tenant.
+// Each table has an index that begins with the tenant.
 constexpr const char* kTables[] = {"executions", "sessions", "violations", "escalations"};
 
-// Of whom `table` has something encrypted: from one tenant to the next, without a look at all rows.
+// Tenants with encrypted rows in `table`: steps from tenant to tenant instead of scanning all rows.
 std::string tenantsIn(const std::string& table) {
   return "WITH RECURSIVE t(name) AS (SELECT min(tenant) FROM " + table +
          " UNION ALL SELECT (SELECT min(tenant) FROM " + table +
@@ -109,7 +109,7 @@ std::string tenantsIn(const std::string& table) {
          table + " WHERE tenant=name AND encrypted=1)";
 }
 
-// The log seals for whom it names as the actor.
+// The log seals for the tenant of the entry's actor.
 constexpr char kSealedFor[] =
     "SELECT DISTINCT a.tenant FROM audit_sealed s JOIN audit a ON a.seq=s.seq"
     " WHERE s.encrypted=1";
@@ -218,7 +218,8 @@ Result<> checkKeys(Database& db, artifacts::TenantCipher* cipher) {
   return {};
 }
 
-// The number of rows that it has encrypted, at most step.rows. What they were is to be gone then.
+// Encrypts at most step.rows rows and returns their number. Sets `owed`, because the plain texts
+// must still be removed from the file.
 Result<int64_t> encryptSome(Database& db, const Step& step) {
   TRY(db.run("BEGIN IMMEDIATE"));
   auto done = [&]() -> Result<int64_t> {
@@ -233,7 +234,7 @@ Result<int64_t> encryptSome(Database& db, const Step& step) {
   return done;
 }
 
-// kUnavailable where somebody reads it.
+// kUnavailable while a reader uses the log.
 Result<> emptyLog(Database& db) {
   bool lost_sync = false;
   if (TRY(sqlite::moveLog(db, sqlite::Move::kTruncate, lost_sync)).all) return {};
@@ -245,20 +246,20 @@ Result<int64_t> encryptRows(Database& db) {
   for (const Step& step : kSteps) {
     while (const int64_t rows = TRY(encryptSome(db, step))) {
       all += rows;
-      std::ignore = emptyLog(db);  // so that it does not grow
+      std::ignore = emptyLog(db);  // keeps the log short
     }
   }
   return all;
 }
 
-// Of pages that were split or freed, parts of the old text may be left.
+// Split and freed pages may still hold parts of the plain text.
 Result<> writeAnew(Database& db) {
   TRY(db.run("VACUUM"));
   TRY(emptyLog(db));
   return db.run("UPDATE encryption SET owed=0");
 }
 
-// Where SQLite writes the copy that it makes meanwhile: it may be larger than memory.
+// Places SQLite's temporary copy beside the ledger: the copy may be larger than memory.
 class CopyBeside {
  public:
   explicit CopyBeside(const std::string& path) {

@@ -30,8 +30,8 @@ Result<Fd> lockLedger(const std::string& path) {
   return fail(Code::kConflict, "opening the ledger " + path + ": another process has it open");
 }
 
-// What the last run left in the log goes into the database and is synced: if that run ended because
-// a sync failed, the kernel may show pages that are not on disk.
+// Moves the previous run's log into the database and syncs the database. If a failed sync ended the
+// previous run, the kernel may show pages that are not on disk.
 Result<> settleLog(Database& db, Fault& fault) {
   auto moved = moveLogIntoDatabase(db, sqlite::Move::kTruncate, fault);
   if (moved || moved.error().code != Code::kNoSpace) return moved;
@@ -71,7 +71,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const SqliteOptions& options, SyncF
   const auto lines = readCheckpoints(options.checkpoint_file);
   if (!lines) problem = lines.error().message;
   if (problem.empty() && !lines->empty()) problem = TRY(compareWithCheckpoint(db, lines->back()));
-  if (!anchor.problem.empty()) problem = anchor.problem;  // which names the first entry
+  if (!anchor.problem.empty()) problem = anchor.problem;  // names the first entry
   TRY(made->readers_.open(options.path, std::max(1U, options.readers), options.cipher));
   made->syncer_ = TRY(Syncer::start({.ledger = options.path,
                                      .durability = options.durability,
@@ -95,7 +95,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const SqliteOptions& options, SyncF
   return made;
 }
 
-// At the upgrade already. Where it fails, as on a full disk, Chain::append() does it.
+// Runs at the upgrade already. After a failure, as on a full disk, Chain::append() retries.
 void Engine::endOldNumbers() {
   std::ignore = commit(*this, renumber);
 }

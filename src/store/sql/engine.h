@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ledger in one SQLite file: what a Store stands on. Threads: the callers' (reads), the
+// The ledger in one SQLite file: the engine under a Store. Threads: the callers' (reads), the
 // writer's, the syncer's.
 //
 //   write  ─→ Writer: queue → BEGIN IMMEDIATE … audit rows, signed head … COMMIT
@@ -31,7 +31,7 @@ class Engine {
  public:
   static Result<std::unique_ptr<Engine>> open(const SqliteOptions& options, SyncFunction sync);
 
-  // The one way to the queue, through the gate.
+  // The only path to the queue, through the gate.
   void submit(std::unique_ptr<QueuedWrite> write);
   // Past the gate.
   void pass(std::unique_ptr<QueuedWrite> write) { writer_->submit(std::move(write)); }
@@ -40,8 +40,8 @@ class Engine {
     submit(std::make_unique<QueuedWriteOf<T>>(std::move(write), std::move(done)));
   }
 
-  // What is read is shown only once it is as durable as an acknowledgement: with all that has been
-  // written of `subject` (an execution or a session), "": with all that has been written.
+  // Returns a result only once the data is as durable as an acknowledgement. Waits for all writes
+  // of `subject` (an execution or a session); "" waits for all writes.
   template <class Read>
   auto read(const std::string& subject, Read read) -> decltype(read(std::declval<Database&>())) {
     auto result = readers_.with(read);
@@ -50,7 +50,7 @@ class Engine {
   }
 
   Result<> health();
-  // Before any other use; it outlives the engine.
+  // Call before any other use; the gate outlives the engine.
   void setGate(WriteGate& gate) { gate_ = &gate; }
 
  private:
@@ -66,7 +66,7 @@ class Engine {
   std::unique_ptr<Writer> writer_;
 };
 
-// openSqlite() with another fdatasync(2), for tests of what happens when it fails.
+// openSqlite() with another fdatasync(2), for tests of failed syncs.
 Result<std::unique_ptr<Store>> openSqliteWith(const SqliteOptions& options, SyncFunction sync);
 
 }  // namespace cloister::store

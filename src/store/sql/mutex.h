@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// std::mutex with the attributes that -Wthread-safety checks, and a condition to wait on it.
+// std::mutex with the attributes for -Wthread-safety, and a condition variable for the mutex.
 // https://clang.llvm.org/docs/ThreadSafetyAnalysis.html
 #pragma once
 
@@ -35,7 +35,7 @@ class __attribute__((scoped_lockable)) Lock {
   Mutex& mutex_;
 };
 
-// Wait in a loop around what is waited for; wakes may be spurious.
+// Wait in a loop around the condition; wakes may be spurious.
 class Condition {
  public:
   void wait(Mutex& mutex) CLOISTER_REQUIRES(mutex) {

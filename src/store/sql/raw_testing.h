@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: the ledger's file as somebody has it who can write to it, behind the ledger's back.
+// For tests: direct write access to the ledger's file, behind the ledger's back.
 #pragma once
 
 #include <string>

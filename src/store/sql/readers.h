@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A few connections that only read, each lent to one thread at a time.
+// A few read-only connections, each lent to one thread at a time.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ class Readers {
     return {};
   }
 
-  // Runs `read` on a connection, waiting for one if all are lent.
+  // Runs `read` on a connection; waits while all connections are lent.
   template <class Read>
   auto with(Read read) {
     Database db = take();

@@ -11,8 +11,8 @@ namespace cloister::store {
 // "Cloi" in PRAGMA application_id: a file of another program is refused.
 inline constexpr int64_t kApplicationId = 0x436c6f69;
 
-// Brings `db` to the newest schema in one transaction. A newer schema than ours is
-// kUnsupported, another program's file kInvalid.
+// Migrates `db` to the newest schema in one transaction. A newer schema than ours is kUnsupported,
+// another program's file kInvalid.
 Result<> migrate(Database& db);
 
 }  // namespace cloister::store

@@ -106,7 +106,7 @@ class FileConnection final : public Connection {
     return std::make_unique<PreparedStatement>(handle(), made);
   }
   void rollBack() override {
-    // Fails only where there is no transaction: SQLite has rolled it back by itself.
+    // Fails only without a transaction: SQLite has rolled the transaction back by itself.
     if (inTransaction()) sqlite3_exec(handle(), "ROLLBACK", nullptr, nullptr, nullptr);
   }
   [[nodiscard]] bool inTransaction() const override {
@@ -153,7 +153,7 @@ sqlite3* handleOf(const Database& db) {
 }
 
 Result<Database> open(const std::string& path) {
-  // SQLite gives its -wal and -shm the mode of the database; so that one is made first.
+  // SQLite gives its -wal and -shm the mode of the database, so the database is made first.
   if (const Fd made(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
       !made && errno != EEXIST) {
     return failErrno("making the ledger " + path);
@@ -167,8 +167,8 @@ Result<Database> open(const std::string& path) {
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   setBusy(db, kBusy);
   // A damaged or doctored file must not run code or read out of bounds: sqlite.org/security.html.
-  // The log is moved by the syncer (not by wal_autocheckpoint), to hear of a failed sync. What is
-  // deleted is overwritten: a secret that retention removed is gone.
+  // The syncer moves the log (not wal_autocheckpoint) and so notices a failed sync. Deleted data is
+  // overwritten, so that retention removes secrets from the file.
   TRY(db.run(base::syncsSkipped() ? "PRAGMA synchronous=OFF" : "PRAGMA synchronous=NORMAL"));
   TRY(
       db.run("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA mmap_size=0;"

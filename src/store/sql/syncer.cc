@@ -103,8 +103,8 @@ void Syncer::finish(std::vector<Finished>& batch, const Result<>& kept) {
   }
 }
 
-// An entry whose head is not there is in the ledger, but nobody is told so: the next commit makes
-// that good before it happens (Anchor::reserve).
+// If anchoring fails, the ledger holds the entry, but its write is not acknowledged. The next
+// commit first anchors the head (Anchor::reserve).
 Result<> Syncer::anchor(const std::optional<Checkpoint>& head) const {
   return head && options_.anchor != nullptr ? options_.anchor->append(*head) : Result<>();
 }
@@ -152,7 +152,8 @@ Syncer::Work Syncer::take() {
 void Syncer::perform(Work work) {
   const bool wait = !work.batch.empty() || work.checkpoint;
   const Result<> synced = wait ? sync() : Result<>{};
-  // The anchor speaks only of what is synced: a loss of power between both is none of the log.
+  // The anchor names only synced entries: a power failure between sync and anchor loses no anchored
+  // entry.
   const Result<> kept = synced ? anchor(work.head) : synced;
   {
     const Lock lock(mutex_);
@@ -163,14 +164,15 @@ void Syncer::perform(Work work) {
   finish(work.batch, kept);
   if (synced && work.checkpoint) record(*work.checkpoint);
   if (!work.move) return;
-  // What could not be moved stays in the log, and is not lost; a full disk shows in the writes.
+  // The log keeps pages that could not be moved, so nothing is lost; a full disk shows in the
+  // writes.
   if (const auto moved = moveLogIntoDatabase(db_, sqlite::Move::kPassive, fault_); !moved) {
     base::log(base::Level::kWarn, "ledger log not moved", {{"error", moved.error().message}});
   }
 }
 
-// A line that could not be written is no loss: the next covers what it would have, and the signed
-// head is in the ledger.
+// A failed line loses nothing: the next line covers the same entries, and the ledger has the signed
+// head.
 void Syncer::record(const Checkpoint& checkpoint) {
   if (options_.checkpoint_file.empty()) return;
   if (const auto added = appendCheckpoint(options_.checkpoint_file, checkpoint); !added) {

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that waits for the disk, so that the writer need not: with Durability::kPower it syncs
-// the write-ahead log, then the anchor with the newest signed head (anchor.h), and only then
-// finishes what was committed before; with either it puts signed checkpoints into their file,
-// behind a sync of the log they speak of, and moves the log into the database. With
-// Durability::kProcess the writer itself adds the head to the anchor: that waits for no disk.
+// The thread that waits for the disk in the writer's place. With Durability::kPower the syncer
+// syncs the write-ahead log, then adds the newest signed head to the anchor (anchor.h), and only
+// then finishes the committed writes. With either durability the syncer puts signed checkpoints
+// into their file, after a sync of the log up to the checkpoint, and moves the log into the
+// database. With Durability::kProcess the writer itself adds the head to the anchor, which waits
+// for no disk.
 //
-// A commit is in the -wal file before the writer hands it over, and SQLite's recovery takes every
-// whole transaction it finds there (sqlite.org/wal.html, "Performance Considerations" and
-// sqlite.org/walformat.html §4), so fdatasync of that file makes it durable. When SQLite starts the
-// file over, what was in it has been synced to the database before (synchronous=NORMAL).
+// A commit is in the -wal file before the writer hands the batch over, and SQLite's recovery takes
+// every whole transaction of the file (sqlite.org/wal.html, "Performance Considerations" and
+// sqlite.org/walformat.html §4), so fdatasync of the -wal file makes the commit durable. When
+// SQLite restarts the -wal file, its old content is already synced to the database
+// (synchronous=NORMAL).
 #pragma once
 
 #include <cstdint>
@@ -32,8 +34,8 @@ namespace cloister::store {
 
 using SyncFunction = std::function<int(int fd)>;  // as fdatasync(2)
 
-// What cannot be made good while the process lives: after a failed sync the kernel may have dropped
-// the pages, and a later sync that succeeds proves nothing. Set once. Thread-safe.
+// A fault with no repair while the process lives: after a failed sync the kernel may have dropped
+// the pages, and a later successful sync proves nothing. Set once. Thread-safe.
 class Fault {
  public:
   void set(Error error);
@@ -69,18 +71,18 @@ class Syncer {
   Syncer(const Syncer&) = delete;
   Syncer& operator=(const Syncer&) = delete;
 
-  // A batch is about to be committed: from now on settle() waits for what it may change. Each is
-  // followed by hand(), however it ends. From the writer thread.
+  // Announces a batch before its commit: from now on settle() waits for the batch's subjects. Each
+  // announce() is followed by hand(), also after a failure. From the writer thread.
   void announce(const std::vector<std::unique_ptr<QueuedWrite>>& batch);
   // Finishes the batch, which is committed (or refused): at once, or after a sync, and in either
   // case once the anchor has `head`. `checkpoint` goes to the file.
   void hand(std::vector<Finished> batch, std::optional<Checkpoint> head,
             std::optional<Checkpoint> checkpoint);
-  // Moves what is in the log into the database, while the writer goes on.
+  // Moves the log into the database, while the writer continues.
   void moveLog();
 
-  // Returns once what a reader may have seen of `execution` ("": of anything) is as durable as an
-  // acknowledgement. From any thread.
+  // Returns once all data of `execution` ("": all data) that a reader may have seen is as durable
+  // as an acknowledgement. From any thread.
   Result<> settle(const std::string& execution);
 
  private:
@@ -114,7 +116,7 @@ class Syncer {
   uint64_t announced_ CLOISTER_GUARDED_BY(mutex_) = 0;  // batches
   uint64_t handed_ CLOISTER_GUARDED_BY(mutex_) = 0;
   uint64_t synced_ CLOISTER_GUARDED_BY(mutex_) = 0;
-  // Of each execution, the newest batch that writes it.
+  // The newest batch with a write of each execution.
   std::unordered_map<std::string, uint64_t> unsynced_ CLOISTER_GUARDED_BY(mutex_);
   std::thread thread_;
 };

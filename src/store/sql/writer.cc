@@ -9,15 +9,15 @@ namespace {
 
 constexpr std::chrono::milliseconds kProbeEvery{1000};
 constexpr std::chrono::milliseconds kBriefly{100};
-// Each time the log has grown by the first it is moved into the database, while the writer goes on;
-// past the second the writer itself waits for that, so that the file cannot grow without end.
+// Each time the log has grown by kMovePages, the syncer moves the log into the database while the
+// writer continues. Past kMostPages the writer itself waits for the move, to bound the file's size.
 constexpr int kMovePages = 1000;
 constexpr int kMostPages = 16'000;
 
-// A transaction is not made longer once it holds this much.
+// A transaction takes no more writes beyond this size.
 constexpr size_t kBatchBytes = size_t{16} << 20;
 
-// The cause is the ledger's, not this one write's.
+// A fault of the ledger, not of the single write.
 bool isFault(const Error& error) {
   return error.code == Code::kNoSpace || error.code == Code::kUnavailable ||
          error.code == Code::kInternal;
@@ -87,7 +87,7 @@ void Writer::loop() {
   }
 }
 
-// False at the end; an empty batch asks for a probe of a ledger that failed.
+// False at the end; an empty batch asks for a probe of a failed ledger.
 bool Writer::take(Batch& batch) {
   const Lock lock(mutex_);
   while (!stop_ && queue_.empty()) {
@@ -116,7 +116,7 @@ void Writer::perform(Batch batch) {
   if (committed) {
     sealed = *std::move(committed);
   } else {
-    // Which of them cannot be written, and which were only in its company?
+    // Apply each write alone, to separate invalid writes from writes that failed with the batch.
     for (size_t i = 0; i < batch.size(); ++i) {
       auto alone = attempt(batch, i, i + 1, outcomes);
       if (!alone) {
@@ -135,8 +135,8 @@ void Writer::perform(Batch batch) {
   syncer_.hand(std::move(finished), std::move(sealed), std::move(checkpoint));
 }
 
-// Writes `from` to `to` in one transaction: its signed head (if it wrote entries), or the error for
-// which none of it happened.
+// Applies the writes of `batch` from index `from` up to `to` in one transaction. Returns the signed
+// head (if the writes added entries), or the error after which no write was applied.
 Result<std::optional<Checkpoint>> Writer::attempt(Batch& batch, size_t from, size_t to,
                                                   std::vector<Result<>>& outcomes) {
   const Chain::Head before = chain_.head();
@@ -161,7 +161,7 @@ Result<std::optional<Checkpoint>> Writer::attempt(Batch& batch, size_t from, siz
   return done;
 }
 
-// The inner Result is the write's own; the outer one ends the transaction.
+// The inner Result is of the write itself; an outer error ends the transaction.
 Result<Result<>> Writer::applyOne(QueuedWrite& write) {
   const Chain::Head before = chain_.head();
   TRY(db_.runKept("SAVEPOINT one"));
@@ -177,7 +177,7 @@ Result<Result<>> Writer::applyOne(QueuedWrite& write) {
   return applied;
 }
 
-// The checkpoint to put into the file, if it is time for one.
+// The checkpoint for the file, if due.
 std::optional<Checkpoint> Writer::due(const std::optional<Checkpoint>& sealed) {
   if (!sealed) return std::nullopt;
   sealed_ = sealed;
@@ -192,12 +192,12 @@ void Writer::keepLogShort() {
   if (wal_pages_ < moved_at_ + kMovePages) return;
   moved_at_ = wal_pages_;
   if (wal_pages_ < kMostPages) return syncer_.moveLog();
-  // A reader that does not finish is not waited for: the log grows on, and the next time may do.
+  // Does not wait for a slow reader: the log grows further, and the next attempt may succeed.
   sqlite::setBusy(db_, kBriefly);
   auto moved = moveLogIntoDatabase(db_, sqlite::Move::kRestart, fault_);
   sqlite::setBusy(db_, sqlite::kBusy);
   if (!moved) {
-    note(std::unexpected(std::move(moved).error()));  // the log still has it all
+    note(std::unexpected(std::move(moved).error()));  // the log keeps all pages
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ledger's one writer thread and its bounded queue. It takes what waits, applies it in one
-// transaction (each write in a savepoint of its own, so that one that is refused does not spoil the
-// others), seals the audit chain, commits, and hands the batch to the Syncer.
+// The ledger's one writer thread and its bounded queue. The writer takes the queued writes and
+// applies the batch in one transaction, with a savepoint per write, so that a refused write does
+// not affect the others. Then the writer seals the audit chain, commits, and hands the batch to the
+// Syncer.
 #pragma once
 
 #include <atomic>
@@ -28,18 +29,18 @@ class Writer {
     size_t queue_bytes = size_t{256} << 20;
     size_t batch = 256;
     uint64_t checkpoint_every = 1000;
-    uint64_t checkpointed = 0;  // seq of the checkpoint file's newest line; 0: write one soon
-    Anchor* anchor = nullptr;   // that has room before each commit; null: none
+    uint64_t checkpointed = 0;  // seq of the checkpoint file's newest line; 0: write a line soon
+    Anchor* anchor = nullptr;   // reserves room before each commit; null: none
   };
 
   // `syncer` and `fault` must outlive the Writer.
   Writer(Database db, Chain chain, Options options, Syncer& syncer, Fault& fault);
-  // Writes what is queued, and a last checkpoint.
+  // Writes the queued writes, and a last checkpoint.
   ~Writer();
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
-  // From any thread. When the queue is full it is finished with kQuota, here and now.
+  // From any thread. With a full queue the write finishes at once with kQuota.
   void submit(std::unique_ptr<QueuedWrite> write);
   // An error if the last write failed, or the ledger is broken for good.
   [[nodiscard]] Result<> health() const;
@@ -65,7 +66,7 @@ class Writer {
   uint64_t checkpointed_;
   std::optional<Checkpoint> sealed_;  // the newest
   int wal_pages_ = 0;                 // in the log after the last commit
-  int moved_at_ = 0;                  // `wal_pages_` when it was last asked to be moved
+  int moved_at_ = 0;                  // `wal_pages_` at the last move
   mutable Mutex mutex_;
   Condition wake_;
   bool stop_ CLOISTER_GUARDED_BY(mutex_) = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of store_suite.h: acceptance, idempotency, what a tenant sees.
+// Part of store_suite.h: acceptance, idempotency, visibility per tenant.
 #pragma once
 
 #include <latch>
@@ -34,7 +34,7 @@ TEST_P(StoreSuite, AcceptedIsStoredWithItsAuditRow) {
   EXPECT_EQ(entries[0].event.details.at("status"), "queued");
 }
 
-// `request`, and what it is once it runs.
+// `request`, with its execution started at once.
 inline NewExecution startedAtOnce(NewExecution request) {
   model::Execution running = request.execution;
   running.status = model::Status::kRunning;
@@ -58,7 +58,7 @@ TEST_P(StoreSuite, AcceptedAndStartedAtOnce) {
   EXPECT_EQ(entries[1].event.action, "execution.started");
   EXPECT_EQ(entries[1].event.details.at("status"), "running");
   EXPECT_TRUE(store_->mismatches(0, 10).value_or(std::vector<Mismatch>(1)).empty());
-  // A restart finds that it ran.
+  // A restart finds the execution running.
   const auto left = store_->unfinished();
   ASSERT_TRUE(left);
   ASSERT_EQ(left->size(), 1U);

@@ -135,7 +135,7 @@ TEST_P(StoreSuite, ViolationsCountAndLowerTheLevel) {
   EXPECT_EQ(after->sandbox->violation_count, 4U);
   EXPECT_EQ(auditAll().back().event.action, "agent.lowered");
   EXPECT_EQ(store_->agents().sandbox(all_, {"acme", "alice"})->level, "restricted");
-  // Raised again, it begins anew.
+  // A raised level starts a new count.
   model::AgentSandbox raised = *after->sandbox;
   raised.level = "standard";
   raised.level_since = now + 3;

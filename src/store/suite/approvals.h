@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of store_suite.h: executions that wait for an escalation, and go on with it.
+// Part of store_suite.h: executions that wait for an escalation and then continue.
 #pragma once
 
 #include "base/crypto.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of store_suite.h: artifacts, their quota, their expiry, and the blobs that go with them.
+// Part of store_suite.h: artifacts, their quota, their expiry, and their blobs.
 #pragma once
 
 #include <string>

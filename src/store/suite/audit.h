@@ -73,7 +73,7 @@ inline void appendForSearch(Store& store) {
   }
 }
 
-// As readers of `scope` count them.
+// Entries' numbers for readers of `scope`.
 inline std::vector<uint64_t> numbersOf(const Scope& scope,
                                        const std::vector<model::AuditEntry>& entries) {
   std::vector<uint64_t> out;
@@ -105,7 +105,7 @@ TEST_P(StoreSuite, SearchesTheAuditLog) {
   EXPECT_THAT(numbersOf(rival, store_->searchAudit(rival, {}).value().entries), ElementsAre(1, 2));
 }
 
-// The gaps would tell one tenant how much the others do.
+// Gaps would reveal the other tenants' activity to a tenant.
 TEST_P(StoreSuite, NumbersEachTenantsEntriesApart) {
   using ::testing::ElementsAre;
   for (const char* tenant : {"rival", "acme", "acme", "acme", "rival", "acme", "rival"})
@@ -133,7 +133,7 @@ TEST_P(StoreSuite, NumbersEachTenantsEntriesApart) {
   EXPECT_EQ(store_->searchAudit(all_, {.limit = 2})->next, 2U);
 }
 
-// A write that failed leaves no gap.
+// A failed write leaves no gap.
 TEST_P(StoreSuite, ARefusedWriteTakesNoNumber) {
   const KeyRecord key{.id = "key_a",
                       .sha256 = std::string(64, '1'),

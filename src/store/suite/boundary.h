@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of store_suite.h: what one agent made is not there for another of its tenant.
+// Part of store_suite.h: isolation between agents of one tenant.
 #pragma once
 
 #include <string>
@@ -14,10 +14,10 @@
 
 namespace cloister::store {
 
-// One of everything of an agent of "acme".
+// One object of every kind, made by an agent of "acme".
 struct MadeBy {
   std::string execution;
-  std::string artifact;  // that the execution left behind
+  std::string artifact;  // artifact of the execution
   std::string session;
   std::string upload;
   std::string snapshot;
@@ -59,7 +59,7 @@ inline Scope scopeOf(const std::string& agent, model::Roles roles = model::Role:
 
 inline std::vector<Code> lookAt(Store& store, const Scope& scope, const MadeBy& all) {
   const auto code = [](const auto& result) {
-    return result ? Code::kInternal : result.error().code;  // kInternal: it is there
+    return result ? Code::kInternal : result.error().code;  // kInternal: the object is visible
   };
   return {code(store.get(scope, all.execution)),
           code(store.recorded(scope, all.execution)),

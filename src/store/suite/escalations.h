@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of store_suite.h: escalations, and notifications of them.
+// Part of store_suite.h: escalations and their notifications.
 #pragma once
 
 #include <string>
@@ -129,7 +129,7 @@ TEST_P(StoreSuite, AnEscalationHasOneEnd) {
   EXPECT_TRUE(store_->escalations().mismatches(0, 10)->empty());
 }
 
-// A vote that was struck is kept as such, and who decides is told as of a new request.
+// A revoked vote stays on record, and approvers are notified as of a new request.
 TEST_P(StoreSuite, AnApprovalMayWaitAgain) {
   const auto made = add(*store_, wanted());
   EscalationChange voted = to(*made, model::EscalationStatus::kApproved);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of store_suite.h: what its tests start from.
+// Part of store_suite.h: the fixture of its tests.
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ using testing::principal;
 using testing::queued;
 using testing::update;
 
-// A fresh, empty store each time; what it needs to live is held by the deleter.
+// Makes a fresh, empty store; the deleter holds the store's dependencies.
 using StoreFactory = std::function<std::shared_ptr<Store>()>;
 
 class StoreSuite : public ::testing::TestWithParam<StoreFactory> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of store_suite.h: the digest of an image that was verified after executions ran on it.
+// Part of store_suite.h: an image's digest, verified after executions ran on the image.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ namespace images {
 inline constexpr int64_t kMade = 1'700'000'000'000'000;  // the sandboxes, at the earliest
 inline const std::string kDigest = "sha256:" + std::string(64, 'a');
 
-// An execution that has ended, and was noted.
+// An ended execution with a note of its unverified image.
 inline std::string unverified(Store& store, const std::string& tenant, const std::string& place) {
   const auto execution = testing::finished(store, queued(tenant));
   EXPECT_TRUE(execution) << execution.error().message;

@@ -88,7 +88,7 @@ TEST_P(StoreSuite, ASuccessorEndsTheOldKeyLater) {
   EXPECT_EQ(auditAll().back().event.action, "key.revoked") << "what did not happen is not told";
 }
 
-// Work that a key began goes on in the key that it was rotated to, and ends with that.
+// A key's work continues under the key's successor, and ends with the successor.
 TEST_P(StoreSuite, ACredentialStandsInItsSuccessor) {
   const int64_t past = base::wallMicros() - 1;
   const auto succeed = [&](const std::string& id, const std::string& old, int64_t ends_at) {
@@ -108,7 +108,7 @@ TEST_P(StoreSuite, ACredentialStandsInItsSuccessor) {
   EXPECT_TRUE(isRevoked(*store_, "key_a").value());
 }
 
-// Whatever other keys the tenant has: each of these is read at every look.
+// A tenant's other keys do not matter; the limit bounds the keys read at each check.
 TEST_P(StoreSuite, SuccessorsAreThoseOfOneKeyAndBounded) {
   const int64_t past = base::wallMicros() - 1;
   const auto succeed = [&](const std::string& id, const std::string& old) {

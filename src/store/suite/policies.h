@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of StoreSuite: the versions of the policy document, and the requests that are kept.
+// Part of StoreSuite: versions of the policy document, and kept requests.
 #pragma once
 
 #include "base/crypto.h"
@@ -57,7 +57,7 @@ TEST_P(StoreSuite, APolicyAndItsAuditRowAreOne) {
   EXPECT_EQ(event.details.at("sha256").as_string(), base::sha256Hex("one"));
   const size_t before = entries->size();
   NewPolicy late = policyOf("two");
-  late.expected = 0;  // none, but there is one
+  late.expected = 0;  // expects no policy, but a version exists
   const auto refused = put(*store_, late);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kConflict);

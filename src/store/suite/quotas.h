@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of StoreSuite: quotas, and what was used of them.
+// Part of StoreSuite: quotas and their use.
 #pragma once
 
 #include <map>
@@ -78,7 +78,7 @@ TEST_P(StoreSuite, ProcessorTimeIsSummedByAgentSinceATime) {
   EXPECT_EQ(used, expected);
 }
 
-// What its executions used is theirs already.
+// Executions already count their own processor time.
 TEST_P(StoreSuite, ProcessorTimeOfASessionIsWhatItsExecutionsDidNotUse) {
   const auto session = [&](const std::string& tenant, int64_t cpu_ms, int64_t ended_at) {
     model::Session s = create(*store_, newSession(tenant, "alice")).value().session;
@@ -103,7 +103,7 @@ TEST_P(StoreSuite, ProcessorTimeOfASessionIsWhatItsExecutionsDidNotUse) {
   execution(with, 100);
   session("acme", 50, 1000);
   session("acme", 7, 999);
-  execution(session("acme", 20, 2000), 30);  // which measures more than its sandbox does
+  execution(session("acme", 20, 2000), 30);  // measures more than its sandbox does
   std::map<model::QuotaScope, uint64_t> used;
   const auto uses = store_->quotas().cpuSince(1000);
   ASSERT_TRUE(uses) << uses.error().message;

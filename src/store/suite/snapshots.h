@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of store_suite.h: snapshots, the chunks they share, and what that counts.
+// Part of store_suite.h: snapshots, their shared chunks, and their size against the quota.
 #pragma once
 
 #include <algorithm>
