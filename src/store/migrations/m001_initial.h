@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema 1. A migration that was released is never edited: add the next one (see schema.h).
+// Schema 1. Never edit a released migration: add the next migration (see schema.h).
 #pragma once
 
 namespace cloister::store {

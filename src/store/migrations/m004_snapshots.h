@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema 4: snapshots. Each is an artifact (its manifest, under the snapshot's id) that uses
+// Schema 4: snapshots. A snapshot is an artifact (its manifest, under the snapshot's id) with
 // chunks.
 #pragma once
 

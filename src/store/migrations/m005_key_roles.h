@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema: API keys with roles, the addresses they are used from, and their last use.
+// Schema: API keys with roles, permitted addresses, and their last use.
 #pragma once
 
 namespace cloister::store {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema 6: the versions of the policy document. The newest is the one in force.
+// Schema 6: versions of the policy document. The newest version is in force.
 #pragma once
 
 namespace cloister::store {

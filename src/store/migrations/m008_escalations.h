@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema: escalations, what agents' requests meet, and what is still to be told.
+// Schema: escalations, escalation policies of agents, and pending notifications.
 #pragma once
 
 namespace cloister::store {

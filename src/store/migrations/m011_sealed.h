@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema: what the audit log has sealed.
+// Schema: sealed texts of the audit log.
 #pragma once
 
 namespace cloister::store {

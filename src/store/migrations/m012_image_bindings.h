@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema: executions on an image that was verified only after they ran.
+// Schema: executions whose image was verified only after their end.
 #pragma once
 
 namespace cloister::store {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema: what is encrypted under the tenant's key (store/sql/encryption.h).
+// Schema: encryption under the tenant's key (store/sql/encryption.h).
 #pragma once
 
 namespace cloister::store {
 
-// Rows of before are encrypted after the migration, in steps; `owed` until all are, and until what
-// they were is gone from the file.
+// Older rows are encrypted after the migration, in steps. `owed` is set until all rows are
+// encrypted and their plain text is gone from the file.
 inline constexpr char kEncrypted[] = R"sql(
 ALTER TABLE executions ADD COLUMN encrypted INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE requests ADD COLUMN encrypted INTEGER NOT NULL DEFAULT 0;

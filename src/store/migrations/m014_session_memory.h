@@ -4,7 +4,7 @@
 
 namespace cloister::store {
 
-// The value stands last, so that counting sizes reads none.
+// The value is the last column, so that summing sizes reads no values.
 inline constexpr char kSessionMemory[] = R"sql(
 CREATE TABLE session_memory(
   session    INTEGER NOT NULL REFERENCES sessions(seq) ON DELETE CASCADE,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema 15: an artifact that was cut at a limit says so.
+// Schema 15: marks artifacts that were cut at a limit.
 #pragma once
 
 namespace cloister::store {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema 16: what an escalation asks for, where no execution has it.
+// Schema 16: requests of escalations without an execution.
 #pragma once
 
 namespace cloister::store {

@@ -4,8 +4,8 @@
 
 namespace cloister::store {
 
-// A run's belong to its agent, an upload to who is in the audit log as its uploader, a snapshot to
-// the agent of its session; where the session's record is gone, to who took it.
+// A run's artifacts belong to the run's agent, an upload to the uploader in the audit log. A
+// snapshot belongs to the agent of its session, or to its maker if the session's record is gone.
 inline constexpr char kArtifactAgents[] = R"sql(
 ALTER TABLE artifacts ADD COLUMN agent TEXT NOT NULL DEFAULT '';
 UPDATE artifacts SET agent=e.agent FROM executions e WHERE e.seq=artifacts.execution;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema 19: the keys that replace a key are found without reading its tenant's.
+// Schema 19: an index for finding a key's successors without reading all keys of the tenant.
 #pragma once
 
 namespace cloister::store {

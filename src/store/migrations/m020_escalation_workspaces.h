@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schema 20: what the workspace had in it when an approval in a session was asked for.
+// Schema 20: the workspace's content at the request of an approval in a session.
 #pragma once
 
 namespace cloister::store {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RecordWriter and RecordReader: two users of one description of a record, as Encoder and Decoder
-// are on the wire (wire/archive.h). A value is described once, as `describe(archive, value)`, which
-// names its members in the order in which they are written; what is read is found by name.
+// are on the wire (wire/archive.h). `describe(archive, value)` describes a value once and names its
+// members in the order of writing; the reader finds members by name.
 #pragma once
 
 #include <chrono>
@@ -24,17 +24,17 @@ class RecordWriter {
  public:
   static constexpr bool kReads = false;
 
-  // The next member is written only if `said`, so that the records of earlier versions stay as
-  // they were, and may be missing where it is read.
+  // The next member is written only if `said`, which keeps the records of earlier versions
+  // unchanged. The reader accepts a record without the member.
   RecordWriter& when(bool said) {
     skip_ = !said;
     return *this;
   }
-  // The next member may be missing where it is read.
+  // The reader accepts a record without the next member.
   RecordWriter& since() { return *this; }
 
   void text(std::string_view name, const std::string& v) { put(name, json::string(v)); }
-  // That may be no text.
+  // Bytes that need not be text.
   void bytes(std::string_view name, const std::string& v) { put(name, anyBytes(v)); }
   void flag(std::string_view name, bool v) { put(name, v); }
   template <std::integral T>
@@ -62,7 +62,7 @@ class RecordWriter {
   // From outside.
   void object(std::string_view name, const json::object& v) { put(name, cleanObject(v)); }
   void array(std::string_view name, const json::array& v) { put(name, json::value(v)); }
-  // An array as one text.
+  // An array in the form of one text.
   void textOf(std::string_view name, const json::array& v, const base::JsonLimits& /*limits*/) {
     put(name, json::string(base::toJson(v)));
   }
@@ -74,7 +74,7 @@ class RecordWriter {
   void maybe(std::string_view name, const std::optional<T>& v) {
     put(name, v ? json::value(written(*v)) : json::value(nullptr));
   }
-  // An object of members that lie elsewhere in the value.
+  // An object whose members lie elsewhere in the value.
   template <class Describe>
   void part(std::string_view name, Describe describe) {
     RecordWriter inner;
@@ -89,7 +89,7 @@ class RecordWriter {
     put(name, std::move(array));
   }
 
-  // `roles`, and `admin` as records had it before there were roles.
+  // `roles`, and `admin` for the format of records before roles.
   void roles(const model::Roles& v) {
     json::array names;
     for (const std::string_view role : model::names(v))
@@ -239,7 +239,7 @@ std::string recordText(const T& value) {
   return cleanText(base::toJson(archive.take()));
 }
 
-// The value of a record's text; `what` names it: "a record".
+// The value of a record's text; `what` names the record in errors: "a record".
 template <class T>
 Result<T> recordValue(std::string_view text, size_t max_bytes, std::string_view what) {
   const json::value value = TRY(base::parseJson(text, {.max_bytes = max_bytes}));

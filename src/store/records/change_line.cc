@@ -6,7 +6,7 @@
 namespace cloister::store {
 namespace {
 
-// Members of an entry's details that are words of ours or ids; what they are called in the log.
+// Members of an entry's details with fixed words or ids, and their names in the service's log.
 constexpr std::pair<std::string_view, std::string_view> kMembers[] = {
     {"session", "session"},     {"session_id", "session"},    {"execution_id", "execution"},
     {"status", "status"},       {"error", "error"},           {"runtime", "runtime"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ChangeLine: what the service's log says of a change that the audit log has an entry of: its
-// action and ids (request, execution, session, tenant), and nothing that a client wrote.
+// ChangeLine: the service's log line for an entry of the audit log. The line has the action and ids
+// (request, execution, session, tenant), and no text from a client.
 #pragma once
 
 #include <cstdint>

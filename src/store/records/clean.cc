@@ -6,7 +6,7 @@ namespace {
 
 namespace json = base::json;
 
-constexpr int kDepth = 24;  // parseJson() reads 32, and this is inside a record
+constexpr int kDepth = 24;  // parseJson() reads 32, and cleaned values lie inside a record
 
 // The length of the well-formed character at the front, 0 if there is none.
 size_t characterLength(std::string_view bytes) {

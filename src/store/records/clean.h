@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from outside, made fit for JSON: a record that cannot be read back would be a lost one.
+// Makes text from outside fit for JSON: an unreadable record would be a lost record.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace cloister::store {
 
-// Each byte that is not part of well-formed UTF-8 becomes U+FFFD.
+// Each byte outside well-formed UTF-8 becomes U+FFFD.
 std::string cleanText(std::string_view bytes);
 
-// cleanText() for every string and name in it; numbers with a fraction as text, and what is nested
-// deeper than parseJson() reads as "…".
+// cleanText() for every string and name of the object. Numbers with a fraction become text; values
+// nested deeper than parseJson()'s limit become "…".
 base::json::object cleanObject(const base::json::object& object);
 
 }  // namespace cloister::store

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An API key as the ledger has it (see store.h): never its secret.
+// An API key as stored in the ledger (see store.h), without its secret.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,12 @@ struct KeyRecord {
   int64_t created_at = 0;
   int64_t expires_at = 0;  // 0: never
   int64_t revoked_at = 0;
-  std::vector<base::Network> networks = {};  // it is good from there only; none: from anywhere
+  std::vector<base::Network> networks = {};  // valid only from these addresses; none: from anywhere
   int64_t last_used_at = 0;                  // by kUseGrain; 0: never
-  std::string replaces = {};                 // the key that this one succeeds, "" if none
+  std::string replaces = {};                 // the replaced key, "" if none
 };
 
-// A key that is used is noted to be so at most this often.
+// Minimum time between two notes of a key's use.
 inline constexpr int64_t kUseGrain = int64_t{15} * 60 * 1'000'000;
 
 }  // namespace cloister::store

@@ -17,7 +17,7 @@ namespace cloister::store {
 
 namespace json = base::json;
 
-// Reads members; the first that is missing or of another type makes the whole bad.
+// Reads members; the first missing or mistyped member makes the whole object bad.
 class Members {
  public:
   explicit Members(const json::object& object, bool& bad) : object_(object), bad_(bad) {}
@@ -106,12 +106,12 @@ class Members {
   bool& bad_;
 };
 
-// Bytes that may be no text (a file name a sandbox chose) are kept as they are, in base64.
+// Bytes that may be no text (a file name from a sandbox) are kept unchanged, in base64.
 json::value anyBytes(const std::string& bytes);
 
 std::chrono::milliseconds millis(Members& from, std::string_view name);
 
-// What the model describes, as model::describedJson() writes it.
+// The model's description of a value, in the format of model::describedJson().
 template <model::Described T>
 void decode(Members from, T& value) {
   model::describe(value, [&](const auto& member, auto& each) {

@@ -8,7 +8,7 @@
 namespace cloister::store {
 namespace {
 
-// A cell's results were made in a sandbox: as text, they are not bound by a record's own limits.
+// A cell's results come from a sandbox: as text, a record's own limits do not bind the results.
 constexpr base::JsonLimits kResultsLimits{
     .max_bytes = size_t{1} << 30, .max_depth = 64, .max_values = size_t{1} << 26};
 
@@ -37,7 +37,7 @@ void describe(A& a, T& v) {
   a.number("wall_ms", v.wall_ms);
 }
 
-// A cell, with what it gave.
+// A cell with its results.
 template <class A, Of<model::Execution> T>
 void describeCell(A& a, T& e) {
   if constexpr (A::kReads) e.cell.emplace();

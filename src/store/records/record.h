@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An execution as the ledger stores it: one JSON text that holds all of it but `seq` and the output
-// bytes (kept apart: they are large, and go first). The audit log carries the text's SHA-256.
+// An execution in the ledger's format: a JSON text of the whole execution except `seq` and the
+// output bytes. The output is stored apart, because output is large and is deleted first. The audit
+// log carries the text's SHA-256.
 #pragma once
 
 #include <string>
@@ -11,14 +12,14 @@
 
 namespace cloister::store {
 
-// A record and the digest of the request it answers.
+// A record and the digest of its request.
 struct Record {
   model::Execution execution;
   std::string request_sha256;
 };
 
 std::string encodeRecord(const Record& record);
-// Refuses what encodeRecord() could not have written.
+// Refuses texts that encodeRecord() cannot have written.
 Result<Record> decodeRecord(std::string_view text);
 
 }  // namespace cloister::store

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session as the ledger stores it: one JSON text that holds all of it but `seq`. The audit log
+// A session in the ledger's format: a JSON text of the whole session except `seq`. The audit log
 // carries the text's SHA-256.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace cloister::store {
 
-// A record, the digest of the request that made it, and while it is blocked that request.
+// A record, the digest of its request, and the request itself while the session is blocked.
 struct SessionRecord {
   model::Session session;
   std::string request_sha256;
@@ -19,7 +19,7 @@ struct SessionRecord {
 };
 
 std::string encodeSession(const SessionRecord& record);
-// Refuses what encodeSession() could not have written.
+// Refuses texts that encodeSession() cannot have written.
 Result<SessionRecord> decodeSession(std::string_view text);
 
 }  // namespace cloister::store

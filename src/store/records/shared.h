@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Descriptions of what the records of executions, sessions and escalations share.
+// Descriptions shared by the records of executions, sessions and escalations.
 #pragma once
 
 #include <concepts>
@@ -40,7 +40,7 @@ void describe(A& a, T& v) {
   a.flag("retryable", v.retryable);
 }
 
-// Records of before roles have `admin` alone, which later ones go on having.
+// Records before roles have only `admin`; later records still have `admin`, too.
 template <class A, Of<model::Principal> T>
 void describe(A& a, T& v) {
   a.text("tenant", v.tenant);

@@ -37,7 +37,7 @@ constexpr char kViolations[] =
     "SELECT seq, id, tenant, agent, at, level, operation, what, outcome, rule, reason, words,"
     " subject FROM plain_violations WHERE tenant=?1 AND agent=?2 AND (?3 IS NULL OR tenant=?3)"
     " AND (?4 IS NULL OR agent=?4) AND seq<?5 ORDER BY seq DESC LIMIT ?6";
-// Rows about the agent are found by their subject, for who changed it may be of another tenant.
+// Finds rows about the agent by subject, because the actor may be of another tenant.
 constexpr char kAudit[] =
     "SELECT seq, at, action, subject, tenant, app, agent, user, key_id, details, prev, hash,"
     " ifnull(number, seq) FROM audit WHERE seq IN ("
@@ -53,7 +53,7 @@ constexpr char kViolationStats[] =
     "SELECT count(*), coalesce(max(at), 0) FROM violations WHERE tenant=? AND agent=?"
     " AND outcome<>'agent_boundary'";
 
-// The same words for what does not exist and for what is beyond the scope.
+// The same message for a missing agent and for an agent beyond the scope.
 std::unexpected<Error> noSandbox(const std::string& agent) {
   return fail(Code::kNotFound, "agent " + agent + " has no sandbox");
 }
@@ -80,7 +80,7 @@ Result<uint64_t> violationsSince(Database& db, const model::AgentSandbox& sandbo
   return count.natural(0);
 }
 
-// The rule by which the level goes down now; null for none.
+// The rule that lowers the level now; null for none.
 Result<const Lowering*> dueLowering(Database& db, const model::AgentSandbox& sandbox, int64_t now,
                                     const std::vector<Lowering>& rules) {
   for (const Lowering& rule : rules) {

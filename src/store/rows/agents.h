@@ -18,9 +18,9 @@ Result<model::AgentSandbox> putAgent(Transaction tx, const Scope& scope,
 // Its violations stay.
 Result<void> removeAgent(Transaction tx, const Scope& scope, const AgentName& name,
                          const model::AuditEvent& event);
-// Records it with an audit row "agent.violation"; where the agent has a sandbox, counts it there,
-// and lowers its level by the first of `rules` that applies ("agent.lowered", a row of its own).
-// One of outcome Violation::kBoundary is not counted.
+// Records the violation with an audit row "agent.violation". If the agent has a sandbox, counts the
+// violation there and lowers the level by the first applicable rule of `rules` ("agent.lowered", a
+// separate row). A violation with the outcome Violation::kBoundary is not counted.
 Result<AfterViolation> addViolation(Transaction tx, const model::Violation& violation,
                                     const std::vector<Lowering>& rules, const model::Principal& by);
 Result<model::AgentSandbox> getAgent(Database& db, const Scope& scope, const AgentName& name);

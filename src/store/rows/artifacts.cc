@@ -52,7 +52,7 @@ model::Artifact readRow(const Statement& row) {
           .created_at = row.integer(8)};
 }
 
-// The whole of an output that `artifacts` does not list.
+// The artifact of a whole output, for outputs missing from `artifacts`.
 model::ArtifactRef outputRef(const char* path, const model::KeptOutput& kept,
                              const std::string& sha256) {
   return {.id = kept.artifact,

@@ -12,13 +12,13 @@
 
 namespace cloister::store {
 
-// Those of an execution, which has none yet: they come with its end.
+// Stores an execution's artifacts at its end; the execution has no stored artifacts yet.
 Result<> putArtifacts(Database& db, const model::Execution& execution);
 // An upload and its audit row. kQuota if its tenant would keep more than `quota`.
 Result<void> addArtifact(Transaction tx, const model::Artifact& artifact,
                          const model::ArtifactQuota& quota, const model::AuditEvent& event);
-// Removes one, with an audit row; gives its blob if no artifact has it any more, for the caller to
-// remove. An execution's record goes on naming its artifacts.
+// Removes an artifact, with an audit row. Returns its blob for the caller to remove, if no other
+// artifact names the blob. An execution's record still names its removed artifacts.
 Result<std::vector<model::BlobName>> removeArtifact(Transaction tx, const Scope& scope,
                                                     const std::string& id,
                                                     const model::AuditEvent& event);
@@ -33,13 +33,13 @@ Result<std::vector<model::Artifact>> listArtifacts(Database& db, const Scope& sc
 Result<model::ArtifactQuota> readArtifactUsage(Database& db, const std::string& tenant);
 Result<bool> isBlobNamed(Database& db, const model::BlobName& blob);
 
-// For retention: the blobs of an execution's artifacts; what expired, as blobs, with its rows
-// removed.
+// For retention. blobsOf() returns the blobs of an execution's artifacts; expireArtifacts() removes
+// the rows of expired artifacts and returns their blobs.
 Result<std::vector<model::BlobName>> blobsOf(Database& db, uint64_t execution);
 Result<std::vector<model::BlobName>> expireArtifacts(Database& db, int64_t now, int most);
-// Notes those of `blobs` that no row names as free, and gives them.
+// Notes each blob of `blobs` without a row as free, and returns these blobs.
 Result<std::vector<model::BlobName>> freeUnnamed(Database& db, std::vector<model::BlobName> blobs);
-// Those noted as free that still are; those in `removed` are no longer noted.
+// Blobs noted as free and still free; drops the notes of the blobs in `removed`.
 Result<std::vector<model::BlobName>> freedBlobs(Database& db,
                                                 const std::vector<model::BlobName>& removed,
                                                 int most);

@@ -98,8 +98,8 @@ Result<std::vector<model::Escalation>> readRows(Statement& row) {
   return out;
 }
 
-// One row a channel. What finds no room is left out: a full queue must not keep a person's
-// decision, or a run that waits for it, from being recorded.
+// One row per channel. Notifications beyond `most` are left out: a full queue must not prevent the
+// record of a person's decision, or of a run waiting for the decision.
 Result<uint64_t> addNotifications(Database& db, const model::Escalation& about,
                                   const std::vector<std::string>& channels,
                                   const std::string& event, uint32_t most) {
@@ -118,7 +118,7 @@ Result<uint64_t> addNotifications(Database& db, const model::Escalation& about,
   return left_out;
 }
 
-// What the audit row says of the record.
+// Binds the record into the audit row.
 model::AuditEvent bindTo(model::AuditEvent event, const model::Escalation& e,
                          const std::string& record, uint64_t left_out) {
   event.subject = e.id;
@@ -128,7 +128,7 @@ model::AuditEvent bindTo(model::AuditEvent event, const model::Escalation& e,
   return event;
 }
 
-// One that waits again is to be decided like a new one.
+// A pending escalation needs a decision, like a new escalation.
 std::string newsOf(model::EscalationStatus status) {
   if (status == model::EscalationStatus::kPending) return "escalation.requested";
   return "escalation." + std::string(model::statusName(status));
@@ -140,7 +140,7 @@ Result<> keepText(Database& db, const char* insert, uint64_t escalation, const s
   return add.bind(escalation, text).run();
 }
 
-// It is what the record, which an entry of the log binds, says.
+// Checks the text against the digest in the record, which an entry of the log binds.
 Result<std::string> asRecorded(std::string text, const std::string& sha256, const std::string& id,
                                const char* what) {
   if (base::sha256Hex(text) == sha256) return text;
@@ -204,7 +204,7 @@ Result<model::Escalation> changeEscalation(Transaction tx, const EscalationChang
                     " and cannot become " + std::string(model::statusName(e.status)));
   }
   const std::string record = encodeEscalation(e);
-  // A vote that does not settle it is nobody's news.
+  // A vote that settles nothing is not notified.
   const bool settled = before != e.status && !change.notification.empty();
   const uint64_t left_out =
       settled

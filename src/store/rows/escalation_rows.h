@@ -17,22 +17,22 @@ namespace cloister::store {
 
 // Makes an escalation with its audit row and notifications; kQuota beyond its bounds.
 Result<model::Escalation> addEscalation(Transaction tx, const NewEscalation& asked);
-// kNotFound for none. Only what model::mayBecome() allows; kConflict otherwise.
+// kNotFound for none. Allows only the changes of model::mayBecome(); kConflict otherwise.
 Result<model::Escalation> changeEscalation(Transaction tx, const EscalationChange& change);
 // Both or neither: `change`, and the execution moved as by updateExecution().
 Result<model::Escalation> changeEscalationWith(Transaction tx, const EscalationChange& change,
                                                const model::Execution& execution,
                                                const model::AuditEvent& event);
-// In the place of the policy that the agent had.
+// Replaces the agent's policy.
 Result<void> putEscalationPolicy(Transaction tx, const std::string& tenant,
                                  const model::EscalationPolicy& policy,
                                  const model::AuditEvent& event);
-// It was delivered or given up (`event`: its audit row, if it is to have one).
+// Removes a delivered or abandoned notification (`event`: an optional audit row).
 Result<void> finishNotification(Transaction tx, uint64_t seq,
                                 const std::optional<model::AuditEvent>& event);
 // Another attempt was made; the next is due then.
 Result<void> retryNotification(Transaction tx, uint64_t seq, int64_t due_at);
-// Those that ended up to `before`; how many went.
+// Drops escalations that ended up to `before`; returns their number.
 Result<uint64_t> dropEscalations(Database& db, int64_t before, uint64_t limit);
 
 Result<model::Escalation> getEscalation(Database& db, const Scope& scope, const std::string& id);

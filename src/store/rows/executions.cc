@@ -44,7 +44,7 @@ constexpr char kReadOutput[] =
     " decrypted(o.encrypted, e.tenant, 'compile_err ' || e.id, o.compile_err)"
     " FROM outputs o JOIN executions e ON e.seq=o.execution WHERE o.execution=?";
 
-// What the audit row says of the record, so that verification can hold the record to it.
+// Binds the record into the audit row, so that verification can check the record.
 model::AuditEvent bindTo(const model::AuditEvent& event, const model::Execution& execution,
                          const std::string& record) {
   model::AuditEvent bound = event;
@@ -75,7 +75,7 @@ Result<> checkStart(const NewExecution& request) {
   return fail(Code::kInvalid, "accepting an execution: a start makes a queued one run");
 }
 
-// Appends the audit row of the state that `record` is in, and gives its number.
+// Appends the audit row for the state of `record`, and returns its number.
 Result<uint64_t> appendState(Transaction tx, const model::AuditEvent& event,
                              const model::Execution& execution, const std::string& record) {
   return tx.chain.append(tx.db, bindTo(event, execution, record));
@@ -95,13 +95,13 @@ Result<> putOutput(Database& db, const model::Execution& execution) {
       .run();
 }
 
-// What belongs to the record of an end besides its row.
+// The parts of a finished record besides its row.
 Result<> putParts(Database& db, const model::Execution& execution) {
   TRY(putOutput(db, execution));
   return putArtifacts(db, execution);
 }
 
-// A finished record has a time of finishing: retention goes by it.
+// Gives each finished record a finishing time, which retention needs.
 void settleTimes(model::Execution& execution) {
   if (execution.created_at == 0) execution.created_at = base::wallMicros();
   if (!model::isTerminal(execution.status)) {
@@ -111,7 +111,8 @@ void settleTimes(model::Execution& execution) {
   }
 }
 
-// The escalation that is made with it, whose id its error names, and the approval that it uses.
+// Uses up the request's approval, and adds the request's new escalation, whose id goes into the
+// error.
 Result<> settleApproval(Transaction tx, const NewExecution& request, model::Execution& e) {
   if (request.approval) TRY(changeEscalation(tx, *request.approval));
   if (!request.escalation) return {};
@@ -171,7 +172,7 @@ Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
   e.seq = static_cast<uint64_t>(tx.db.lastRowId());
   Statement body = TRY(tx.db.use(kInsertRequest));
   TRY(body.bind(e.seq, request.request_json).run());
-  // What runs already is not run again.
+  // A running execution is not started again.
   if (e.status == model::Status::kQueued || e.status == model::Status::kBlocked) {
     Statement spec = TRY(tx.db.use(kInsertSpec));
     TRY(spec.bind(e.seq, Blob{request.spec}).run());

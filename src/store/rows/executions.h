@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The writes of executions: acceptance with idempotency and the state machine; and reading one back
-// whole.
+// Writes of executions: acceptance with idempotency, and the state machine. Also reads whole
+// executions.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ Result<std::optional<model::Execution>> earlierExecution(Database& db, const New
 // kConflict.
 Result<Accepted> acceptExecution(Transaction tx, const NewExecution& request,
                                  const model::AuditEvent& event);
-// Moves a record to `execution.status`, storing all its fields. kConflict if the stored status may
-// not become it (model::mayBecome): the first terminal state stays. Who asked, the request and
+// Moves a record to `execution.status`, storing all its fields. kConflict for a change that
+// model::mayBecome() refuses: the first terminal state stays. The requester, the request and
 // `created_at` stay as accepted. The audit row is as with acceptExecution().
 Result<void> updateExecution(Transaction tx, const model::Execution& execution,
                              const model::AuditEvent& event);

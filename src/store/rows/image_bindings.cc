@@ -30,10 +30,11 @@ struct Open {
   std::string id;
 };
 
-// Of one tenant, and all in sandboxes made before the change or all after it: the oldest's.
+// Executions of one tenant, all with sandboxes made before the change, or all made after the
+// change, like the oldest execution's sandbox.
 struct Batch {
   std::string tenant;
-  bool holds = false;  // the image is what it was when they ran
+  bool holds = false;  // the image has not changed since the runs
   std::vector<Open> executions;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an image was verified to be, for executions that ran on it before. See image_digests.h.
+// Verified digests of images, for executions that ran before the verification. See image_digests.h.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace cloister::store {
 
-// Nothing where it is noted already, or there is no such execution.
+// No effect for a noted or unknown execution.
 Result<void> noteUnverified(Transaction tx, const Unverified& execution);
-// Binds the digest to executions that were noted with this place: to those whose sandbox was made
-// after the image's newest change, by an audit row "image.verified" with their ids. Others are let
-// go, with "image.not_verified". One row, of one tenant, for at most a few hundred; gives their
-// number: call again while it is not 0.
+// Binds the digest to executions noted with this place, if their sandbox was made after the image's
+// newest change: an audit row "image.verified" lists their ids. Other noted executions are dropped
+// with "image.not_verified". Each call writes one row, of one tenant, for at most a few hundred
+// executions, and returns their number: call again while the number is not 0.
 Result<uint64_t> bindImage(Transaction tx, const VerifiedImage& image);
 
-// Gives an execution (by its seq) the digest that was bound to it; the number of the audit entry,
-// 0 where none was.
+// Sets the bound digest of an execution (by its seq); returns the number of the audit entry, 0
+// without a bound digest.
 Result<uint64_t> addImage(Database& db, model::Execution& execution);
 
-// Whether an entry binds this digest to this execution.
+// True if the entry binds this digest to this execution.
 bool bindsImage(const model::AuditEntry& entry, const std::string& execution,
                 const std::string& digest);
 

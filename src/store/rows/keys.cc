@@ -10,7 +10,7 @@
 namespace cloister::store {
 namespace {
 
-// Named, and in this order: the table has grown, and its own order is that of its growth.
+// Columns are named, because the table's own order follows its migrations.
 #define KEY_COLUMNS                                                            \
   "id, sha256, name, tenant, app, agent, user, roles, created_at, expires_at," \
   " revoked_at, networks, last_used_at, replaces"
@@ -21,7 +21,7 @@ constexpr char kOne[] =
 constexpr char kByHash[] = "SELECT " KEY_COLUMNS " FROM api_keys WHERE sha256=?";
 constexpr char kList[] =
     "SELECT " KEY_COLUMNS " FROM api_keys WHERE (?1 IS NULL OR tenant=?1) ORDER BY created_at, id";
-// Those that a key was rotated to, directly or through others that have expired unrevoked.
+// Keys that a key was rotated to, directly or through unrevoked expired keys.
 constexpr char kSuccessors[] =
     "WITH RECURSIVE rotated(id) AS ("
     "SELECT id FROM api_keys WHERE replaces=?1 AND replaces<>''"
@@ -75,7 +75,8 @@ Result<KeyRecord> readKey(const Statement& row) {
                 .networks = {},
                 .last_used_at = row.integer(12),
                 .replaces = row.text(13)};
-  // What cannot be read gives no right: neither a role nor a wider range.
+  // Unreadable roles or networks are an error: unreadable text must grant neither a role nor a
+  // wider range.
   auto roles = model::rolesFromNames(words(row.text(7)));
   if (!roles) return std::unexpected(std::move(roles).error().within("reading key " + key.id));
   key.principal.roles = *roles;
@@ -124,7 +125,7 @@ Result<void> putKey(Transaction tx, const KeyRecord& key, const model::AuditEven
 Result<void> revokeKey(Transaction tx, const Scope& scope, const std::string& id,
                        const model::AuditEvent& event) {
   const KeyRecord key = TRY(getKey(tx.db, scope, id));
-  if (key.revoked_at != 0) return {};  // it is revoked, and the log has it
+  if (key.revoked_at != 0) return {};  // revoked already, with an audit row
   const int64_t now = base::wallMicros();
   if (key.principal.isAdmin() && isValid(key, now)) {
     Statement other = TRY(tx.db.use(kOtherAdmin));

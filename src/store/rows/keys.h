@@ -13,16 +13,16 @@
 
 namespace cloister::store {
 
-// Stores a key that is new.
+// Stores a new key.
 Result<void> putKey(Transaction tx, const KeyRecord& key, const model::AuditEvent& event);
 // kConflict for the last valid key of an administrator.
 Result<void> revokeKey(Transaction tx, const Scope& scope, const std::string& id,
                        const model::AuditEvent& event);
-// Stores `key`, the successor of the valid key `key.replaces`, which ends at `ends_at` unless it
-// ends before; its audit row too.
+// Stores `key`, the successor of the valid key `key.replaces`, with an audit row. The old key ends
+// at `ends_at`, or at its own earlier end.
 Result<void> rotateKey(Transaction tx, const Scope& scope, const KeyRecord& key, int64_t ends_at,
                        const model::AuditEvent& event);
-// Notes that a key was used. No audit row: what was done with it has one.
+// Notes a use of a key. No audit row: the key's actions have audit rows.
 Result<void> noteKeyUse(Transaction tx, const std::string& id, int64_t at);
 Result<KeyRecord> getKey(Database& db, const Scope& scope, const std::string& id);
 Result<std::optional<KeyRecord>> findKey(Database& db, const std::string& sha256);

@@ -36,7 +36,7 @@ struct Owner {
   bool ended = false;
 };
 
-// The same words for a session that does not exist and for one beyond the scope.
+// The same message for a missing session and for a session beyond the scope.
 Result<Owner> ownerOf(Database& db, const Scope& scope, const std::string& session) {
   Statement row = TRY(db.use(kSession));
   if (!TRY(row.bind(session, scope.tenant(), scope.agent()).step())) {
@@ -56,7 +56,7 @@ model::MemoryItem itemOf(const Statement& row) {
           .updated_at = row.integer(3)};
 }
 
-// Whether the other values leave room for this one.
+// Checks that the other values leave room for the new value.
 Result<> checkRoom(Database& db, uint64_t session, const NewMemory& value,
                    const model::MemoryBounds& bounds) {
   Statement others = TRY(db.use(kOthers));

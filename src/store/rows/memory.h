@@ -12,12 +12,12 @@
 
 namespace cloister::store {
 
-// Keeps the value in the place of the one that was there. kConflict once the session has ended,
-// kQuota where the session would have more keys or bytes than `bounds`.
+// Stores the value in place of an earlier value. kConflict once the session has ended, kQuota if
+// the session would exceed `bounds` in keys or bytes.
 Result<model::MemoryItem> putMemory(Transaction tx, const Scope& scope, const NewMemory& value,
                                     const model::MemoryBounds& bounds,
                                     const model::AuditEvent& event);
-// Also after the session's end. kNotFound for a key that is not there.
+// Also after the session's end. kNotFound for an unknown key.
 Result<void> removeMemory(Transaction tx, const Scope& scope, const MemoryKey& of,
                           const model::AuditEvent& event);
 Result<model::MemoryValue> getMemory(Database& db, const Scope& scope, const std::string& session,

@@ -16,7 +16,7 @@ constexpr char kNewest[] = "SELECT max(version) FROM policies";
 constexpr char kAdd[] =
     "INSERT INTO policies(name, sha256, document, origin, tenant, app, agent, user, key_id,"
     " applied_at, note, restores) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)";
-// The newest stays, and as many before it as are kept.
+// Keeps only the newest versions.
 constexpr char kDropOld[] =
     "DELETE FROM policies WHERE version NOT IN"
     " (SELECT version FROM policies ORDER BY version DESC LIMIT ?)";

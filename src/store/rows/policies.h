@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The versions of the policy document, and the requests that a new one is tried on. store.h
-// tells of the reads.
+// Versions of the policy document, and requests for trying a new version. store.h documents the
+// reads.
 #pragma once
 
 #include <cstdint>

@@ -43,8 +43,8 @@ constexpr char kEscalationsAndRows[] =
     " FROM escalations e LEFT JOIN audit a ON a.seq=e.created_row"
     " LEFT JOIN audit b ON b.seq=e.state_row WHERE e.seq>? ORDER BY e.seq LIMIT ?";
 
-// What the log has the beginning of and no row is of: how many, the newest one's number and
-// subject; and how many retention has removed.
+// Subjects that begin in the log but have no row: their number, and the newest such subject with
+// its number in the log. Also the number of records that retention removed.
 constexpr char kGoneExecutions[] =
     "SELECT count(*), max(a.seq), a.subject, (SELECT sum(json_extract(r.details, '$.deleted'))"
     "  FROM audit r WHERE r.action='ledger.retained')"
@@ -63,17 +63,17 @@ constexpr char kGoneEscalations[] =
     " AND NOT EXISTS (SELECT 1 FROM escalations e WHERE e.id=a.subject"
     "  AND e.tenant=ifnull(json_extract(a.details, '$.of_tenant'), a.tenant))";
 
-// Rows read in one go: a reader that stays keeps the log from being started over.
+// Rows per read: a long reader prevents SQLite from restarting the log.
 constexpr int kChunk = 200;
 
 struct Table {
   const char* rows_after;
-  std::string_view beginning;              // what it is called
-  std::string (*check)(const Statement&);  // what is wrong with the record, "" if nothing
+  std::string_view beginning;              // name of the first audit entry
+  std::string (*check)(const Statement&);  // the record's problem, "" if none
   const char* gone;
 };
 
-// A member of the audit row's details, "" if it is not there.
+// A member of the audit row's details, "" if missing.
 std::string detail(const std::string& details, std::string_view name) {
   const auto value = base::parseJson(details);
   if (!value || !value->is_object()) return {};
@@ -101,14 +101,14 @@ std::string unlikeItsColumns(const Statement& row, const T& recorded, const std:
   return same ? "" : "its columns are not those of its record";
 }
 
-// The kept bytes against the digest of the stream, where all of it was kept.
+// Compares the kept bytes with the stream's digest; a truncated output has no comparable digest.
 bool outputIs(const std::string& bytes, const model::KeptOutput& kept, const std::string& sha256) {
   if (kept.truncated) return true;
   if (bytes.size() != kept.total) return false;
   return sha256.empty() || base::sha256Hex(bytes) == sha256;
 }
 
-// The digest of its image, where that was bound to it after its end.
+// Checks an image digest bound after the execution's end.
 bool imageIs(const Statement& row, const model::Execution& execution) {
   if (row.natural(12) == 0) return true;
   const auto details = base::parseJson(row.text(15));
@@ -152,7 +152,8 @@ constexpr Table kExecutions = {kExecutionRows, "acceptance", checkExecution, kGo
 constexpr Table kSessions = {kSessionRows, "creation", checkSession, kGoneSessions};
 constexpr Table kEscalations = {kEscalationsAndRows, "request", checkEscalation, kGoneEscalations};
 
-// Retention says how many it removes, not which: the newest is likely to be one that it did not.
+// Retention logs only the number of removed records. The newest missing record is probably not a
+// removed record.
 Result<std::optional<Mismatch>> findGone(Database& db, const Table& table) {
   Statement row = TRY(db.use(table.gone));
   TRY(row.step());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds records to the audit log: see Store::mismatches and Store::sessionMismatches, and those of
-// Escalations.
+// Checks records against the audit log: see Store::mismatches, Store::sessionMismatches, and the
+// mismatches of Escalations.
 #pragma once
 
 #include <string>
@@ -14,11 +14,12 @@
 
 namespace cloister::store {
 
-// "audit entry 12 of its tenant", for messages that a tenant may read: its seq, not its position.
+// "audit entry 12 of its tenant", for messages to a tenant: names the entry's seq, not its
+// position.
 std::string nameOf(const model::AuditEntry& entry);
-// kConflict: the entry is not about `subject`, or not what its hash is of.
+// kConflict: the entry is not about `subject`, or does not match its hash.
 Result<> proveEntry(const std::string& subject, const model::AuditEntry& entry);
-// kConflict: that, or `record` is not the one that `state`, its last entry, was written with.
+// kConflict: as proveEntry(), or `record` differs from the record of `state`, its last entry.
 Result<> proveRecord(const std::string& subject, std::string_view status, std::string_view record,
                      const model::AuditEntry& state);
 

@@ -47,9 +47,9 @@ constexpr char kAuditOfTenant[] =
 constexpr uint32_t kMaxList = 500;
 constexpr uint32_t kMaxAudit = 1000;
 
-// One statement for each combination of filters, so that each uses the index made for it: a
-// session's before its agent's, and an agent's before the one by status, which has those of others.
-// Only what is shown is decrypted.
+// One statement for each combination of filters, so that each statement uses the index for its
+// filters. A session's index goes before the agent's, and the agent's before the index by status,
+// which has rows of other agents. Only rows of the page are decrypted.
 std::string listSql(const Scope& scope, const ListQuery& query) {
   std::string sql =
       "SELECT seq, record, archived_at FROM plain_executions WHERE seq IN"
@@ -76,8 +76,8 @@ Result<model::AuditEntry> entryAt(Database& db, int64_t position) {
   return fail(Code::kInternal, "audit entry " + std::to_string(position) + " is missing");
 }
 
-// The escalation that an execution names, where it shares one: that one's own record names another
-// execution. "" for none.
+// The escalation of an execution that shares another execution's escalation; the escalation's own
+// record names the other execution. "" for none.
 std::string sharedEscalation(const model::Execution& execution, const model::AuditEntry& accepted) {
   if (!execution.provenance.approval.empty()) return execution.provenance.approval;
   if (!execution.error || accepted.event.action != "execution.blocked") return {};
@@ -97,7 +97,7 @@ Result<std::optional<model::Escalation>> provenApproval(Database& db,
   return e;
 }
 
-// The entry that binds the digest that the execution has.
+// The entry that binds the execution's image digest.
 Result<model::AuditEntry> provenImage(Database& db, const model::Execution& execution,
                                       uint64_t position) {
   model::AuditEntry entry = TRY(entryAt(db, static_cast<int64_t>(position)));
@@ -111,7 +111,7 @@ Result<model::AuditEntry> provenImage(Database& db, const model::Execution& exec
 }  // namespace
 
 Result<model::Execution> getExecution(Database& db, const Scope& scope, const std::string& id) {
-  // Record and output are read from one snapshot: retention may run between them.
+  // Reads record and output from one snapshot, because retention may run between two reads.
   TRY(db.runKept("BEGIN"));
   auto read = [&]() -> Result<model::Execution> {
     Statement row = TRY(db.use(kGet));
@@ -212,7 +212,7 @@ namespace {
 std::vector<model::AuditEntry> readRows(Statement& row, std::optional<Error>& trouble) {
   std::vector<model::AuditEntry> out;
   for (;;) {
-    // What was read before the trouble is given first; the next call meets it at its front.
+    // Returns the entries before the error; the next call fails with the error.
     const auto more = row.step();
     if (!more && out.empty()) trouble = more.error();
     if (!more || !*more) return out;
@@ -227,7 +227,7 @@ std::vector<model::AuditEntry> readRows(Statement& row, std::optional<Error>& tr
 
 namespace {
 
-// What readers of `scope` count entries by, as SQL (numberFor()).
+// The SQL of the entries' number for readers of `scope` (numberFor()).
 std::string numberSql(const Scope& scope) {
   return scope.tenant() ? "ifnull(number, seq)" : "seq";
 }
@@ -253,7 +253,7 @@ bool isFiltered(const AuditSearch& search) {
          search.until < INT64_MAX;
 }
 
-// The part of the log that this search looks at; `ends`: nothing is beyond it.
+// The part of the log for one search step; `ends`: nothing is beyond the window.
 struct Window {
   uint64_t after;
   uint64_t before;

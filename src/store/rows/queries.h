@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reading half of the Store, on a connection that only reads. See store.h for each.
+// The reads of the Store, on a read-only connection. store.h documents each read.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace cloister::store {
 
 Result<model::Execution> getExecution(Database& db, const Scope& scope, const std::string& id);
-// kConflict where the record is not the one that the audit log tells of.
+// kConflict if the record does not match the audit log.
 Result<Recorded> recordedExecution(Database& db, const Scope& scope, const std::string& id);
 Result<std::vector<model::Execution>> listExecutions(Database& db, const Scope& scope,
                                                      const ListQuery& query);
@@ -23,7 +23,7 @@ Result<PendingSession> pendingSessionRow(Database& db, const Scope& scope, const
 Result<std::vector<model::AuditEntry>> readAudit(Database& db, const Scope& scope, uint64_t after,
                                                  uint32_t limit);
 Result<AuditPage> searchAudit(Database& db, const Scope& scope, const AuditSearch& search);
-// All that a statement has left, whose columns are those of the log.
+// The statement's remaining rows; its columns are the log's columns.
 Result<std::vector<model::AuditEntry>> readAuditRows(Database& db, Statement& row);
 
 }  // namespace cloister::store

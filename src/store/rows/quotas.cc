@@ -22,7 +22,7 @@ constexpr char kCpu[] =
     "SELECT tenant, agent, sum(json_extract(legible(encrypted, tenant, 'record ' || id, record),"
     " '$.usage.cpu_ms')) FROM executions"
     " WHERE finished_at>0 AND finished_at>=? GROUP BY tenant, agent";
-// What the sandboxes of sessions used that their executions did not.
+// Processor time of sessions' sandboxes beyond the time of their executions.
 constexpr char kSessionCpu[] =
     "SELECT s.tenant, s.agent, sum(max(0,"
     " coalesce(json_extract(legible(s.encrypted, s.tenant, 'session ' || s.id, s.record),"

@@ -10,8 +10,8 @@
 
 namespace cloister::store {
 
-// In the place of the one that is there; one without a value is none. kQuota beyond `most` of the
-// tenant's agents.
+// Replaces the present record; a record without values removes the record. kQuota beyond `most` of
+// the tenant's agents.
 Result<void> putQuota(Transaction tx, const model::QuotaRecord& record, uint64_t most,
                       const model::AuditEvent& event);
 Result<std::vector<model::QuotaRecord>> readQuotas(Database& db);

@@ -55,7 +55,7 @@ Result<std::vector<uint64_t>> toDelete(Database& db, const Retention& rules, int
   return pick(oldest.bind(count));
 }
 
-// Deletes records; the blobs of the artifacts they had.
+// Deletes records; returns the blobs of their artifacts.
 Result<std::vector<model::BlobName>> erase(Database& db, const std::vector<uint64_t>& seqs) {
   std::vector<model::BlobName> blobs;
   for (const uint64_t seq : seqs) {

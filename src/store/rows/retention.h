@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Retention: what has ended long ago loses its output and request, then its record, a batch at a
-// time, so that no write waits long behind it. The audit log keeps all of its entries.
+// Retention. Executions that ended long ago lose their output and request, and later their record.
+// Retention works in small batches, so that no write waits long. The audit log keeps all entries.
 #pragma once
 
 #include "base/result.h"
@@ -11,7 +11,7 @@ namespace cloister::store {
 
 inline constexpr int kRetainBatch = 200;
 
-// Applies retention to a few hundred records, with an audit row; call again while it did any.
+// Applies retention to a few hundred records, with an audit row; call again while records change.
 Result<Retained> retain(Transaction tx, const Retention& rules);
 
 }  // namespace cloister::store

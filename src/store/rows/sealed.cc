@@ -36,7 +36,7 @@ Result<> addSealed(Database& db, std::vector<model::AuditEntry>& entries) {
     const auto entry = std::ranges::find(entries, row.natural(0), &model::AuditEntry::position);
     if (entry == entries.end()) continue;
     auto value = base::parseJson(row.text(3), {.max_bytes = size_t{1} << 30});
-    // What cannot be read is as if it were another value: its seal will not be the one recorded.
+    // An unreadable value becomes null: its seal will differ from the recorded seal.
     entry->sealed.push_back({row.text(1), row.text(2), value ? *std::move(value) : nullptr});
   }
   return {};

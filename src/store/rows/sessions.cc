@@ -34,7 +34,7 @@ constexpr char kUnfinished[] =
     "SELECT seq, record FROM plain_sessions WHERE ended_at=0 ORDER BY seq";
 constexpr uint32_t kMaxList = 500;
 
-// A row that begins with (seq, record).
+// Reads a row with (seq, record) first.
 Result<SessionRecord> readRow(const Statement& row) {
   auto record = decodeSession(row.text(1));
   if (!record) {
@@ -45,7 +45,7 @@ Result<SessionRecord> readRow(const Statement& row) {
   return record;
 }
 
-// What the audit row says of the record, so that verification can hold the record to it.
+// Binds the record into the audit row, so that verification can check the record.
 Result<uint64_t> appendState(Transaction tx, model::AuditEvent event, const model::Session& session,
                              const std::string& text) {
   event.subject = session.id;

@@ -19,11 +19,11 @@ Result<std::optional<model::Session>> earlierSession(Database& db, const NewSess
 // As acceptExecution(). A session begins kCreating or kBlocked.
 Result<Created> createSession(Transaction tx, const NewSession& request,
                               const model::AuditEvent& event);
-// As updateExecution(). A session that has ended stays so. A renewal is an update from kRunning to
+// As updateExecution(). An ended session stays ended. A renewal is an update from kRunning to
 // kRunning.
 Result<void> updateSession(Transaction tx, const model::Session& session,
                            const model::AuditEvent& event);
-// Deletes at most `limit` that ended by `ended_by`; how many.
+// Deletes at most `limit` sessions with an end up to `ended_by`; returns their number.
 Result<uint64_t> dropSessions(Database& db, int64_t ended_by, int limit);
 
 Result<model::Session> getSession(Database& db, const Scope& scope, const std::string& id);

@@ -84,7 +84,7 @@ Result<model::Snapshot> decode(std::string_view text) {
   return s;
 }
 
-// A row that begins with (record, agent).
+// Reads a row with (record, agent) first.
 Result<model::Snapshot> readRow(const Statement& row) {
   model::Snapshot s = TRY(decode(row.text(0)));
   s.agent = row.text(1);
@@ -131,7 +131,7 @@ Result<model::Snapshot> addSnapshot(Transaction tx, const NewSnapshot& made,
   TRY(add.bind(s.id, s.tenant, first).run());
   TRY(addChunks(tx.db, made));
   const uint64_t after = TRY(readArtifactUsage(tx.db, s.tenant)).bytes;
-  if (after > quota.all.bytes) {  // what was written for it is taken back
+  if (after > quota.all.bytes) {  // the error rolls the snapshot's rows back
     return overQuota(std::to_string(quota.all.bytes) + " bytes, keeps " + std::to_string(before) +
                      ", and this would be " + std::to_string(after - before) +
                      " more; delete some, or raise artifacts.quota_mb");

@@ -13,16 +13,16 @@
 
 namespace cloister::store {
 
-// A snapshot and its audit row; gives it with what it added. Its manifest is an artifact, though
-// Store::artifact() and Store::artifacts() do not show it; chunks that another snapshot of the
-// tenant uses count once. kQuota beyond `quota`.
+// Adds a snapshot and its audit row; returns the snapshot with its added bytes. The snapshot's
+// manifest is an artifact, but Store::artifact() and Store::artifacts() do not show manifests.
+// Chunks of the tenant's other snapshots count once. kQuota beyond `quota`.
 Result<model::Snapshot> addSnapshot(Transaction tx, const NewSnapshot& made,
                                     const model::SnapshotQuota& quota, model::AuditEvent event);
-// As removeArtifact(): gives the blobs that nothing uses any more.
+// As removeArtifact(): returns the unused blobs.
 Result<std::vector<model::BlobName>> removeSnapshot(Transaction tx, const Scope& scope,
                                                     const std::string& id,
                                                     const model::AuditEvent& event);
-// Notes a blob that is about to be written: retain() gives it back unless something names it.
+// Notes a blob before its write: retain() returns the blob for removal if no row names the blob.
 Result<void> noteBlob(Transaction tx, const model::BlobName& blob);
 
 Result<model::Snapshot> getSnapshot(Database& db, const Scope& scope, const std::string& id,
