@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the ledger that is about agents: their sandboxes, and what they tried beyond them.
-// Each change and its audit row are one transaction. Threads, `done` and durability as in store.h.
+// The ledger's part for agents: their sandboxes, and their violations. Each change and its audit
+// row are one transaction. Threads, `done` and durability as in store.h.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace cloister::store {
 
-// An agent. Only what lies within a Scope is found, whatever tenant is named here.
+// An agent's name. Queries find only agents within a Scope, also if the name has another tenant.
 struct AgentName {
   std::string tenant;
   std::string agent;
@@ -35,10 +35,10 @@ struct Lowering {
   std::string why;
 };
 
-// What a violation came to: the sandbox as it is now, where the agent has one of its own.
+// Result of a violation: the present sandbox, if the agent has a sandbox.
 struct AfterViolation {
   std::optional<model::AgentSandbox> sandbox;
-  std::string lowered_from;  // the level it had, "" when that stays
+  std::string lowered_from;  // the level before, "" if unchanged
 };
 
 struct AgentQuery {
@@ -60,7 +60,7 @@ struct AgentAuditQuery {
   uint64_t before_seq = 0;  // position; 0: from the newest
 };
 
-// What an agent has done, as far as records are kept.
+// An agent's activity, as far as records are kept.
 struct AgentStats {
   std::map<std::string, uint64_t> executions;  // by status
   uint64_t sessions = 0;
@@ -72,12 +72,12 @@ class AgentStore {
  public:
   explicit AgentStore(Engine& engine) : engine_(engine) {}
 
-  // kNotFound for what does not exist or is not within `scope`.
+  // kNotFound for an agent that is missing or beyond `scope`.
   Result<model::AgentSandbox> sandbox(const Scope& scope, const AgentName& name);
   Result<std::vector<model::AgentSandbox>> sandboxes(const Scope& scope, const AgentQuery& query);
   // Newest first.
   Result<std::vector<model::Violation>> violations(const Scope& scope, const ViolationQuery& query);
-  // What was done to the agent and by it, newest first.
+  // Actions on the agent and by the agent, newest first.
   Result<std::vector<model::AuditEntry>> audit(const Scope& scope, const AgentAuditQuery& query);
   Result<AgentStats> stats(const Scope& scope, const AgentName& name);
 

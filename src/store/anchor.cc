@@ -25,7 +25,7 @@ std::string anchorLine(const Checkpoint& head) {
   return base::toJson(toJsonObject(head)) + "\n";
 }
 
-// The whole lines of `text`, without those that have zeros.
+// The whole lines of `text`, except lines with zeros.
 std::string wholeLines(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -74,10 +74,10 @@ Result<> Anchor::openFile() {
   return syncDirectoryOf(path);
 }
 
-// The disk gives the room without a change of the file's size. Where a file system cannot do that,
-// a full disk shows when the line is written.
+// Reserves disk space without a change of the file's size. If the file system cannot reserve space,
+// a full disk shows at the write of the line.
 Result<> Anchor::allocate() {
-  constexpr uint64_t kLines = 8 * kMaxAnchorLine;  // of commits that wait for the disk
+  constexpr uint64_t kLines = 8 * kMaxAnchorLine;  // of commits waiting for the disk
   if (allocated_ >= size_ + kLines) return {};
   const auto size = static_cast<off_t>(size_);
   int done = 0;
@@ -113,7 +113,7 @@ Result<> Anchor::append(const Checkpoint& head) {
 Result<> Anchor::add(const Checkpoint& head) {
   struct stat info{};
   const bool there = ::stat(options_.path.c_str(), &info) == 0 && info.st_ino == inode_;
-  if (!there) return rewrite(head);  // it was removed, or another was put in its place
+  if (!there) return rewrite(head);  // removed, or replaced by another file
   const std::string line = anchorLine(head);
   if (size_ + line.size() > rewrite_at_) {
     auto rewritten = rewrite(head);
@@ -133,7 +133,8 @@ Result<> Anchor::add(const Checkpoint& head) {
   return {};
 }
 
-// The file anew, with what it keeps and `last`: either the old file is there or the whole new one.
+// Replaces the file by its kept lines and `last`. After a crash either the old file or the whole
+// new file is there.
 Result<> Anchor::rewrite(const std::optional<Checkpoint>& last) {
   std::vector<Checkpoint> lines = TRY(readAnchor(options_.path));
   if (last) lines.push_back(*last);
@@ -191,7 +192,7 @@ std::vector<Checkpoint> keptLines(const std::vector<Checkpoint>& lines, uint64_t
     keep[i] = true;
     return true;
   };
-  // The newest losses have a quarter, the newest lines what is left of a half.
+  // The newest losses get a quarter, the newest lines the rest of a half.
   for (size_t i = lines.size(); i-- > 1;) {
     if (lines[i].seq > lines[i - 1].seq) continue;
     if (!take(i, max_bytes / 4) || !take(i - 1, max_bytes / 4)) break;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The anchor of the audit log: a file outside the database that has the signed head of each commit
-// before the commit is acknowledged. A database whose end was cut, or an older copy of it, does not
-// have the entry that the anchor's last line speaks of (docs/AUDIT.md).
+// The anchor of the audit log: a file outside the database with the signed head of each commit,
+// written before the commit is acknowledged. A truncated database, or an older copy, lacks the
+// entry of the anchor's last line (docs/AUDIT.md).
 //
-// One checkpoint a line, as in the checkpoint file. A line whose entry is not above the one of the
-// line before says that the log lost entries there and went on. The file has a bound: at it, the
-// newest half is written anew, with the two lines of each loss.
+// One checkpoint per line, as in the checkpoint file. If a line's entry is not above the previous
+// line's entry, the log lost entries there and continued. The file's size is bounded: at the bound,
+// a new file keeps the newest half, and the two lines of each loss.
 #pragma once
 
 #include <cstdint>
@@ -33,13 +33,13 @@ class Anchor {
     SyncFunction sync;
   };
 
-  // Makes the file if there is none, and cuts a last line that a crash left unfinished.
+  // Makes the file if there is none, and cuts an incomplete last line of a crash.
   static Result<std::unique_ptr<Anchor>> open(Options options);
 
   // Before a commit: has the room for its line, and makes good what append() could not do. An
   // error refuses the commit. From the writer thread.
   Result<> reserve();
-  // Behind a commit, before it is acknowledged.
+  // After a commit, before its acknowledgement.
   Result<> append(const Checkpoint& head);
 
  private:
@@ -54,16 +54,16 @@ class Anchor {
   Fd fd_ CLOISTER_GUARDED_BY(mutex_);
   uint64_t inode_ CLOISTER_GUARDED_BY(mutex_) = 0;
   uint64_t size_ CLOISTER_GUARDED_BY(mutex_) = 0;
-  uint64_t allocated_ CLOISTER_GUARDED_BY(mutex_) = 0;  // bytes that the disk has for it
+  uint64_t allocated_ CLOISTER_GUARDED_BY(mutex_) = 0;  // bytes reserved on the disk
   uint64_t rewrite_at_ CLOISTER_GUARDED_BY(mutex_) = 0;
-  std::optional<Checkpoint> failed_ CLOISTER_GUARDED_BY(mutex_);  // that is to be added yet
+  std::optional<Checkpoint> failed_ CLOISTER_GUARDED_BY(mutex_);  // to be added later
 };
 
-// All complete lines, oldest first; none if the file does not exist. What a loss of power left as
-// zeros is left out. A line that is no checkpoint is an error.
+// All complete lines, oldest first; none if the file does not exist. Skips zeros of a power
+// failure. A line without a valid checkpoint is an error.
 Result<std::vector<Checkpoint>> readAnchor(const std::string& path);
 
-// Entries that the log once had, and does not have since it went on without them.
+// Entries lost from the log, which continued without the entries.
 struct AnchoredLoss {
   uint64_t from = 0;
   uint64_t to = 0;
@@ -71,7 +71,7 @@ struct AnchoredLoss {
 };
 std::string lossText(const AnchoredLoss& loss);
 
-// What the lines say of the log as it is to be now.
+// The log's expected content according to the lines.
 struct Anchored {
   std::map<uint64_t, Checkpoint> heads;  // by entry
   std::vector<AnchoredLoss> losses;
@@ -80,7 +80,7 @@ Anchored anchored(const std::vector<Checkpoint>& lines);
 // "" for none.
 std::string lossesText(const Anchored& anchored);
 
-// Of the lines, those that a file of `max_bytes` keeps.
+// The lines that a file of `max_bytes` keeps.
 std::vector<Checkpoint> keptLines(const std::vector<Checkpoint>& lines, uint64_t max_bytes);
 
 }  // namespace cloister::store

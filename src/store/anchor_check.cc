@@ -21,7 +21,7 @@ Result<bool> isOnChain(Database& db, const Checkpoint& head) {
   return TRY(row.bind(head.seq).step()) && row.text(0) == head.hash;
 }
 
-// The first of the entries that the log does not have, or has with another hash.
+// The first anchored entry that the log lacks, or has with another hash.
 Result<uint64_t> firstOther(Database& db, const std::map<uint64_t, Checkpoint>& heads) {
   for (const auto& [seq, head] : heads) {
     if (!TRY(isOnChain(db, head))) return seq;
@@ -29,8 +29,8 @@ Result<uint64_t> firstOther(Database& db, const std::map<uint64_t, Checkpoint>& 
   return heads.rbegin()->first;
 }
 
-// A log that ends before the anchor does has lost what is behind its end, and may be another
-// before.
+// A log with an earlier end than the anchor's has lost entries behind its end. Entries before the
+// end may differ, too.
 Result<std::string> differenceOf(Database& db, const Chain::Head& end, const Anchored& known,
                                  const base::VerifyKey& key) {
   const Checkpoint& newest = known.heads.rbegin()->second;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The anchor of the audit log: what it has when a write is acknowledged, what it says of a ledger
-// whose end was cut, and what becomes of the file.
+// The anchor of the audit log: its content at the acknowledgement of a write, its findings for a
+// truncated ledger, and the file's bound.
 #include "store/anchor.h"
 
 #include <sys/stat.h>
@@ -51,7 +51,7 @@ struct AnchorTest : ::testing::Test {
     EXPECT_TRUE(read) << read.error().message;
     return read.value_or(std::vector<Checkpoint>{});
   }
-  // The details of the last entry, if it is an `action`.
+  // The details of the last entry, if its action is `action`.
   std::string lastOf(const std::string& action) {
     const auto all = store_->audit(Scope::allTenants(), 0, 1000);
     EXPECT_TRUE(all);
@@ -137,7 +137,8 @@ TEST_F(AnchorTest, AGroupOfCommitsCostsOneLineAndOneSync) {
   EXPECT_TRUE(lines().empty()) << "the entry is not synced";
   for (int i = 0; i < kWrites; ++i)
     submit();
-  // The writer goes on while the first sync waits: all of them are one group for the syncer.
+  // The writer continues while the first sync waits: the syncer takes all these writes as one
+  // group.
   const auto committed = [&] {
     return testing::RawFile(dir_.file("ledger.db")).column("SELECT seq FROM audit").size();
   };
@@ -148,7 +149,7 @@ TEST_F(AnchorTest, AGroupOfCommitsCostsOneLineAndOneSync) {
   EXPECT_EQ(lines().back().seq, kWrites + 1U);
   EXPECT_LE(lines().size(), 3U);
   EXPECT_EQ(anchor_syncs, static_cast<int>(lines().size()));
-  store_.reset();  // it calls `sync`
+  store_.reset();  // calls `sync`
 }
 
 TEST_F(AnchorTest, WhatCannotBeAnchoredIsNotAcknowledgedAndMadeGoodLater) {
@@ -168,7 +169,7 @@ TEST_F(AnchorTest, WhatCannotBeAnchoredIsNotAcknowledgedAndMadeGoodLater) {
   write();
   EXPECT_EQ(lines().back().seq, 5U) << "the entry that nobody was told of is in the log";
   EXPECT_TRUE(store_->health());
-  store_.reset();  // it calls `sync`
+  store_.reset();  // calls `sync`
 }
 
 TEST_F(AnchorTest, ACutEndIsNamedAndStaysVisible) {

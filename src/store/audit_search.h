@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The audit log's names in the ledger: its checkpoints, a search, and the page that it gives
-// (Store).
+// Types for reading the audit log in the ledger (Store): checkpoints, a search, and a search's page
+// of results.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace cloister::store {
 using model::Checkpoint;
 using model::checkpointText;
 
-// How readers of `scope` count the entries of the log: by its seq within one tenant, which tells
-// nothing of the others, and by its position where they read every tenant's.
+// The number of an entry for readers of `scope`. Readers within a tenant get the seq, which reveals
+// nothing of other tenants; readers of every tenant get the position.
 inline uint64_t numberFor(const Scope& scope, const model::AuditEntry& entry) {
   return scope.tenant() ? entry.seq : entry.position;
 }
 
-// Which entries of the audit log are wanted; "" is any.
+// Filter for entries of the audit log; "" is any.
 struct AuditSearch {
   uint64_t after = 0;                     // only entries whose number (numberFor()) is greater
   uint64_t before = uint64_t{INT64_MAX};  // only entries whose number is less
   bool newest_first = false;
-  std::string action = {};  // one action, or all that begin so: "escalation.*"
+  std::string action = {};  // an action, or a prefix: "escalation.*"
   std::string by = {};      // the user or the key's id
   std::string agent = {};
   std::string subject = {};
@@ -43,7 +43,7 @@ struct AuditSearch {
 
 struct AuditPage {
   std::vector<model::AuditEntry> entries;
-  std::optional<uint64_t> next;  // `after`, or `before`, of the next page; none: this was the last
+  std::optional<uint64_t> next;  // `after`, or `before`, of the next page; none after the last page
 };
 
 }  // namespace cloister::store

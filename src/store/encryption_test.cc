@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is encrypted in a ledger, and what becomes of one that is not.
+// Encryption of a ledger, also of an older plain ledger.
 #include "store/sql/encryption.h"
 
 #include <filesystem>
@@ -44,10 +44,10 @@ SqliteOptions encryptedIn(const TempDir& dir) {
   return options;
 }
 
-// A word that stands nowhere else, in each place that is to be encrypted.
+// A unique word, written to each place that must be encrypted.
 constexpr char kWord[] = "Xylophonist";
 
-// One row of each table, with the word in all that is its tenant's alone.
+// One row of each table, with the word in all texts that belong to the tenant alone.
 struct Rows {
   std::string execution;
   std::string session;
@@ -94,7 +94,7 @@ Rows fill(Store& store) {
   return {.execution = done.id, .session = session};
 }
 
-// The files in which the word stands: the ledger's, and what lies beside it.
+// The files with the word, among the ledger's files and the files beside it.
 std::vector<std::string> filesWith(const TempDir& dir) {
   std::vector<std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(dir.file(""))) {
@@ -160,7 +160,7 @@ TEST(Encryption, AnOlderLedgerIsEncryptedAndItsOldTextIsGone) {
   expectWhole(**store, rows);
 }
 
-// The upgrade was ended between two of its steps: some rows are as they were.
+// The upgrade was interrupted between two of its steps: some rows are still plain.
 TEST(Encryption, GoesOnWhereItWasEnded) {
   const TempDir dir;
   Rows rows;
@@ -170,7 +170,7 @@ TEST(Encryption, GoesOnWhereItWasEnded) {
   }
   runSql(dir,
          "CREATE TABLE kept AS SELECT * FROM requests;"
-         // Rows of no execution: foreign keys are off here, as they may have been for a tool.
+         // Rows without an execution: foreign keys are off here, as they may have been for a tool.
          "INSERT INTO outputs SELECT 1000+value, x'61', x'', x'', x'', 0 FROM"
          " json_each('[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18]')");
   {
@@ -205,7 +205,7 @@ TEST(Encryption, WhereTheLedgerIsReadMeanwhileTheNextStartEnds) {
   EXPECT_THAT(filesWith(dir), ::testing::IsEmpty());
 }
 
-// By somebody who can write the file and has no key.
+// Forged by somebody with write access to the file but without a key.
 TEST(Encryption, ARowInPlainTextIsNone) {
   const TempDir dir;
   const auto store = openSqlite(encryptedIn(dir)).value();
@@ -216,7 +216,7 @@ TEST(Encryption, ARowInPlainTextIsNone) {
   EXPECT_FALSE(store->mismatches(0, 10)->empty());
 }
 
-// One row that does not decrypt keeps neither the others from being listed nor the service from
+// An undecryptable row neither hides the other rows of a list nor prevents the service from
 // starting.
 TEST(Encryption, OnlyTheRowsOfAPageAreDecrypted) {
   const TempDir dir;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ledger's part about escalations: requests to exceed what one may do, who decided on them, the
-// policies of agents, and the notifications that are still to be delivered. Threads, durability and
-// `done` are as store.h has them.
+// The ledger's part for escalations: requests to exceed one's permissions, decisions on requests,
+// policies of agents, and pending notifications. Threads, durability and `done` as in store.h.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,7 @@ class Engine;
 struct Mismatch;
 struct Pending;
 
-// What is to be told, and how: one row for each channel, kept until it was delivered or given up.
+// A pending notification: one row for each channel, kept until delivered or given up.
 struct Notification {
   uint64_t seq = 0;  // given by the ledger
   std::string channel;
@@ -40,27 +39,27 @@ struct Notification {
 // How much may wait.
 struct EscalationBounds {
   uint32_t pending_per_tenant = 256;  // then kQuota
-  uint32_t notifications = 10'000;    // then they are left out, and the escalation says so
+  uint32_t notifications = 10'000;    // more are left out, as noted in the escalation
 };
 
 // An escalation to be made; its id is the ledger's to give.
 struct NewEscalation {
   model::Escalation escalation;
   model::AuditEvent event;            // its subject and `id` are filled in
-  std::vector<std::string> channels;  // who are told
+  std::vector<std::string> channels;  // channels to notify
   EscalationBounds bounds;
-  std::string request_json = {};    // what is asked for, where no execution of the ledger has it
-  std::string workspace_json = {};  // what its session's workspace had in it; "" if it has none
+  std::string request_json = {};    // the request, if no execution of the ledger has it
+  std::string workspace_json = {};  // the session's workspace at the request; "" if none
 };
 
-// A change of one: read, altered, written and audited within one transaction. `apply` is called on
-// the ledger's thread, perhaps twice; it must be pure. An error changes nothing.
+// A change of an escalation: read, altered, written and audited within one transaction. `apply` is
+// called on the ledger's thread, perhaps twice, and must be pure. An error changes nothing.
 struct EscalationChange {
   std::string tenant;
   std::string id;
   std::function<Result<model::AuditEvent>(model::Escalation&)> apply;
   std::vector<std::string> channels;
-  std::string notification;  // what they are told
+  std::string notification;  // text of the notification
   uint32_t notifications = 10'000;
 };
 
@@ -68,7 +67,7 @@ class Escalations {
  public:
   explicit Escalations(Engine& engine) : engine_(engine) {}
 
-  // kConflict where several tenants have one of that id and `scope` is all of them.
+  // kConflict if `scope` is all tenants and several tenants have an escalation of this id.
   Result<model::Escalation> get(const Scope& scope, const std::string& id);
   // Newest first.
   Result<std::vector<model::Escalation>> list(const Scope& scope, const EscalationQuery& query);
@@ -79,20 +78,20 @@ class Escalations {
   Result<model::EscalationPolicy> policy(const std::string& tenant, const std::string& agent);
   // How many there are in each status, of every tenant.
   Result<std::map<model::EscalationStatus, uint64_t>> count();
-  // Of every tenant: those whose status is to change by itself, the first first.
+  // Due changes of status without a person's action, in all tenants, in order of their time.
   Result<std::vector<model::Escalation>> dueEscalations(int64_t now, uint32_t limit);
-  // `channel`: "" for all of them.
+  // `channel`: "" for all channels.
   Result<std::vector<Notification>> dueNotifications(const std::string& channel, int64_t now,
                                                      uint32_t limit);
   // As Store::mismatches().
   Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit);
-  // What it asks for, as it was accepted; kNotFound where that is not kept any more, kConflict
-  // where it is not what the record says.
+  // The accepted request; kNotFound if no longer kept, kConflict if the request does not match the
+  // record.
   Result<std::string> request(const model::Escalation& escalation);
-  // What its session's workspace had in it when it was asked for, as it was given; kNotFound where
-  // nothing of that is kept, kConflict as of request().
+  // The session's workspace at the request, as stored; kNotFound if not kept, kConflict as in
+  // request().
   Result<std::string> workspace(const model::Escalation& escalation);
-  // An execution that has not ended, with what it was asked with; kNotFound otherwise.
+  // An unfinished execution, with its request and spec; kNotFound otherwise.
   Result<Pending> pending(const Scope& scope, const std::string& execution_id);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images whose digest became known only after executions had ended on them. Their records are
-// sealed: what became known lies beside (docs/AUDIT.md, "Images"). The writes are in
+// Images whose digest became known only after executions had ended. An ended execution's record is
+// sealed, so the digest lies beside the record (docs/AUDIT.md, "Images"). The writes are in
 // rows/image_bindings.h.
 #pragma once
 
@@ -14,17 +14,17 @@ namespace cloister::store {
 struct Unverified {
   std::string execution;  // id
   std::string place;      // model::ImageState::place
-  int64_t since = 0;      // its sandbox was made after this, by the node's clock
+  int64_t since = 0;      // the sandbox was made after this time, by the node's clock
 };
 
-// What an image's content was verified to be.
+// The verified content of an image.
 struct VerifiedImage {
   std::string place;
   std::string digest;
   std::string node;
-  int64_t changed_at = 0;            // nothing in it changed after this, by the node's clock
-  std::string newest = {};           // what changed last: a path
-  std::vector<std::string> changed;  // some paths of what changed
+  int64_t changed_at = 0;            // time of the newest change, by the node's clock
+  std::string newest = {};           // path of the newest change
+  std::vector<std::string> changed;  // some changed paths
 };
 
 }  // namespace cloister::store

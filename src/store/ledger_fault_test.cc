@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ledger is worth when its process is killed or its disk is full. Each case runs a child:
-// this program itself, started again with --child.
+// The ledger after its process was killed, and with a full disk. Each case runs a child: this
+// program itself, started again with --child.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -74,8 +74,8 @@ void expectWholeChain(Store& store) {
   EXPECT_TRUE(wrong->empty()) << wrong->front().id << ": " << wrong->front().problem;
 }
 
-// --child write DIR DURABILITY: runs executions on eight threads for as long as it lives, and tells
-// each acknowledgement on stdout: "<status> <id>\n", one write(2) each.
+// --child write DIR DURABILITY: runs executions on eight threads until killed, and reports each
+// acknowledgement on stdout: "<status> <id>\n", one write(2) each.
 int childWrite(const std::string& dir, const std::string& durability) {
   auto store = openSqlite(options(dir, durabilityOf(durability)));
   if (!store) return std::cerr << store.error().message << "\n", 1;
@@ -103,10 +103,10 @@ int childWrite(const std::string& dir, const std::string& durability) {
   return 0;
 }
 
-// The bytes that must be free for a ledger to be opened and to work.
+// Free bytes needed to open and use a ledger.
 constexpr char kSmallDisk[] = "size=2m,mode=0700";
 
-// --child disk-full DIR: on a small file system of its own, which it fills.
+// --child disk-full DIR: mounts a small file system of its own and fills it.
 int childDiskFull(const std::string& dir) {
   if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) != 0 ||
       ::mount("tmpfs", dir.c_str(), "tmpfs", 0, kSmallDisk) != 0) {
@@ -179,7 +179,7 @@ int statusOf(const Child& child) {
   return status;
 }
 
-// Reads about `bytes` of what the child says, kills it, and gives all it said.
+// Reads about `bytes` of the child's output, kills the child, and returns its whole output.
 std::string killAfter(const Child& child, size_t bytes) {
   std::string said;
   bool killed = false;
@@ -194,7 +194,7 @@ std::string killAfter(const Child& child, size_t bytes) {
   return said;
 }
 
-// The last status that was acknowledged of each execution.
+// The last acknowledged status of each execution.
 using Acknowledged = std::map<std::string, model::Status>;
 
 void addAcknowledged(const std::string& said, Acknowledged& acknowledged) {
@@ -217,7 +217,7 @@ void expectKept(Store& store, const Acknowledged& acknowledged) {
     ASSERT_TRUE(reached(e->status, last)) << id << " was " << model::statusName(last);
   }
   if (acknowledged.empty()) return;
-  // Asked again, the client gets the same one.
+  // A repeated request gets the same execution.
   NewExecution again = queued();
   again.idempotency_key = acknowledged.begin()->first;
   ASSERT_EQ(accept(store, again)->execution.id, again.idempotency_key);

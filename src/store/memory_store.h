@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the ledger that is the memory of sessions: values under names, encrypted as the
-// session's record is. It is a session's own: no copy of a session has it, and it goes with the
-// session's record. A change and its audit row, whose details the ledger completes with the key and
-// the size, are one transaction. Threads, `done` and durability as in store.h.
+// The ledger's part for the memory of sessions: values under names, encrypted like the session's
+// record. The memory belongs to one session: copies of the session do not get the values, and the
+// values are deleted with the session's record. A change and its audit row are one transaction; the
+// ledger adds the key and the size to the row's details. Threads, `done` and durability as in
+// store.h.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ inline void tell(About& about, NewMemory& value) {
   about.bytes = value.json.size();
 }
 
-// A value that is kept.
+// The key of a stored value.
 struct MemoryKey {
   std::string session;  // id
   std::string key;
@@ -49,9 +50,9 @@ class MemoryStore {
  public:
   explicit MemoryStore(Engine& engine) : engine_(engine) {}
 
-  // kNotFound for a session that does not exist or is not within `scope`, in both.
+  // Both are kNotFound if the session is missing or beyond `scope`.
   //
-  // kNotFound for a key that is not there, too.
+  // get() is also kNotFound for an unknown key.
   Result<model::MemoryValue> get(const Scope& scope, const std::string& session,
                                  const std::string& key);
   Result<std::vector<model::MemoryItem>> list(const Scope& scope, const MemoryQuery& query);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What lists of the ledger can be narrowed to. All are read newest first.
+// Filters for lists of the ledger. All lists are read newest first.
 #pragma once
 
 #include <cstdint>

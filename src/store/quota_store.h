@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the ledger that is about quotas, and about what was used of them. A change and its
-// audit row are one transaction. Threads, `done` and durability as in store.h.
+// The ledger's part for quotas and their use. A change and its audit row are one transaction.
+// Threads, `done` and durability as in store.h.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace cloister::store {
 // is written as in URLs.
 std::string quotaSubject(const model::QuotaScope& scope);
 
-// What executions and sessions of one agent of a tenant have used ("": those of no agent).
+// Processor time of an agent's executions and sessions in a tenant ("": without an agent).
 struct CpuUse {
   model::QuotaScope of;
   uint64_t cpu_ms = 0;
@@ -30,8 +30,8 @@ class QuotaStore {
 
   // All there are, of every tenant.
   Result<std::vector<model::QuotaRecord>> all();
-  // By what ended at `since` (wall-clock microseconds) or later; of a session what its executions
-  // did not use.
+  // Use of executions and sessions that ended at `since` (wall-clock microseconds) or later; a
+  // session counts only the time beyond its executions.
   Result<std::vector<CpuUse>> cpuSince(int64_t since);
 
  private:

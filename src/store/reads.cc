@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ledger's reads: each is a function beside its rows, run on a connection that only reads.
+// The ledger's reads: a function beside its rows for each, run on a read-only connection.
 #include "base/clock.h"
 #include "store/agent_store.h"
 #include "store/memory_store.h"

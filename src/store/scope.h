@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scope: the rows of the ledger that a caller may see. There is no query without one. A row belongs
-// to a tenant and to the agent that made it.
+// Scope: the rows of the ledger visible to a caller. Every query needs a scope. A row belongs to a
+// tenant and to the agent that made the row.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ namespace cloister::store {
 
 class Scope {
  public:
-  // What `principal` sees (model::Principal::sees()).
+  // The scope of `principal` (model::Principal::sees()).
   static Scope of(const model::Principal& principal) {
     Scope scope;
     if (!principal.isAdmin()) scope.tenant_ = principal.tenant;
     if (principal.seesItsOwn()) scope.agent_ = principal.agent;
     return scope;
   }
-  // All of one tenant: for the service's own work.
+  // A whole tenant: for the service's own work.
   static Scope ofTenant(std::string tenant) {
     Scope scope;
     scope.tenant_ = std::move(tenant);
@@ -29,8 +29,8 @@ class Scope {
   // For our own start-up, retention and credentials only.
   static Scope allTenants() { return {}; }
 
-  // Absent: every tenant; every agent. Keys, the audit log and quotas go by the tenant alone: only
-  // roles that see the whole of it may read those.
+  // Absent: every tenant; every agent. Keys, the audit log and quotas are filtered by the tenant
+  // alone: only roles with a view of the whole tenant may read these.
   [[nodiscard]] const std::optional<std::string>& tenant() const { return tenant_; }
   [[nodiscard]] const std::optional<std::string>& agent() const { return agent_; }
   [[nodiscard]] bool has(const std::string& tenant, const std::string& agent) const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What must not compile: a question about what tenants have that does not say whose.
+// Code that must not compile: a query about tenants' rows without a scope.
 #include <concepts>
 #include <iterator>
 
@@ -12,7 +12,7 @@
 namespace cloister::store {
 namespace {
 
-// A scope comes from a principal, or says in words that it is a whole tenant's, or every tenant's.
+// A scope comes from a principal, or is explicitly a whole tenant's, or every tenant's.
 static_assert(!std::default_initializable<Scope>);
 static_assert(!std::constructible_from<Scope, std::string>);
 static_assert(!std::constructible_from<Scope, const char*>);
@@ -37,13 +37,13 @@ concept Listing =
     requires(S& store) { store.audit(uint64_t{0}, uint32_t{1}); };
 static_assert(!Listing<Store>);
 
-// And a tenant by its name is no scope: nobody who has only read it in a request can ask.
+// A tenant's name is no scope: a name read in a request grants no query.
 template <class Tenant>
 concept ByName = requires(Store& store, Tenant tenant) { store.list(tenant, ListQuery{}); } ||
                  requires(Store& store, Tenant tenant) { store.get(tenant, std::string()); };
 static_assert(!ByName<std::string>);
 static_assert(!ByName<model::Principal>);
-// So that the above is about the arguments and not about a spelling.
+// Proves that the checks above fail because of the arguments, not because of a spelling.
 static_assert(ByName<Scope>);
 static_assert(ById<Scope>);
 
@@ -84,7 +84,7 @@ TEST(Scope, IsTheAgentsOwnUnlessARoleSeesMore) {
   EXPECT_EQ(Scope::ofTenant("acme").tenant(), "acme");
 }
 
-// The ledger and what is in memory say the same of every set of roles.
+// The ledger and the checks in memory agree for every set of roles.
 TEST(Scope, IsWhatThePrincipalSees) {
   model::Principal who{.tenant = "acme", .app = "", .agent = "", .user = "", .key_id = ""};
   constexpr unsigned kSets = 1U << std::size(model::kAllRoles);

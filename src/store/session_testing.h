@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the ledger: sessions and what they remember.
+// For tests of the ledger: sessions and their memory.
 #pragma once
 
 #include <string>

@@ -46,7 +46,7 @@ StoreFactory factory(Durability durability) {
   };
 }
 
-// As the service has it.
+// Encrypted like the service's ledger.
 std::shared_ptr<Store> openEncrypted() {
   auto dir = std::make_shared<TempDir>();
   SqliteOptions options = optionsIn(*dir);
@@ -75,7 +75,7 @@ std::string withoutNumbers() {
          "CREATE INDEX audit_by_tenant ON audit(tenant, seq);";
 }
 
-// Takes a ledger back to before its schema of encryption, and of what came later.
+// Takes a ledger back to the schema before encryption, and removes later tables.
 std::string withoutEncryption() {
   std::string sql =
       withoutNumbers() +
@@ -149,7 +149,7 @@ TEST(SqliteStore, RefusesANewerSchema) {
   EXPECT_THAT(store.error().message, ::testing::HasSubstr("schema 99 is newer"));
 }
 
-// A ledger of schema 1 with an artifact: what the first version wrote.
+// A ledger of schema 1 with an artifact, as written by the first version.
 TEST(SqliteStore, TakesArtifactsOfTheFirstSchemaOver) {
   const TempDir dir;
   model::Execution e = testing::queued().execution;
@@ -356,7 +356,7 @@ TEST(SqliteStore, RefusesMoreBytesThanItsQueueHolds) {
       });
   writer_is_held.acquire();
   NewExecution large = queued();
-  large.spec = std::string(20'000, 's');  // alone it is let in, however large
+  large.spec = std::string(20'000, 's');  // accepted in an empty queue, however large
   std::latch stored(1);
   store->write(
       writing(acceptExecution, large, testing::event("execution.accepted", large.execution)),
@@ -409,7 +409,7 @@ TEST(SqliteStore, DestructionWritesWhatIsQueued) {
   EXPECT_EQ(store->audit(Scope::allTenants(), 0, 1000)->size(), 500U);
 }
 
-// fdatasync as the test wants it.
+// fdatasync under the test's control.
 class Disk {
  public:
   SyncFunction function() {
@@ -448,7 +448,8 @@ TEST(SqlitePower, AcknowledgesBehindTheSyncWhileCommitsGoOn) {
       writing(acceptExecution, first, testing::event("execution.accepted", first.execution)),
       [&](const Result<Accepted>& result) { first_done = result.has_value(); });
   disk.reached.acquire();
-  // The sync is under way: the second commit does not wait for it (only its acknowledgement does).
+  // The sync is under way: the second commit does not wait for the sync (only its acknowledgement
+  // does).
   const NewExecution second = queued();
   std::latch second_done(1);
   store->write(
@@ -485,7 +486,7 @@ TEST(SqlitePower, ShowsNothingThatIsNotSynced) {
     EXPECT_TRUE(store->get(Scope::allTenants(), request.execution.id));
     shown = true;
   });
-  // Another execution is not held up by it.
+  // Another execution does not wait.
   EXPECT_EQ(store->get(Scope::allTenants(), "exec_other").error().code, Code::kNotFound);
   EXPECT_FALSE(shown);
   disk.hold = false;
@@ -504,7 +505,7 @@ TEST(SqlitePower, NoSuccessAfterAFailedSync) {
     ASSERT_TRUE(accept(*store, before));
     disk.error = EIO;
     EXPECT_FALSE(accept(*store, queued()));
-    disk.error = 0;  // the disk says it is well again, but the pages are gone
+    disk.error = 0;  // the disk reports success again, but the pages are lost
     const auto later = accept(*store, queued());
     ASSERT_FALSE(later);
     EXPECT_THAT(later.error().message, ::testing::HasSubstr("must be reopened"));
@@ -541,7 +542,7 @@ TEST(SqliteStore, PutsCheckpointsIntoTheFile) {
   options.batch = 1;
   {
     const auto store = openSqlite(options).value();
-    // Several that are due before the first is made are made as one: let it be made.
+    // Wait for the first checkpoint: later due checkpoints would be merged into the first.
     for (int i = 0; i < 10; ++i)
       ASSERT_TRUE(testing::append(*store, "x", "acme"));
     const auto made = [&] { return readCheckpoints(options.checkpoint_file); };

@@ -64,10 +64,10 @@ bool isOver(const KeyRecord& key, int64_t now) {
   return key.expires_at != 0 && now >= key.expires_at;
 }
 
-// What an expired key was rotated to, directly or through others, is as good as it was.
+// The standing of an expired key is the standing of its successors, direct or through others.
 Result<Standing> standingOfSuccessors(Store& store, const KeyRecord& expired, int64_t now) {
   const auto keys = TRY(store.successors(expired.id, now, kMostSuccessors));
-  bool revoked = keys.size() >= kMostSuccessors;  // what the others are is not known
+  bool revoked = keys.size() >= kMostSuccessors;  // further successors are unknown
   for (const KeyRecord& key : keys) {
     if (key.revoked_at == 0 && !isOver(key, now)) return Standing::kGood;
     revoked = revoked || key.revoked_at != 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the ledger and of what stands on it: waiting for a write, values to write.
+// For tests of the ledger and of its users: waiting for a write, values to write.
 #pragma once
 
 #include <unistd.h>
@@ -28,7 +28,7 @@ inline std::filesystem::path fastDirectory() {
   return std::filesystem::temp_directory_path();
 }
 
-// A directory that goes with the object.
+// A temporary directory, removed with the object.
 class TempDir {
  public:
   explicit TempDir(const std::filesystem::path& in = fastDirectory()) {
@@ -45,7 +45,7 @@ class TempDir {
   std::filesystem::path path_;
 };
 
-// With its keys beside what they encrypt, under a master key of this process.
+// Keeps the keys beside the encrypted data, under a master key of this process.
 inline std::shared_ptr<artifacts::TenantCipher> cipherIn(const TempDir& dir) {
   static const artifacts::Secret master = artifacts::Secret::random();
   if (!base::makeDirs(dir.file("keys"), 0700)) std::abort();
@@ -124,7 +124,7 @@ inline Result<Retained> retain(Store& store, const Retention& rules) {
   return commit(store, store::retain, rules);
 }
 
-// Accepts one and runs it to its end.
+// Accepts an execution and runs it to its end.
 inline Result<model::Execution> finished(Store& store, const NewExecution& request,
                                          int64_t finished_at = 1'700'000'001'000'000) {
   model::Execution execution = TRY(accept(store, request)).execution;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ledger takes and gives (store.h).
+// The ledger's arguments and results (store.h).
 #pragma once
 
 #include <cstdint>
@@ -24,24 +24,24 @@ enum class Durability {
   kPower,    // fdatasync before any acknowledgement
 };
 
-// A start that is recorded together with the acceptance: the record as it is then (kRunning).
+// A start recorded together with the acceptance, with the record in kRunning.
 struct NewStart {
   model::Execution execution;
   model::AuditEvent event;
 };
 
-// An accepted request: the record, what was asked, and what it was asked with.
+// An accepted request: the record, the request, and the spec for the node.
 struct NewExecution {
   model::Execution execution;     // kQueued, kBlocked or kDenied; seq is given by the ledger
   std::string request_json;       // canonical
-  std::string spec;               // encoded ExecSpec, to run it after a restart
+  std::string spec;               // encoded ExecSpec, for a run after a restart
   std::string idempotency_key;    // "" if none
   std::optional<NewStart> start;  // there was nothing to wait for
-  // Made with it: what a kBlocked one waits for, or a kDenied one lacks. The record's error is
-  // given its id.
+  // Made with the execution: the escalation that a kBlocked execution waits for, or that a kDenied
+  // execution lacks. The record's error is given the escalation's id.
   std::optional<NewEscalation> escalation = {};
-  std::optional<EscalationChange> approval = {};  // that it uses up
-  std::string request_sha256 = {};                // of `request_json`; the ledger fills it in
+  std::optional<EscalationChange> approval = {};  // used up by the request
+  std::string request_sha256 = {};                // of `request_json`; set by the ledger
 };
 
 inline void tell(About& about, NewExecution& request) {
@@ -55,19 +55,20 @@ inline void tell(About& about, model::Execution& execution) {
   about.bytes = execution.out.bytes.size() + execution.err.bytes.size() + execution.results_bytes;
 }
 
-// What accept() came to: the row as stored, or the earlier execution of the same idempotency key.
+// Result of accept(): the stored row, or the earlier execution of the same idempotency key.
 struct Accepted {
   model::Execution execution;
   bool replayed = false;  // same key, same request: nothing was written
 };
 
-// A session asked for: the record, what was asked, and what it was asked with.
+// A requested session: the record and the request.
 struct NewSession {
   model::Session session;       // kCreating or kBlocked; seq is given by the ledger
-  std::string request_json;     // canonical; its digest is kept, and all of it while it is blocked
+  std::string request_json;     // canonical; the digest is kept, and the text while the session is
+                                // blocked
   std::string idempotency_key;  // "" if none
-  std::optional<NewEscalation> escalation = {};  // what a kBlocked one waits for; as NewExecution
-  std::string request_sha256 = {};               // of `request_json`; the ledger fills it in
+  std::optional<NewEscalation> escalation = {};  // for a kBlocked session; as NewExecution
+  std::string request_sha256 = {};               // of `request_json`; set by the ledger
 };
 
 inline void tell(About& about, NewSession& request) {
@@ -79,19 +80,19 @@ inline void tell(About& about, model::Session& session) {
   about.subject = session.id;
 }
 
-// A blocked session, with what it was asked with.
+// A blocked session with its request.
 struct PendingSession {
   model::Session session;
   std::string request_json;
 };
 
-// What createSession() came to: as Accepted.
+// Result of createSession(): as Accepted.
 struct Created {
   model::Session session;
   bool replayed = false;
 };
 
-// A queued or blocked execution that a restart found.
+// A queued or blocked execution after a restart.
 struct Pending {
   model::Execution execution;
   std::string request_json;
@@ -103,11 +104,11 @@ struct Recorded {
   model::Execution execution;  // without output bytes
   model::AuditEntry accepted;
   model::AuditEntry state;
-  std::optional<model::Escalation> approval;    // that it has used, or asked for
-  std::optional<model::AuditEntry> image = {};  // that bound its image's digest later
+  std::optional<model::Escalation> approval;    // used or requested by the execution
+  std::optional<model::AuditEntry> image = {};  // entry with a later binding of the image's digest
 };
 
-// A snapshot, and the chunks it uses, each once.
+// A snapshot with its distinct chunks.
 struct NewSnapshot {
   model::Snapshot snapshot;
   std::vector<model::SnapshotChunk> chunks;
@@ -118,30 +119,32 @@ inline void tell(About& about, NewSnapshot& made) {
   about.bytes = made.chunks.size() * sizeof(model::SnapshotChunk);
 }
 
-// What retention does, oldest first; it never touches an execution that has not ended. Artifacts go
-// when they expire, or with their execution.
+// Rules of retention, applied oldest first; unfinished executions are never touched. Artifacts are
+// deleted at their expiry, or with their execution.
 struct Retention {
-  int64_t archive_after_us = 0;  // finished this long ago: the output and the request go; 0: never
-  int64_t delete_after_us = 0;   // and this long ago: the record too (audit rows stay); 0: never
+  int64_t archive_after_us = 0;  // time from the end to the deletion of output and request; 0:
+                                 // never
+  int64_t delete_after_us = 0;   // time from the end to the deletion of the record (audit rows
+                                 // stay); 0: never
   uint64_t keep_at_most = 0;     // finished executions; the oldest go first; 0: no bound
-  std::vector<model::BlobName> removed = {};  // of the blobs that were given to be removed
+  std::vector<model::BlobName> removed = {};  // returned blobs removed meanwhile
 };  // ended sessions go by delete_after_us alone
 
-// What one retain() did.
+// Result of a retain().
 struct Retained {
   uint64_t archived = 0;
   uint64_t deleted = 0;
   uint64_t sessions = 0;               // deleted
-  uint64_t artifacts = 0;              // that had expired
+  uint64_t artifacts = 0;              // expired
   uint64_t escalations = 0;            // deleted
-  std::vector<model::BlobName> blobs;  // to remove; given again until they are among `removed`
+  std::vector<model::BlobName> blobs;  // to remove; returned again until listed in `removed`
 
   [[nodiscard]] bool any() const {
     return archived + deleted + sessions + artifacts + escalations > 0;
   }
 };
 
-// A record that the audit log does not bear out.
+// A record that does not match the audit log.
 struct Mismatch {
   uint64_t seq = 0;  // of the execution
   std::string id;

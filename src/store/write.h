@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A write of the ledger is a function over a transaction, declared beside the rows that it changes
-// (store/rows): that declaration is the only one. `writing()` makes a value of it, which knows what
-// the queue has to know and which the ledger applies later:
+// A write of the ledger is a function over a transaction, declared only once, beside its rows
+// (store/rows). `writing()` makes a value of a call, with the facts for the queue; the ledger
+// applies the value later:
 //
 //   store.write(writing(updateExecution, execution, event), done);
 //   co_await ledger.write(store::updateExecution, execution, event);  // orchestrator/core/ledger.h
 //
-// A new write is a new function there. It returns an error before it has changed anything that the
-// transaction would keep, or its changes are taken back: see Writer::applyOne.
+// For a new write add a function there. An error must precede all changes that the transaction
+// would keep; otherwise the changes are rolled back: see Writer::applyOne.
 #pragma once
 
 #include <functional>
@@ -24,40 +24,39 @@ namespace cloister::store {
 class Database;
 class Chain;
 
-// What a write works on.
+// A write's access to the ledger.
 struct Transaction {
   Database& db;
   Chain& chain;
 };
 
-// Called once, with what the write came to; see store.h about threads.
+// Called once with the write's result; see store.h about threads.
 template <class T>
 using Done = std::function<void(Result<T>)>;
 
-// Which function a write calls, to compare.
+// Identifies a write's function, for comparison.
 using AnyRow = void (*)();
 template <class T, class... Parameters>
 AnyRow rowOf(Result<T> (*row)(Transaction, Parameters...)) {
   return reinterpret_cast<AnyRow>(row);
 }
 
-// What the queue knows of a write.
+// The queue's facts about a write.
 struct About {
   AnyRow row = nullptr;
-  std::string subject = {};  // the execution or session that it changes, "" if none
-  size_t bytes = 0;          // about what it holds in memory, for the bound of the queue
+  std::string subject = {};  // the changed execution or session, "" if none
+  size_t bytes = 0;          // approximate memory, for the bound of the queue
 };
 
-// A value that a write takes may tell of the write, and complete itself on the caller's thread:
-// overloads of this lie beside the values' structs.
+// An argument of a write may describe the write, and complete itself on the caller's thread:
+// overloads of tell() lie beside the arguments' structs.
 template <class Value>
 void tell(About& /*about*/, Value& /*value*/) {}
 
 template <class T>
 struct Write {
   About about;
-  // May be called again when the transaction that it was in failed. An error takes back this write
-  // only.
+  // May be called again after its transaction failed. An error rolls back only this write.
   std::function<Result<T>(Transaction)> apply;
 };
 
@@ -111,14 +110,14 @@ class QueuedWriteOf final : public QueuedWrite {
   Result<T> result_ = fail(Code::kInternal, "ledger: not applied");
 };
 
-// What stands before the ledger's queue in tests: a disk that is full or slow.
+// Stands before the ledger's queue in tests: simulates a full or slow disk.
 class WriteGate {
  public:
   virtual ~WriteGate() = default;
-  // What it gives back goes on. What it keeps it finishes itself, or hands to Store::pass() later.
-  // From any thread.
+  // A returned write continues to the queue. A kept write is finished by the gate, or passed to
+  // Store::pass() later. From any thread.
   virtual std::unique_ptr<QueuedWrite> admit(std::unique_ptr<QueuedWrite> write) = 0;
-  // An error that takes the place of the ledger's own health; none: there is no outage.
+  // An error that replaces the ledger's own health; none without an outage.
   virtual Result<> outage() = 0;
 };
 
