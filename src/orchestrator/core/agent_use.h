@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AgentUse: of all that an agent, or anybody, has running, what it was promised and what it uses.
+// AgentUse: granted and used resources of the running sandboxes, of an agent or of everybody.
 #pragma once
 
 #include "model/limits.h"

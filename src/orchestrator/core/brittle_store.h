@@ -19,7 +19,7 @@
 
 namespace cloister::orchestrator {
 
-// The real ledger, with a disk that can be full.
+// The real ledger, with a disk that may be full.
 class BrittleStore final : public store::Store, private store::WriteGate {
  public:
   explicit BrittleStore(std::unique_ptr<store::Store> real) : Store(std::move(*real)) {
@@ -62,7 +62,7 @@ class BrittleStore final : public store::Store, private store::WriteGate {
         write, std::array{store::rowOf(store::acceptExecution), store::rowOf(store::createSession),
                           store::rowOf(store::updateSession)});
   }
-  // What removes, or changes a few bytes, finds room on a full disk.
+  // Removals and small changes find room on a full disk.
   static bool isSmall(const store::QueuedWrite& write) {
     return isOneOf(
         write, std::array{store::rowOf(store::putKey), store::rowOf(store::revokeKey),

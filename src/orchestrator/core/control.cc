@@ -22,7 +22,7 @@ Task<void> pauseFor(boost::asio::any_io_executor executor, Millis time) {
   co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
 }
 
-// The ledger may take it later: the disk is full, or its queue.
+// True for errors that may end: a full disk, or a full queue of the ledger.
 bool maySucceedLater(const Error& error) {
   return error.code == Code::kNoSpace || error.code == Code::kQuota ||
          error.code == Code::kUnavailable || error.code == Code::kInternal;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Control: what the services of the orchestrator share: the executor, the ledger, the nodes and
-// their capacity, quotas, and the permits. It is made first, and each service gets it by its
-// constructor. A service needs no other service for what is here.
+// Control: shared parts of the orchestrator's services: the executor, the ledger, the nodes and
+// their capacity, quotas, and the permits. Control is made first, and each service gets Control by
+// its constructor. For these parts a service needs no other service.
 //
-// Everything is used on `executor` (one thread). The parts, the store's callbacks included, are
-// used until that executor's context has gone.
+// Everything is used on `executor` (one thread). The parts, including the store's callbacks, are
+// used until the executor's context is destroyed.
 #pragma once
 
 #include <chrono>
@@ -39,24 +39,24 @@ namespace cloister::orchestrator {
 class Quotas;
 
 struct ControlConfig {
-  uint32_t concurrent = 0;    // sandboxes at once; 0: what the node offers
-  double memory_share = 0.8;  // of the node's memory, for the memory limits of what runs at once
-  Fairness fairness = {};     // between tenants, of all that the services have for them
+  uint32_t concurrent = 0;    // sandboxes at once; 0: the node's number
+  double memory_share = 0.8;  // part of the node's memory for the limits of running sandboxes
+  Fairness fairness = {};     // between tenants, for every shared resource
   uint64_t disk_bytes = 0;    // of workspaces on disk, together
   uint64_t disk_over_bytes = UINT64_MAX;  // model::needsDisk()
   std::chrono::milliseconds permit_life{30'000};
-  bool end_revoked = true;  // what runs with a permission that its agent has no longer
+  bool end_revoked = true;  // end executions whose agent lost the permission
 };
 
-// They outlive every service.
+// The parts outlive every service.
 struct ControlParts {
-  boost::asio::thread_pool& background;  // for what takes time: a disk, a cipher over much
+  boost::asio::thread_pool& background;  // for slow work: disk, encryption of large data
   store::Store& store;
   const model::LanguageSet& languages;
   PolicyEngine& policy;
   const base::SigningKey& permit_key;
   Metrics& metrics;
-  const policy::Levels* levels = nullptr;  // that find the risks of commands; null: none are found
+  const policy::Levels* levels = nullptr;  // risk levels of commands; null: no risks are found
   Quotas* quotas = nullptr;                // of tenants and agents; null: there are none
 };
 
@@ -66,13 +66,13 @@ class Control : public std::enable_shared_from_this<Control> {
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  // Writes a record that has to be there before anybody hears of what it says: until the ledger
-  // takes it, or refuses it for good. Its error is then the ledger's. `id`: of what is recorded.
+  // Writes a record before its content is made known. Retries until the ledger accepts the record,
+  // or refuses for good with an error of its own. `id`: the record's id.
   Task<Result<>> insist(std::string id, std::function<Task<Result<>>()> write);
-  // The same for what was `written` before anything ran: if the ledger refuses it for now, it is
-  // tried on while what can be read is served. Only an error for good comes back.
+  // As insist(), for a record `written` before anything ran. After a temporary refusal the write is
+  // retried in the background, while reads are served. Returns only permanent errors.
   Result<> orInsist(Result<> written, std::string id, std::function<Task<Result<>>()> write);
-  // Records that the ledger refuses for now.
+  // Records refused for now by the ledger.
   [[nodiscard]] uint32_t unrecorded() const { return unrecorded_; }
   // From then on insist() gives up at the next refusal. Before: never.
   void giveUpAt(base::Monotonic when) { give_up_ = when; }

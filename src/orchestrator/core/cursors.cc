@@ -9,7 +9,7 @@
 namespace cloister::orchestrator {
 namespace {
 
-constexpr size_t kNumberBytes = 8;  // always, so that the length tells nothing
+constexpr size_t kNumberBytes = 8;  // fixed size, so that the length reveals nothing
 constexpr unsigned kByteBits = 8;
 // A multiple of three, so that base64 needs no padding.
 static_assert((artifacts::kNonceBytes + kNumberBytes + artifacts::kTagBytes) % 3 == 0);

@@ -22,7 +22,7 @@ class Cursors {
   // 64 characters of base64url (RFC 4648 §5), others for each call.
   [[nodiscard]] Result<std::string> seal(const std::string& tenant, std::string_view list,
                                          uint64_t number) const;
-  // kInvalid, of `query.cursor`, for what seal() did not give for this tenant and list.
+  // kInvalid, of `query.cursor`, for a cursor not sealed for this tenant and list.
   [[nodiscard]] Result<uint64_t> open(const std::string& tenant, std::string_view list,
                                       std::string cursor) const;
 

@@ -43,7 +43,7 @@ TEST_F(CursorsTest, AreOfOneTenantAndOneList) {
   ASSERT_TRUE(cursors.seal("rival", "sessions", 5));
   std::string other = cursor;
   other[40] = other[40] == 'A' ? 'B' : 'A';
-  const std::string before = base::toBase64("before:5");  // as earlier versions made them
+  const std::string before = base::toBase64("before:5");  // the format of earlier versions
   for (const auto& [tenant, list, text] :
        {std::tuple("rival", "sessions", cursor), std::tuple("acme", "executions", cursor),
         std::tuple("nobody", "sessions", cursor), std::tuple("acme", "sessions", other),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths that come from a sandbox or a client, for people and headers. Pure; thread-safe.
+// Paths from a sandbox or a client, made safe for people and headers. Pure; thread-safe.
 #pragma once
 
 #include <string>
@@ -7,9 +7,8 @@
 
 namespace cloister::orchestrator {
 
-// A path that is safe to show and to put into a header: anything that is not UTF-8, or has control
-// or direction-changing characters, is percent-escaped. "" for a path that is not relative and
-// within the workspace.
+// A path for messages and headers: bytes outside UTF-8, control characters and direction-changing
+// characters are percent-escaped. "" for an absolute path, or a path out of the workspace.
 std::string displayPath(std::string_view path);
 
 }  // namespace cloister::orchestrator

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// FairQueue: those accepted and waiting, in turn by tenant and in order within each, so that one
-// tenant's thousand runs delay another's first by one. A tenant's turn is as many as its weight.
-// Bounded in number, per tenant, and in bytes held, of which a part is kept for tenants that have
-// little waiting (FairShare). Pure: no I/O, no clock. One thread.
+// FairQueue: waiting items, in turn by tenant and in order within each tenant, so that a tenant's
+// thousand runs delay another tenant's first run by only one run. A turn has as many items as the
+// tenant's weight. Bounded in number, per tenant, and in bytes held; a part of the bounds is kept
+// for tenants with few waiting items (FairShare). Pure: no I/O, no clock. One thread.
 #pragma once
 
 #include <algorithm>
@@ -33,18 +33,19 @@ class FairQueue {
         places_(bounds_.fairness, 1),
         bytes_(bounds_.fairness, kLeastBytes) {}
 
-  // Holds a place until push() fills it or release() gives it up. kQuota names the bound.
+  // Holds a place until push() fills the place or release() frees the place. kQuota names the
+  // bound.
   Result<> reserve(const std::string& tenant, size_t bytes) {
     if (places_.of(tenant) >= bounds_.items_per_tenant) {
       return full(bounds_.items_per_tenant, "runs of this tenant wait already");
     }
-    // Approved runs wait outside the bounds, and keep out nobody who has little waiting.
+    // Approved runs wait outside the bounds, and do not block tenants with few waiting runs.
     if (!places_.has(tenant, 1, bounds_.items) && !places_.withinKept(tenant, 1, bounds_.items)) {
       return full(bounds_.items,
                   "runs may wait, and what is left of them, if anything, is kept for tenants with "
                   "few that wait (fairness.kept_percent)");
     }
-    // One that is large by itself gets its place when nothing else waits.
+    // An item beyond the bound gets a place in an empty queue.
     if (places_.total() > 0 && !bytes_.has(tenant, bytes, bounds_.bytes) &&
         !bytes_.withinKept(tenant, bytes, bounds_.bytes)) {
       return full(bounds_.bytes,
@@ -55,7 +56,7 @@ class FairQueue {
     return {};
   }
 
-  // A place outside the bounds, for what was accepted before a restart.
+  // A place outside the bounds, for runs accepted before a restart.
   void take(const std::string& tenant, size_t bytes) {
     places_.take(tenant, 1);
     bytes_.take(tenant, bytes);
@@ -76,7 +77,7 @@ class FairQueue {
     size_++;
   }
 
-  // The first, by turn and then in order, of those that `may`; nullptr for none.
+  // The first item that passes `may`, by turn and then in order; nullptr for none.
   template <class May>
   [[nodiscard]] const Item* first(May may) const {
     for (const std::string& tenant : turns_) {
@@ -86,8 +87,8 @@ class FairQueue {
     }
     return nullptr;
   }
-  // Takes that one, which ends its tenant's turn or brings it nearer. Its place stays held:
-  // release() it.
+  // Takes the item of first(may), and ends or advances its tenant's turn. The item's place stays
+  // held: call release().
   template <class May>
   std::optional<Item> pop(May may) {
     for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
@@ -109,7 +110,7 @@ class FairQueue {
     return std::nullopt;
   }
 
-  // False if it does not wait here (any more). Its place stays held: release() it.
+  // False if the item does not wait here. The item's place stays held: call release().
   bool remove(const std::string& tenant, const Item& item) {
     const auto found = tenants_.find(tenant);
     if (found == tenants_.end() || std::erase(found->second.waiting, item) == 0) return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// FairShare: something bounded that tenants use together. A part of it is kept for tenants that use
-// little, so that one that comes finds some of it however much the others want. A tenant that uses
-// no more than its base may take of the whole; what it takes beyond leaves the kept part alone.
-// Pure: no clock. One thread.
+// FairShare: a bounded resource that tenants share. A part of the resource is kept for tenants with
+// little use, so that a new tenant finds room however much the others want. A tenant within its
+// base may take from the whole; use beyond the base leaves the kept part free. Pure: no clock. One
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -27,21 +27,21 @@ struct Fairness {
   }
 };
 
-// Rows of `TENANT = N`. kInvalid names the row that is not one, or a tenant's second.
+// Rows of `TENANT = N`. kInvalid names an invalid row, or a tenant's second row.
 Result<std::map<std::string, uint32_t>> parseWeights(const std::vector<std::string>& rows);
 
 class FairShare {
  public:
-  // `least`: what a tenant is to find in any case, in the unit of the amounts.
+  // `least`: guaranteed amount for a tenant.
   FairShare(Fairness fairness, uint64_t least) : fairness_(std::move(fairness)), least_(least) {}
 
-  // Whether `tenant` may take so much more, of `all` that there is.
+  // True if `tenant` may take `amount` more of `all`.
   [[nodiscard]] bool has(const std::string& tenant, uint64_t amount, uint64_t all) const {
     return fits(total_, amount, all - kept(all)) ||
            (isBase(tenant, amount, all) && fits(total_ - awaited_, amount, all));
   }
-  // The same for one that has waited long: what tenants within their base use is of the kept part,
-  // as far as that goes.
+  // As has(), for a request that has waited long: tenants' use within their base counts towards the
+  // kept part, up to the size of the kept part.
   [[nodiscard]] bool hasAtLast(const std::string& tenant, uint64_t amount, uint64_t all) const {
     const uint64_t base = std::min({usedAsBase(all), kept(all), total_});
     return has(tenant, amount, all) ||
@@ -51,7 +51,7 @@ class FairShare {
   [[nodiscard]] bool hasOfKept(const std::string& tenant, uint64_t amount, uint64_t all) const {
     return withinKept(tenant, amount, all) && fits(total_ - awaited_, amount, all);
   }
-  // The same, whatever others took of it beyond `all`.
+  // As hasOfKept(), but ignores others' use beyond `all`.
   [[nodiscard]] bool withinKept(const std::string& tenant, uint64_t amount, uint64_t all) const {
     return isBase(tenant, amount, all) && fits(usedAsBase(all), amount, kept(all));
   }
@@ -72,8 +72,8 @@ class FairShare {
     base_use_.reset();
   }
 
-  // Takes ahead of others what may not be there yet, until comes() says that it is: then arrive().
-  // Meanwhile it keeps out nobody who takes of the base.
+  // Reserves an amount ahead of others, possibly before the amount is free. When comes() is true
+  // call arrive(). Meanwhile the reservation blocks no tenant within its base.
   void await(const std::string& tenant, uint64_t amount) {
     take(tenant, amount);
     awaited_ += amount;
@@ -90,7 +90,7 @@ class FairShare {
     const auto found = used_.find(tenant);
     return found == used_.end() ? 0 : found->second;
   }
-  // Nothing of what is enough for fewer than four.
+  // 0 if `all` is too little for four tenants.
   [[nodiscard]] uint64_t kept(uint64_t all) const {
     if (fairness_.kept_percent == 0 || all / 4 < least_) return 0;
     return std::max(all * fairness_.kept_percent / 100, least_);
@@ -100,17 +100,17 @@ class FairShare {
   static bool fits(uint64_t there, uint64_t amount, uint64_t all) {
     return amount <= all && there <= all - amount;
   }
-  // Whether it uses no more than its base then.
+  // True if the tenant stays within its base.
   [[nodiscard]] bool isBase(const std::string& tenant, uint64_t amount, uint64_t all) const {
     return kept(all) != 0 && of(tenant) + amount <= base(tenant, all);
   }
-  // The kept part is for those that use some of it now, and for one that comes.
+  // The kept part is divided between its present users and one new tenant.
   [[nodiscard]] uint64_t base(const std::string& tenant, uint64_t all) const {
     const uint64_t kept_part = kept(all);
     const uint64_t weighed = fairness_.weightOf(tenant) * (kept_part / (used_.size() + 1));
     return std::max(least_, std::min(weighed, kept_part - std::min(kept_part, least_)));
   }
-  // By all that are within their base.
+  // Use of all tenants within their base.
   [[nodiscard]] uint64_t usedAsBase(uint64_t all) const {
     if (base_use_ && base_use_->first == all) return base_use_->second;
     uint64_t sum = 0;

@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 using ::testing::Pair;
 using ::testing::UnorderedElementsAre;
 
-// How much `tenant` can take, one after the other.
+// The amount that `tenant` can take in single steps.
 uint64_t takesAll(FairShare& share, const std::string& tenant, uint64_t all) {
   uint64_t taken = 0;
   for (; share.has(tenant, 1, all); taken++)

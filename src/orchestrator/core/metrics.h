@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Metrics: what the services count, for whoever shows it. On the services' executor (one thread).
+// Metrics: the services' counters. On the services' executor (one thread).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Metrics {
   virtual void refused(std::string_view reason) = 0;
   // By policy or an agent's rules, for good: a "run", an "exec", a "session".
   virtual void denied(std::string_view what) = 0;
-  // From acceptance to the program's start, in a sandbox of that runtime.
+  // Time from acceptance to the program's start, in a sandbox of `runtime`.
   virtual void started(double start_seconds, const std::string& runtime) = 0;
   virtual void finished(const model::Execution& execution) = 0;
   virtual void queueDepth(size_t waiting, size_t running) = 0;

@@ -19,7 +19,7 @@ namespace asio = boost::asio;
 constexpr Millis kFirstPause{5};
 constexpr Millis kLongestPause{2'000};
 
-// One connection from its beginning to its end; false if there was none.
+// Keeps a connection until its end; false without a connection.
 Task<bool> connectOnce(Nodes& nodes, std::string socket_path, runtime::Silence silence,
                        bool first_attempt) {
   auto node = co_await runtime::connectNode(std::move(socket_path), std::move(silence));

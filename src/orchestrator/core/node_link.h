@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The link to a node: connects, tells Nodes what the node offers, and begins anew when the
-// connection breaks.
+// The link to a node: connects, reports the node's offer to Nodes, and reconnects.
 #pragma once
 
 #include <string>
@@ -12,8 +11,8 @@
 namespace cloister::orchestrator {
 
 // Keeps `nodes` connected to the node at `socket_path` for as long as the executor runs, with a
-// bounded back-off (5 ms to 2 s) between attempts. A node that falls silent is lost too, as
-// `silence` says. `nodes` outlives it.
+// bounded back-off (5 ms to 2 s) between attempts. A silent node counts as lost, according to
+// `silence`. `nodes` outlives the task.
 Task<void> keepConnected(Nodes& nodes, std::string socket_path, runtime::Silence silence = {});
 
 }  // namespace cloister::orchestrator

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes: the nodes that sandboxes are made on, as the services see them; one node for now. Whoever
-// asks for a node asks here, so that a second node changes this class and not its users.
+// Nodes: the nodes for sandboxes, as seen by the services; one node for now. Services use nodes
+// only through this class, so that a second node changes this class and not its users.
 //
 // On the services' executor (one thread).
 #pragma once
@@ -19,8 +19,8 @@
 
 namespace cloister::orchestrator {
 
-// `runtime` is null while the node is not connected. The runtimes that it offered last stay, so
-// that queued runs are not refused while it reconnects.
+// `runtime` is null while the node is not connected. The last offered runtimes stay, so that queued
+// runs are not refused while the node reconnects.
 struct NodeState {
   runtime::Runtime* runtime = nullptr;
   model::NodeOffer offer;
@@ -28,7 +28,7 @@ struct NodeState {
 
 class Nodes {
  public:
-  // Services that are told when a node changes, from Nodes::set().
+  // Services notified by Nodes::set() of a node's changes.
   class Watcher {
    public:
     virtual ~Watcher() = default;
@@ -36,11 +36,11 @@ class Nodes {
     virtual void imageVerified() {}
     // A node connected, or offers something else.
     virtual void nodeCame() {}
-    // Its connection ended, and with it all that ran there.
+    // The node's connection ended, and with the connection all sandboxes.
     virtual void nodeLost() {}
   };
 
-  // `places` has the capacity of the nodes, and outlives this.
+  // `places` has the capacity of the nodes, and outlives Nodes.
   explicit Nodes(Places& places) : places_(places) {}
 
   // imageVerified() is called in the order of watch(). The other calls come in the reverse order:
@@ -56,12 +56,12 @@ class Nodes {
   [[nodiscard]] runtime::Runtime* runtime() const { return node_.runtime; }
   [[nodiscard]] const model::NodeOffer& offer() const { return node_.offer; }
 
-  // The state of the node's own image, as the node reported it last; it stays when the node goes.
+  // The node's last report of its own image, kept also when the node is lost.
   [[nodiscard]] const std::optional<model::ImageState>& image() const { return image_; }
-  // The name of that image for approvals; "" where the node has not reported it.
+  // The image's name for approvals; "" without a report from the node.
   [[nodiscard]] std::string imageName() const;
-  // model::ImageState::since for a sandbox that is asked for now: by the node's clock the sandbox
-  // is made after it, and what the node says later of its image can only be later.
+  // model::ImageState::since for a sandbox requested now. By the node's clock the sandbox is made
+  // after this time, and later reports of the image have later times.
   [[nodiscard]] int64_t imageSince() const { return image_ ? image_->since : 0; }
   // Adds the digest to the record of what ran in a sandbox made after `since`, where the image is
   // verified by now and was the same then.
@@ -76,9 +76,10 @@ class Nodes {
   std::vector<std::weak_ptr<Watcher>> watchers_;
 };
 
-// Whether it ran on an image whose content was not verified, as far as its record knows.
+// True for a run on an unverified image, as far as its record knows.
 bool isUnverified(const model::Provenance& provenance);
-// Of an image without a digest, for approvals: another when packages were installed or removed.
+// The approvals' name for an image without a digest; installing or removing packages changes the
+// name.
 std::string unverifiedName(const model::ImageState& image);
 
 }  // namespace cloister::orchestrator

@@ -28,7 +28,7 @@ namespace cloister::orchestrator {
 // that is a reference cannot be left out: every question has the risks of its request and the rules
 // of its agent.
 struct Subject {
-  std::string_view operation;  // one of policy::kOperations
+  std::string_view operation;  // from policy::kOperations
   const model::RunRequest& request;
   const model::Principal& principal;
   const policy::RiskFacts& risk_facts;                   // of the request
@@ -41,7 +41,7 @@ struct Subject {
   std::string prestart = {};
 };
 
-// A permit, as it is and as the node checks it.
+// A permit in plain, and signed for the node.
 struct Granted {
   model::PermitFields fields;
   model::SignedPermit permit;
@@ -52,27 +52,26 @@ using Permission = std::expected<Granted, policy::Denied>;
 
 class Permits {
  public:
-  // Whether the asker has an approval of what policy wants approved (null: policy wants nothing
-  // approved). A denial: the asker names an approval that does not stand.
+  // Tells whether the requester has an approval for `wanted` (null: no approval is needed). A
+  // denial: the requester names an invalid approval.
   using Approval =
       std::function<std::expected<bool, policy::Denied>(const policy::NeedsApproval* wanted)>;
 
-  // `engine`, `key` and `node` outlive it.
+  // `engine`, `key` and `node` outlive the Permits.
   Permits(PolicyEngine& engine, const base::SigningKey& key, const NodeState& node, Micros life)
       : engine_(engine), key_(key), node_(node), life_(life) {}
 
-  // Asks the engine. The other calls go by what it says.
+  // Asks the engine. The other calls use the engine's ruling.
   Task<Ruling> rule(const Subject& subject) const;
 
-  // Whether it may be done now. The permit in the answer has no id and no signature.
+  // Decides about a start now. The permit in the answer has no id and no signature.
   [[nodiscard]] policy::Decision judge(const Ruling& ruling, const Subject& subject,
                                        const Approval& approval = {}) const;
-  // The same, with a permit of this id, signed.
+  // As judge(), with a signed permit of id `permit_id`.
   [[nodiscard]] Permission ask(const Ruling& ruling, const Subject& subject, std::string permit_id,
                                const Approval& approval = {}) const;
 
-  // Parts of the decision (policy/decide.h).
-  // The limits that the request gets; nullopt where it is denied.
+  // Parts of the decision (policy/decide.h). The request's limits; nullopt for a denied request.
   [[nodiscard]] std::optional<model::Limits> limits(const Ruling& ruling,
                                                     const Subject& subject) const;
   // Null: the node's own. Valid as long as the node's offer.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places: what a node has to give, shared by runs, which come and go, and sessions, which stay. A
-// quarter of its sandboxes is never a session's, so that runs always get on. A part of the places,
-// of the memory and of what sessions may have is kept for tenants that use little of it
-// (FairShare). Pure. One thread.
+// Places: a node's capacity, shared by short runs and long sessions. A quarter of the sandboxes is
+// never used by sessions, so that runs always proceed. A part of the places, of the memory and of
+// sessions' share is kept for tenants with little use (FairShare). Pure. One thread.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,7 @@
 
 namespace cloister::orchestrator {
 
-// Bytes that one run or session takes of what a node has.
+// Bytes that a run or session takes of a node's capacity.
 struct Need {
   uint64_t memory = 0;
   uint64_t disk = 0;  // 0: its workspace is in its memory
@@ -25,7 +24,7 @@ struct Need {
 class Places {
  public:
   struct Bounds {
-    uint32_t runs = 0;        // at once; 0: what the node offers
+    uint32_t runs = 0;        // at once; 0: the node's number
     double memory_share = 1;  // of the node's memory, for the limits of runs and sessions together
     uint64_t disk = 0;        // bytes, for their workspaces on disk together
     uint64_t disk_over = UINT64_MAX;  // model::needsDisk()
@@ -40,7 +39,7 @@ class Places {
         memory_(bounds_.fairness, model::Limits{}.memory_bytes),
         sessions_memory_(bounds_.fairness, model::Limits{}.memory_bytes) {}
 
-  // What the node has; nothing while there is none.
+  // The node's capacity; 0 without a node.
   void offer(uint32_t sandboxes, uint64_t memory_bytes) {
     sandboxes_ = sandboxes;
     share_ = static_cast<uint64_t>(static_cast<double>(memory_bytes) * bounds_.memory_share);
@@ -59,13 +58,14 @@ class Places {
       return share.has(need.tenant, amount, all);
     });
   }
-  // The same for one that has waited long.
+  // As hasRunRoom(), for a run that has waited long.
   [[nodiscard]] bool hasRunRoomAtLast(const Need& need) const {
     return hasRoom(need, [&](const FairShare& share, uint64_t amount, uint64_t all, bool) {
       return share.hasAtLast(need.tenant, amount, all);
     });
   }
-  // The same for others meanwhile: where `late` lacks something they get what is kept of it.
+  // As hasRunRoom(), for other runs while `late` waits. If `late` lacks a resource, the others get
+  // only the kept part of the resource.
   [[nodiscard]] bool hasRunRoomBeside(const Need& late, const Need& need) const {
     return !hasRunRoomAtLast(late) &&
            hasRoom(need, [&](const FairShare& share, uint64_t amount, uint64_t all, bool memory) {
@@ -78,20 +78,20 @@ class Places {
   [[nodiscard]] bool anyRunRoom() const {
     return runs_ < concurrency() && runs_ + sessions_ - awaited_ < sandboxes_;
   }
-  // Whether it can have room while others run.
+  // True if the run can ever have room beside other runs.
   [[nodiscard]] bool fitsBesideOthers(const Need& need) const {
     return share_ == 0 || need.memory <= share_ - memory_.kept(share_);
   }
-  // Who waits for disk alone keeps nobody waiting who needs none.
+  // A run that waits only for disk does not delay runs without disk.
   [[nodiscard]] bool hasDisk(const Need& need) const {
     return need.disk == 0 || diskTaken() + need.disk <= bounds_.disk;
   }
-  // Sessions leave so much: what is lacking comes back as runs end.
+  // True if sessions leave enough disk; runs' disk becomes free as runs end.
   [[nodiscard]] bool hasDiskBesideSessions(const Need& need) const {
     return need.disk == 0 || sessions_disk_ + need.disk <= bounds_.disk;
   }
-  // Notes in `need` what giveRun() is to give back: of one that runs alone, however large, no more
-  // counts than leaves the kept part to others.
+  // Notes in `need` the amount for giveRun(). For a large run that runs alone, only a part of its
+  // memory counts, so that the kept part stays free for others.
   void takeRun(Need& need) {
     const uint64_t most = share_ - memory_.kept(share_);
     const bool alone = runs_ == 0 && share_ != 0 && !memory_.has(need.tenant, need.memory, share_);
@@ -111,8 +111,8 @@ class Places {
   }
 
   [[nodiscard]] uint32_t forSessions() const { return sandboxes_ - (sandboxes_ + 3) / 4; }
-  // A session takes its place ahead of the runs that wait. It has it once comes(): then arrive().
-  // The second place of a session that moves is none of what sessions may have.
+  // Reserves a session's place ahead of waiting runs. When comes() is true call arrive(). A moving
+  // session's second place does not count in the share of sessions.
   void awaitSession(const Need& need, bool second = false) {
     sessions_++;
     awaited_++;
@@ -132,7 +132,7 @@ class Places {
     places_.arrive(1);
     memory_.arrive(need.memory);
   }
-  // Ends a session that has its place.
+  // Ends a session with a place.
   void giveSession(const Need& need, bool second = false) {
     sessions_--;
     places_.give(need.tenant, 1);
@@ -141,17 +141,17 @@ class Places {
     sessions_memory_.give(need.tenant, second ? 0 : need.memory);
     sessions_disk_ -= need.disk;
   }
-  // Whether its tenant may have one session more, of `all` that there may be.
+  // True if the tenant may have another session, of `all`.
   [[nodiscard]] bool hasSessionPlace(const std::string& tenant, uint32_t all) const {
     return session_places_.has(tenant, 1, all);
   }
-  // The same, of the memory in `share` bytes that are for sessions.
+  // As hasSessionPlace(), for the sessions' `share` of memory in bytes.
   [[nodiscard]] bool hasSessionMemory(const Need& need, uint64_t share) const {
     return sessions_memory_.has(need.tenant, need.memory, share);
   }
   [[nodiscard]] uint32_t runs() const { return runs_; }
   [[nodiscard]] uint64_t sessions() const { return session_places_.total(); }
-  // With the second ones of those that move.
+  // Including second places of moving sessions.
   [[nodiscard]] uint32_t sandboxesOfSessions() const { return sessions_; }
   [[nodiscard]] uint64_t sessionsMemory() const { return sessions_memory_.total(); }
   [[nodiscard]] uint64_t sessionsDisk() const { return sessions_disk_; }
@@ -164,7 +164,7 @@ class Places {
     if (!anyRunRoom() || !hasDisk(need)) return false;
     if (!has(run_places_, 1, concurrency(), false) || !has(places_, 1, sandboxes_, false))
       return false;
-    // If nothing runs, one runs alone, however large.
+    // If nothing runs, any run may run alone, however large.
     return runs_ == 0 || share_ == 0 || has(memory_, need.memory, share_, true);
   }
   [[nodiscard]] bool hasDiskOf(const Need& need) const {

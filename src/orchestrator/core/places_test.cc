@@ -142,7 +142,7 @@ TEST(Places, WhatIsKeptIsFromRunsAndSessionsTogether) {
 
 TEST(Places, OneThatHasWaitedLongGetsWhatOthersGiveBack) {
   Places places({.runs = 0, .memory_share = 1, .fairness = {.kept_percent = 12}});
-  places.offer(100, 8 * kGiB);  // 983 MiB of it are kept
+  places.offer(100, 8 * kGiB);  // 983 MiB are kept
   const Need large{.memory = 7 * kGiB, .disk = 0, .tenant = "large"};
   const Need small{.memory = kGiB / 4, .disk = 0, .tenant = "small"};
   EXPECT_TRUE(places.fitsBesideOthers(large));

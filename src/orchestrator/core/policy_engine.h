@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PolicyEngine: who decides. What an engine gives for a question is a policy to decide it by, so
-// that whichever engine there is, policy::decide() has the last word: it alone makes permits, and a
-// ceiling of the configuration or a runtime that the node lacks binds every engine alike.
+// PolicyEngine: the source of decisions. An engine answers a question with a policy, so that
+// policy::decide() has the last word with every engine: policy::decide() alone makes permits, and
+// the configuration's ceilings and the node's runtimes bind every engine alike.
 //
 // On the service's executor (one thread).
 #pragma once
@@ -20,9 +20,9 @@
 
 namespace cloister::orchestrator {
 
-// What an engine said to one question.
+// An engine's answer to a question.
 struct Ruling {
-  std::shared_ptr<const policy::Policy> policy;  // never null once it was given
+  std::shared_ptr<const policy::Policy> policy;  // never null in an answer
   // For the record: {engine, input_sha256, decision_id or failure}; empty where the policy's id
   // says all.
   base::json::object trace;
@@ -33,16 +33,16 @@ class PolicyEngine {
   virtual ~PolicyEngine() = default;
   // "embedded", "opa".
   [[nodiscard]] virtual std::string_view name() const = 0;
-  // Never fails: without an answer it is a broken policy, which denies and says why. The caller
-  // keeps what the question refers to, and the engine.
+  // Never fails: without an answer the ruling is a broken policy, which denies with a reason. The
+  // caller keeps the engine alive, and the objects of the question.
   virtual boost::asio::awaitable<Ruling> rule(const policy::Question& question) = 0;
-  // Of records that are begun before it is asked.
+  // For records begun before the question.
   [[nodiscard]] virtual std::string policyId() const = 0;
-  // Why every run would be denied, as far as that is known without asking.
+  // The reason for denying every run, as far as known without asking.
   [[nodiscard]] virtual Result<> ready() const = 0;
 };
 
-// The document in force, read by ourselves; answers at once. `current` outlives it.
+// The document in force, evaluated in this process; answers at once. `current` outlives the engine.
 class EmbeddedEngine final : public PolicyEngine {
  public:
   explicit EmbeddedEngine(const policy::Current& current) : current_(current) {}
@@ -55,7 +55,7 @@ class EmbeddedEngine final : public PolicyEngine {
   const policy::Current& current_;
 };
 
-// Adds how it was decided, where there is more to say than the policy's id.
+// Adds the ruling's details beyond the policy's id.
 model::AuditEvent withRuling(model::AuditEvent event, const Ruling& ruling);
 
 }  // namespace cloister::orchestrator

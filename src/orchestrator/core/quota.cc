@@ -12,7 +12,7 @@ using model::QuotaScope;
 constexpr int64_t kHour = int64_t{3600} * 1'000'000;  // microseconds
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 constexpr int kSessionRetry = 10;  // seconds
-// Of those in use or lately used, which are as many as credentials ask; beyond it the idle go.
+// Bound on accounts, in use or recently used; beyond the bound idle accounts are forgotten.
 constexpr size_t kMaxAccounts = 100'000;
 
 std::string nameOf(const QuotaScope& scope) {
@@ -86,7 +86,7 @@ void Quotas::change(const model::Principal& principal, const std::function<void(
     how(accounts_[scope]);
 }
 
-// What they used of this hour stays, as do those that are being filled.
+// Keeps accounts with processor time in this hour, and accounts whose bucket is refilling.
 void Quotas::forgetIdle() {
   const int64_t hour = config_.wall() / kHour;
   std::erase_if(accounts_, [&](const auto& entry) {
@@ -133,7 +133,7 @@ Result<> Quotas::checkMemory(const QuotaScope& scope, uint64_t memory_bytes, boo
                   with_used ? kSessionRetry : 0);
 }
 
-// ---- what is asked for ------------------------------------------------------------------------
+// ---- requests ---------------------------------------------------------------------------------
 
 Result<> Quotas::admit(const model::Principal& principal, uint64_t memory_bytes) {
   const std::vector<QuotaScope> scopes = scopesOf(principal);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quotas: what each tenant and each agent may use and uses, in memory. What runs is held by a Use,
-// whose end gives it back; what was used of this hour comes from the ledger at the start. Both of
-// an agent's, and its tenant's, have to allow. Administrators are held to them as everybody.
-// One thread.
+// Quotas: bounds and present use of each tenant and each agent, in memory. A Use holds a running
+// share and gives the share back at its end; this hour's use comes from the ledger at the start.
+// Both the agent's and the tenant's quota must allow a request, also for administrators. One
+// thread.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@
 namespace cloister::orchestrator {
 
 struct QuotaConfig {
-  model::Quota tenant;  // of each that has no value of its own
+  model::Quota tenant;  // default for tenants without a value
   model::Quota agent;
   // Clocks, for tests.
   std::function<base::Monotonic()> now = base::monotonicNow;
@@ -39,22 +39,22 @@ class Quotas {
   Quotas& operator=(const Quotas&) = delete;
   ~Quotas() = default;
 
-  // With what the ledger has.
+  // With the ledger's records.
   static Result<std::unique_ptr<Quotas>> open(QuotaConfig config, store::QuotaStore& ledger);
   // From now on.
   void set(const model::QuotaRecord& record);
 
-  // A run, cell or program of a session is about to be accepted: counts it. kQuota names what is
-  // used up, of whom, and when there is more (retry_after_seconds). `memory_bytes`: of the sandbox
-  // that it will need, 0 for a program in one.
+  // Counts a run, cell or program of a session before acceptance. kQuota names the exhausted bound,
+  // its owner, and the time of the next attempt (retry_after_seconds). `memory_bytes`: of the new
+  // sandbox; 0 for a program in a present sandbox.
   Result<> admit(const model::Principal& principal, uint64_t memory_bytes);
-  // What admit() counted was not accepted, or no new one.
+  // Undoes admit() for a refused or repeated request.
   void takeBack(const model::Principal& principal);
-  // Whether one that was admitted may begin now, by `concurrent` and `memory_mb`. One
-  // that is larger by itself than the bound has become may when nothing else of them runs.
+  // True if an admitted run may begin now, by `concurrent` and `memory_mb`. A run larger than a
+  // lowered bound may begin when nothing else of the tenant or agent runs.
   [[nodiscard]] bool hasRoom(const model::Principal& principal, uint64_t memory_bytes) const;
 
-  // What holds a part of a quota; moved, not copied. Outlived by the Quotas.
+  // Holds a part of a quota; moved, not copied. The Quotas outlive every Use.
   class Use {
    public:
     Use() = default;
@@ -76,23 +76,23 @@ class Quotas {
     explicit Use(std::function<void()> give) : give_(std::move(give)) {}
     std::function<void()> give_;
   };
-  // A run that begins; whoever asked hasRoom() may.
+  // Begins a run, after a successful hasRoom().
   [[nodiscard]] Use beginRun(const model::Principal& principal, uint64_t memory_bytes);
   // kQuota as admit().
   Result<Use> beginSession(const model::Principal& principal, uint64_t memory_bytes);
-  // Whether there is processor time left in this hour; kQuota as admit().
+  // Checks the processor time left in this hour; kQuota as admit().
   [[nodiscard]] Result<> hasProcessorTime(const model::Principal& principal) const;
   // Something has used so much more.
   void charge(const model::Principal& principal, uint64_t cpu_ms);
 
-  // What holds now, from the record and the configuration; of a tenant where `agent` is "".
+  // The present quota, from the record and the configuration; of a tenant if `agent` is "".
   [[nodiscard]] model::Quota of(const model::QuotaScope& scope) const;
   [[nodiscard]] model::Quota own(const model::QuotaScope& scope) const;  // the record's alone
-  // What a tenant may keep: its own `storage_mb`, else as `otherwise` has it.
+  // The tenant's storage quota: its own `storage_mb`, else `otherwise`.
   [[nodiscard]] model::ArtifactQuota storageOf(const std::string& tenant,
                                                model::ArtifactQuota otherwise) const;
   [[nodiscard]] model::QuotaUse use(const model::QuotaScope& scope) const;
-  // Those with a record or something in use, in order; of one tenant, or "" for all.
+  // Scopes with a record or present use, in order; of one tenant, or "" for all.
   [[nodiscard]] std::vector<model::QuotaScope> scopes(const std::string& tenant) const;
 
  private:
@@ -101,7 +101,7 @@ class Quotas {
     uint64_t sessions = 0;
     uint64_t memory_bytes = 0;
     RateBucket runs;
-    int64_t hour = 0;  // of the clock, that cpu_ms is of
+    int64_t hour = 0;  // hour of the clock for cpu_ms
     uint64_t cpu_ms = 0;
 
     [[nodiscard]] bool idle() const { return running == 0 && sessions == 0; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a caller that sees something may do with it (model::Principal). What it does not see is
-// kNotFound before any of these are asked.
+// Checks of a caller's actions on visible objects (model::Principal). Invisible objects are
+// kNotFound before these checks.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace cloister::orchestrator {
 
-// For what keeps no whole principal.
+// For objects stored without a whole principal.
 inline model::Principal makerOf(const std::string& tenant, const std::string& agent) {
   model::Principal maker;
   maker.tenant = tenant;
@@ -19,7 +19,7 @@ inline model::Principal makerOf(const std::string& tenant, const std::string& ag
   return maker;
 }
 
-// To change or end what `maker` made. kDenied for a viewer, who only sees it.
+// For changing or ending an object of `maker`. kDenied for a viewer, who may only read.
 inline Result<> mustReach(const model::Principal& by, const model::Principal& maker,
                           const std::string& doing) {
   if (by.reaches(maker)) return {};
@@ -28,14 +28,15 @@ inline Result<> mustReach(const model::Principal& by, const model::Principal& ma
                                  "key of that agent, or one with the roles agent and operator");
 }
 
-// To read what is in it. kDenied for an administrator of another tenant, who sees that it exists.
+// For reading an object's content. kDenied for an administrator of another tenant, who sees only
+// the object's existence.
 inline Result<> mustBeOfTenant(const model::Principal& by, const model::Principal& maker,
                                const std::string& doing) {
   if (by.tenant == maker.tenant) return {};
   return fail(Code::kDenied, doing + ": it is another tenant's");
 }
 
-// To run in it or use what is in it: both.
+// For running in an object or using its content: both checks.
 inline Result<> mustUse(const model::Principal& by, const model::Principal& maker,
                         const std::string& doing) {
   TRY(mustBeOfTenant(by, maker, doing));

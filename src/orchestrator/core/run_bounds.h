@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds that runs and sessions have in common, and how they are told.
+// Bounds shared by runs and sessions, and their messages.
 #pragma once
 
 #include <cstdint>
 
 namespace cloister::orchestrator {
 
-// Error::field of the bound of what one agent may have waiting.
+// Error::field of the bound on an agent's pending escalations.
 inline constexpr char kPendingOfAgent[] = "escalation.pending_per_agent";
-// What helps then, whether something waits for the escalations or they were asked for by hand.
+// The remedy at the bound, for blocked work and for manual escalations.
 inline constexpr char kDecideOne[] =
     "have one of them decided (cloister escalation pending), or end an execution or session that "
     "waits for one";
 
-// Looks at rules that cannot be read, after which what they held is ended.
+// Failed reads of the rules before executions under the rules are ended.
 inline constexpr uint32_t kMostUnreadable = 20;
 
 }  // namespace cloister::orchestrator

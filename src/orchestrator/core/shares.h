@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares: how many of something are under way, of all tenants and of each, so that none has all the
-// places. One executor; what holds a place may outlive this.
+// Shares: counts activities, of all tenants and of each tenant, so that no tenant takes all places.
+// One executor; a held place may outlive the Shares.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@ namespace cloister::orchestrator {
 struct ShareBounds {
   uint32_t all = 1;
   uint32_t per_tenant = 1;
-  std::string_view key;  // of the configuration; that of a tenant's share is it with "_per_tenant"
+  std::string_view key;  // of the configuration; the key of a tenant's share has the suffix
+                         // "_per_tenant"
 };
 
 class Shares {
  public:
   explicit Shares(ShareBounds bounds) : bounds_(bounds) {}
 
-  // One more of `tenant`'s, for as long as what it gives lives. kQuota names the bound, and when to
-  // come back; `doing` and `what` are for its text: "uploading", "uploads".
+  // Takes a place of `tenant` for the lifetime of the result. kQuota names the bound, and the time
+  // of the next attempt; `doing` and `what` are for the message: "uploading", "uploads".
   Result<std::shared_ptr<void>> enter(const std::string& tenant, const std::string& doing,
                                       const std::string& what);
 

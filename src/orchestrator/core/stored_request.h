@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading requests back from the ledger. What was accepted stays so under narrower bounds; policy
-// has the last word when it starts.
+// Reads requests back from the ledger. Accepted requests stay valid under narrower bounds; policy
+// decides at the start.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace cloister::orchestrator {
 
-// Bounds that no request which was accepted once is over.
+// Bounds wide enough for every accepted request.
 model::RequestBounds storedBounds();
 Result<base::json::object> parseStored(const std::string& request_json);
 

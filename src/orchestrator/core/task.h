@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Task: a coroutine of the orchestrator. All of them run on one executor.
+// Task: a coroutine of the orchestrator. All tasks run on one executor.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

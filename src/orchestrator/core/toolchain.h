@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the image that a program is to run in has what its language needs. Pure.
+// Checks an image for its language's toolchain. Pure.
 #pragma once
 
 #include <string_view>
@@ -10,9 +10,9 @@
 
 namespace cloister::orchestrator {
 
-// kUnsupported, with the field "language", where the node has said that the permit's image lacks
-// the toolchain of `language`, with what `cloister doctor` says of it. "" for no language. A
-// virtual machine has a default image of its own, of which nothing is known here.
+// kUnsupported, with the field "language", if the node reported the permit's image without the
+// toolchain of `language`; the message is from `cloister doctor`. "" for no language. A virtual
+// machine has a default image of its own, with unknown toolchains.
 Result<> checkToolchain(const model::NodeOffer& offer, std::string_view language,
                         const model::PermitFields& permit);
 

@@ -51,7 +51,7 @@ TEST(Toolchain, WhatTheNodeLacksIsRefusedByName) {
   EXPECT_THAT(refused.error().message, HasSubstr("C: no /usr/bin/gcc"));
   EXPECT_THAT(refused.error().message, HasSubstr("apt-get install gcc"));
   EXPECT_FALSE(check("c", "host", "gvisor"));
-  EXPECT_TRUE(check("c", "host", "microvm"));  // which has an image of its own
+  EXPECT_TRUE(check("c", "host", "microvm"));  // has an image of its own
   for (const std::string_view there : {"python", "r", "unheard-of", ""})
     EXPECT_TRUE(check(there)) << there;
 }
@@ -63,7 +63,7 @@ TEST(Toolchain, AnImageHasItsOwn) {
   EXPECT_EQ(refused.error().field, "language");
   EXPECT_THAT(refused.error().message, HasSubstr("image small has no toolchain for python"));
   EXPECT_THAT(refused.error().message, HasSubstr("bash, c"));
-  EXPECT_TRUE(check("python", "gone" + kDigest));  // which is told elsewhere
+  EXPECT_TRUE(check("python", "gone" + kDigest));  // reported elsewhere
 }
 
 }  // namespace
