@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Approvals: the part of runs that sessions and escalations use for what waits for approval. The
-// escalation in the ledger is the truth; what waits follows it. RunService gives it
-// (RunService::approvals()).
+// Approvals: the part of runs for sessions and escalations, about work that waits for approval. The
+// escalation in the ledger is the truth; waiting work follows the escalation. RunService provides
+// the interface (RunService::approvals()).
 //
 // On the services' executor (one thread).
 #pragma once
@@ -23,7 +23,7 @@ namespace cloister::orchestrator {
 
 class Approvals {
  public:
-  // Is told that there is something new to decide, or to tell.
+  // Notified of new escalations and new notifications.
   class Watcher {
    public:
     virtual ~Watcher() = default;
@@ -36,34 +36,34 @@ class Approvals {
   // Tells the watcher.
   virtual void announce() = 0;
 
-  // Begin. Whoever asks is counted with those that wait, from before waitingLike() until what is
-  // returned goes, when the ledger has what was asked.
+  // Begin. Counts the requester as waiting, from before waitingLike() until the result is
+  // destroyed, when the ledger has the request.
   virtual std::shared_ptr<void> beginAsking(const model::Principal& by) = 0;
   // kQuota: too many of the agent wait already.
   [[nodiscard]] virtual Result<> mayAskByHand(const model::Principal& by) const = 0;
-  // One that waits for the same, if there is one. kQuota with kPendingOfAgent: too many wait.
+  // A waiting escalation for the same request, if any. kQuota with kPendingOfAgent: too many wait.
   [[nodiscard]] virtual Result<std::optional<model::Escalation>> waitingLike(
       const Alike& asked) const = 0;
-  // The approval that policy wants for the run now; nothing where it wants none.
+  // The approval that policy wants for the run now; nothing if no approval is needed.
   virtual Task<std::optional<policy::NeedsApproval>> wantedNow(model::Principal principal,
                                                                model::RunRequest request) = 0;
 
-  // Follow. How many wait for it, runs and sessions.
+  // Follow. Number of runs and sessions waiting for the escalation.
   [[nodiscard]] virtual uint32_t waitingFor(const model::Escalation& e) const = 0;
-  // Of those who asked for what waits: good where the credential of one stands, or nothing waits.
-  // kDenied otherwise.
+  // Success if at least one waiting requester has a valid credential, or nothing waits. kDenied
+  // otherwise.
   [[nodiscard]] virtual Result<> someoneStands(const model::Escalation& e) const = 0;
-  // As it is without the votes of revoked credentials; the ledger has that then. kPending: it waits
-  // for others.
+  // Strikes the votes of revoked credentials, also in the ledger, and returns the escalation.
+  // kPending: the escalation waits for other votes.
   virtual Task<Result<model::Escalation>> withStandingVotes(model::Escalation e) = 0;
 
-  // Settle. Tells all that waits for it how it ended.
+  // Settle. Reports the escalation's end to all waiting work.
   virtual void settle(const model::Escalation& e) = 0;
-  // The same for all that waits for any, by what the ledger has now.
+  // As settle(), for all waiting work, by the ledger's present state.
   virtual void settleWaiting() = 0;
-  // Ends it, where it is still open: nothing waits for it any more.
+  // Closes a pending escalation without waiting work.
   virtual Task<void> closeEscalation(model::Escalation e) = 0;
-  // Denies it for `why`: another effect than the approved one would run now.
+  // Denies the escalation for `why`: the effect would now differ from the approved effect.
   virtual Task<void> denyForEffect(model::Escalation e, std::string why) = 0;
 };
 

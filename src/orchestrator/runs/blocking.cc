@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs that need approval: blocked without a sandbox or a place in the queue, and back into the
-// queue when it is given. The escalation in the ledger is the truth, the execution follows it; so a
-// crash at any point leaves nothing undecided.
+// queue after the approval. The escalation in the ledger is the truth, and the execution follows,
+// so a crash at any point leaves nothing undecided.
 #include <algorithm>
 #include <utility>
 
@@ -30,7 +30,7 @@ std::function<Result<model::AuditEvent>(Escalation&)> spending(const policy::Use
   };
 }
 
-// The run that it was for has ended; another one waited with it.
+// The escalation's own run has ended; another waiting run uses the approval.
 std::function<Result<model::AuditEvent>(Escalation&)> adopting(const policy::Use& use) {
   return [use](Escalation& e) -> Result<model::AuditEvent> {
     if (e.status == model::EscalationStatus::kUsed) {
@@ -46,7 +46,7 @@ std::function<Result<model::AuditEvent>(Escalation&)> adopting(const policy::Use
 constexpr char kSendAtOnce[] =
     "leave out keep_input and tty, and send all of the program's input with the request";
 
-// A person approves what runs; what is sent to it later nobody has looked at.
+// A person approves the run's present content; later input would be unseen.
 Error laterInput(const Live& run) {
   return {Code::kInvalid,
           std::string("asking for approval: the program takes input later, which nobody can look "
@@ -55,7 +55,7 @@ Error laterInput(const Live& run) {
           run.terminal ? "tty" : "keep_input"};
 }
 
-// To ask for an approval does not help, however one asks, before what `mitigation` says.
+// Removes the approval from the advice: no request for approval helps before the `mitigation`.
 void noteUnasked(AgentRefusal& refused, const Error& why, const char* mitigation) {
   refused.denied.reason += "; " + why.message;
   const base::json::value* other = refused.details.if_contains("mitigation");
@@ -95,14 +95,14 @@ void RunService::Impl::noteRefusal(Live& run) {
   if (!id.empty()) run.execution.error->details["escalation_id"] = id;
 }
 
-// The request names an approval: it is used up with the acceptance, or refuses.
+// Uses up the named approval with the acceptance, or refuses the request.
 Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) const {
   const std::string& id = run.request.approval;
   if (!control->nodes.connected()) {
     return fail(Code::kUnavailable, "using " + id + ": no node is connected to run it on");
   }
   auto found = [&]() -> Result<Escalation> {
-    // Its own agent's, for an administrator too: it asks in its own name.
+    // Only the agent's own approvals, also for an administrator, who asks in its own name.
     model::Principal who = run.execution.principal;
     who.roles = {};
     Escalation e = TRY(control->store.escalations().get(store::Scope::of(who), id));
@@ -125,7 +125,7 @@ Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) c
   return {};
 }
 
-// The record of what is to be approved. The image is part of it, so there has to be one.
+// The record for the approver. The image is a part of the record, so an image must be known.
 Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
                                         const policy::NeedsApproval& wanted) const {
   if (!control->nodes.connected()) {
@@ -133,7 +133,7 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
                 "asking for approval: no node is connected, so what would run is not known");
   }
   Execution& execution = run.execution;
-  // Nobody is asked about what can never run.
+  // Approvers are not asked about a run that can never start.
   if (execution.session_id.empty()) TRY(checkDisk(run.facts.limits));
   if (imageDigestOf(run).empty()) {
     return fail(Code::kUnavailable,
@@ -182,7 +182,7 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
   return {};
 }
 
-// As many as may wait in the queue, and kept for tenants with few as that is.
+// Bounded like the queue, with the same part kept for tenants with few waiting runs.
 bool RunService::Impl::mayBlock(const std::string& tenant) const {
   FairShare waiting(control->config.fairness, 1);
   for (const std::string& id : blocked)
@@ -204,7 +204,7 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
     Error full{Code::kQuota, "asking for approval: too many runs wait for one", ""};
     co_return earlierOr(*run, std::move(record), std::move(full));
   }
-  // Nobody is asked about a program of a session that has ended, or is not there yet.
+  // Approvers are not asked about a program of a session that has ended or not begun.
   if (run->home) {
     auto open = run->home->admit();
     if (!open && open.error().code == Code::kConflict)
@@ -234,7 +234,7 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
   run->spec = {};
   blocked.insert(run->execution.id);
   show(run);
-  // What ended while the ledger took it could not tell it so.
+  // An end during the ledger's write did not reach this run.
   if (const Cause ended = run->host->cause(); ended != Cause::kNone) {
     blocked.erase(run->execution.id);
     applyCause(run->execution, ended);
@@ -246,7 +246,7 @@ Task<Result<Execution>> RunService::Impl::askApproval(LivePtr run, store::NewExe
   co_return run->execution;
 }
 
-// By a rule when it was asked for, and then at once; or meanwhile, where it waits with others.
+// A rule decides at the request, at once; a shared escalation may be decided meanwhile.
 Task<void> RunService::Impl::settleIfDecided(LivePtr run) {
   const auto self = shared_from_this();
   const auto* id = run->execution.error->details.if_contains("escalation_id");
@@ -259,7 +259,8 @@ Task<void> RunService::Impl::settleIfDecided(LivePtr run) {
   co_await resume(run, **found);
 }
 
-// That it waits for: its own, or another's which is alike.
+// The escalation that the execution waits for: its own, or a shared escalation of an alike
+// execution.
 Result<std::optional<Escalation>> RunService::Impl::escalationOf(const Execution& execution) const {
   const store::Scope scope = store::Scope::of(execution.principal);
   auto own = TRY(control->store.escalations().ofExecution(scope, execution.id));
@@ -272,7 +273,7 @@ Result<std::optional<Escalation>> RunService::Impl::escalationOf(const Execution
 
 Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::NewExecution record,
                                                             policy::NeedsApproval wanted) {
-  record.approval.reset();  // one that does not do is not used up
+  record.approval.reset();  // an unsuitable approval is not used up
   const auto asks = beginAsking(run->execution.principal);
   CO_TRY(wantApproval(*run, record, wanted));
   std::string shared;
@@ -281,7 +282,7 @@ Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::
   model::AuditEvent event = withRuling(blockedEvent(run->execution, run->facts), run->ruling);
   auto accepted =
       co_await control->ledger.write(store::acceptExecution, std::move(record), std::move(event));
-  // Counted from here on by what it waits for.
+  // From here on the escalation counts the execution as waiting.
   if (accepted && !accepted->replayed && !shared.empty()) follow(*run, shared);
   co_return accepted;
 }
@@ -307,12 +308,12 @@ Result<> RunService::Impl::checkAsAccepted(const store::Pending& pending) const 
               std::string(policy::approval::kMismatch));
 }
 
-// From the ledger: what it was asked with, and what that comes to.
+// Restores the run from the ledger, with its request and the program for the node.
 Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) const {
   TRY(checkAsAccepted(pending));
   run.spec = TRY(wire::decodeExecSpec(pending.spec));
   run.bound = TRY(boundNow(run, pending.request_json));
-  if (run.home) return {};  // the rest is as it was: no session outlives the service
+  if (run.home) return {};  // no session outlives the service, so the rest is unchanged
   const base::json::object request = TRY(parseStored(pending.request_json));
   run.request = TRY(model::parseRunRequest(request, storedBounds()));
   run.facts = {base::sha256Hex(pending.request_json), base::sha256Hex(pending.spec), "",
@@ -321,15 +322,15 @@ Result<> RunService::Impl::reload(Live& run, const store::Pending& pending) cons
   run.bytes = pending.spec.size();
   run.risk_facts = policy::riskFactsOf(run.request, control->languages, control->levels);
   run.request = policyPartsOf(run.request);
-  // The program has its time already, which policy may have lowered when it was accepted.
+  // The stored program has its time limit, possibly lowered by policy at acceptance.
   run.request.limits.wall = std::min(run.request.limits.wall, run.spec.run.timeout);
   run.request.named_limits.set(model::limitIndex(model::limit_name::kWall));
   run.facts.limits = run.request.limits;
   return {};
 }
 
-// It was accepted, so it waits outside the bounds; policy decides anew at its start. kUnsupported:
-// there is no such disk any more.
+// The run was accepted, so the run waits outside the bounds; policy decides again at its start.
+// kUnsupported: the needed disk no longer exists.
 Result<> RunService::Impl::requeue(const store::Pending& pending) {
   auto run = std::make_shared<Live>(control->executor);
   TRY(reload(*run, pending));
@@ -355,7 +356,7 @@ Result<> RunService::Impl::requeue(const store::Pending& pending) {
   return {};
 }
 
-// It goes on waiting for its approval.
+// The run continues to wait for its approval.
 Result<> RunService::Impl::holdAgain(const store::Pending& pending) {
   auto run = std::make_shared<Live>(control->executor);
   TRY(reload(*run, pending));
@@ -374,7 +375,7 @@ Result<> RunService::Impl::holdAgain(const store::Pending& pending) {
   return {};
 }
 
-// What became of an escalation, to the execution that waits for it.
+// Reports an escalation's end to the waiting executions.
 void RunService::Impl::settle(const Escalation& e) {
   if (e.status == model::EscalationStatus::kPending || draining) return;
   if (const auto sessions = neighbour.lock()) sessions->settle(e);
@@ -409,7 +410,7 @@ void RunService::Impl::settleOne(const std::string& execution_id, const Escalati
   const LivePtr run = found->second;
   if (run->execution.principal.tenant != e.requester.tenant) return;
   if (blocked.erase(run->execution.id) == 0) return;
-  // One that waited with others goes on though another has used it up.
+  // A run that shares the escalation continues though another run has used the approval.
   const bool used = e.status == model::EscalationStatus::kUsed && e.execution_id != execution_id;
   if (used || e.status == model::EscalationStatus::kApproved) {
     return async::spawn(control->executor, resume(run, e));
@@ -419,7 +420,7 @@ void RunService::Impl::settleOne(const std::string& execution_id, const Escalati
   async::spawn(control->executor, endBlocked(run));
 }
 
-// Each time that the approval lacks votes on the way, it is judged from the start.
+// If the approval lacks votes on the way, the run is judged again from the start.
 Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
   const auto self = shared_from_this();
   Result<bool> done = false;
@@ -469,7 +470,8 @@ Task<Result<bool>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   CO_TRY(requesterStands(control->store, run->execution.principal));
   co_await consult(*run);
   const policy::Use use = useOf(*run);
-  // One of those that waited together uses it up: its own run, or where that has ended, the first.
+  // One of the sharing runs uses the approval: the escalation's own run, or if that run has ended,
+  // the first of the others.
   const std::string first = e.execution_id;
   const bool shares = first != run->execution.id;
   run->approval = CO_TRY(approvalNow(*run, e));
@@ -507,7 +509,7 @@ Task<Result<bool>> RunService::Impl::unblock(LivePtr run, Escalation e) {
       co_return co_await control->ledger.write(store::updateExecution, queued, event);
     const auto both =
         co_await Ledger(control->store).write(store::changeEscalationWith, change, queued, event);
-    // Another of those that waited may have used it up meanwhile.
+    // Another sharing run may have used the approval meanwhile.
     if (!both && orphan && both.error().field == policy::approval::kUsed)
       co_return co_await control->ledger.write(store::updateExecution, queued, event);
     if (!both) co_return std::unexpected(both.error());
@@ -525,7 +527,7 @@ Task<void> RunService::Impl::endBlocked(LivePtr run) {
   co_await withdraw(run->execution.principal, run->execution.id);
 }
 
-// Nothing waits for it any more: it is neither to be decided nor of use.
+// Closes the escalation after its last waiting run: a decision would have no use.
 Task<void> RunService::Impl::withdraw(model::Principal of, std::string execution_id) {
   const auto self = shared_from_this();
   const store::Scope tenant = store::Scope::ofTenant(of.tenant);
@@ -552,7 +554,7 @@ Task<void> RunService::Impl::closeEscalation(Escalation e) {
       .channels = {},
       .notification = ""};
   const auto done = co_await Ledger(control->store).write(store::changeEscalation, change);
-  if (done) co_return settle(*done);  // for who came to wait for it meanwhile
+  if (done) co_return settle(*done);  // for runs that came to wait meanwhile
   base::log(base::Level::kWarn, "escalation of an ended run stays open",
             {{"escalation", change.id}, {"reason", done.error().message}});
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waits for an approval, over the real ledger and the fake runtime, for tests.
+// For tests: runs that wait for approval, over the real ledger and the fake runtime.
 #pragma once
 
 #include <memory>
@@ -69,7 +69,7 @@ class BlockingTest : public ServiceTest {
     EXPECT_EQ(execution->status, Status::kBlocked);
     return *execution;
   }
-  // A run that names an approval.
+  // Runs a request with an approval.
   Result<model::Execution> runWith(const std::string& approval, model::RunRequest request,
                                    const std::string& tenant = "acme") {
     request.approval = approval;
@@ -82,13 +82,13 @@ class BlockingTest : public ServiceTest {
                                                      .run = model::toJsonObject(request)}));
   }
 
-  // As somebody does who can write its file.
+  // A change by somebody with write access to the ledger's file.
   void inLedger(const char* sql) { store::testing::RawFile(dir_ + "/ledger.db").run(sql); }
 
   std::unique_ptr<EscalationService> escalations_;
 };
 
-// Held to the default level, which another start of the service may know another way.
+// An agent held to the default level, whose rules may differ after a restart.
 class BlockedAgentTest : public BlockingTest {
  protected:
   AgentGuard* guard() override {
@@ -113,7 +113,7 @@ class BlockedAgentTest : public BlockingTest {
                   "test")
                   .value();
   }
-  // With `pattern` when it was accepted, and `then` when it is approved.
+  // A run accepted with `pattern`, and `then` in force at the approval.
   model::Execution approvedAfter(const std::string& then, int memory_mb = 512) {
     mayRun("*");
     start();

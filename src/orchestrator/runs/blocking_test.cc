@@ -112,7 +112,7 @@ TEST_F(BlockingTest, SurvivesARestart) {
 TEST_F(BlockingTest, WhatWasApprovedBeforeACrashGoesOnAfterIt) {
   start(true);
   const model::Execution held = blocked();
-  control_->nodes.set({});  // so that it cannot go on yet
+  control_->nodes.set({});  // keeps the run waiting
   ASSERT_TRUE(vote(approver(), idIn(held)));
   EXPECT_EQ(service_->get(principal(), held.id)->status, Status::kBlocked);
   restart(false);
@@ -160,7 +160,7 @@ TEST_F(BlockingTest, AHardDenialIsNotForApproval) {
   EXPECT_EQ(denied->status, Status::kDenied);
   EXPECT_EQ(denied->error->type, "PERMISSION_DENIED");
   EXPECT_EQ(idIn(*denied), "");
-  // Nor for one that was given before.
+  // Nor for an earlier approval.
   const model::Execution held = blocked();
   policy_.set(
       *policy::parsePolicy("version: 1\nrules:\n  - {name: none, why: closed, allow: false}\n",
@@ -193,7 +193,7 @@ TEST_F(BlockingTest, AskedByHandRunsExactlyThatOnce) {
   EXPECT_EQ(escalation(asked->id).execution_id, good->id);
 }
 
-// Each bit of what runs, changed after the approval.
+// Changes each part of the run after the approval.
 TEST_F(BlockingTest, EachChangedBitIsRefused) {
   start();
   model::RunRequest base = request({"echo", "hello"});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The audit rows of a run. Pure. Each says who, what and with which digests, never the contents.
+// The audit rows of a run. Pure. Rows name actors, actions and digests, never contents.
 #pragma once
 
 #include <string>
@@ -13,25 +13,25 @@
 
 namespace cloister::orchestrator {
 
-// What a run was accepted with.
+// Facts of a run's acceptance.
 struct RunFacts {
   std::string request_sha256;  // of the canonical request
-  std::string spec_sha256;     // of the encoded ExecSpec: what the permit binds
-  std::string rule;            // of the policy that decided, "" if none
+  std::string spec_sha256;     // of the encoded ExecSpec, bound by the permit
+  std::string rule;            // of the deciding policy, "" if none
   model::Limits limits;
   std::string prestart;  // see model::PermitFields
 };
 
 model::AuditEvent acceptedEvent(const model::Execution& execution, const RunFacts& facts);
 model::AuditEvent deniedEvent(const model::Execution& execution, const RunFacts& facts);
-// It waits for approval, and goes on with it.
+// The run waits for approval, and continues after the approval.
 model::AuditEvent blockedEvent(const model::Execution& execution, const RunFacts& facts);
 model::AuditEvent resumedEvent(const model::Execution& execution, const std::string& escalation);
 model::AuditEvent startedEvent(const model::Execution& execution, const model::NodeOffer& node);
 model::AuditEvent finishedEvent(const model::Execution& execution);
-// Its agent may no longer do what its sandbox lets it do; `ended`: so it was ended.
+// The agent lost a permission that its sandbox still grants; `ended`: the run was ended for this.
 model::AuditEvent revokedEvent(const model::Execution& execution, bool ended);
-// `by` asked for it.
+// A request of `by`.
 model::AuditEvent cancelEvent(const model::Execution& execution, const model::Principal& by);
 
 }  // namespace cloister::orchestrator

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs and sessions of tenants that want more than there is.
+// Runs and sessions of tenants that want more than the node's capacity.
 #include <gmock/gmock.h>
 
 #include "orchestrator/sessions/session_fixture.h"
@@ -17,7 +17,7 @@ class FairnessTest : public SessionsTest {
  protected:
   FairnessTest() { control_config_.fairness.kept_percent = 12; }
 
-  // Of a tenant, with so much memory.
+  // A request of a tenant with `memory_mb` of memory.
   std::string asks(const std::string& tenant, std::vector<std::string> argv,
                    uint64_t memory_mb = 256) {
     model::RunRequest made = request(std::move(argv));
@@ -48,7 +48,7 @@ TEST_F(FairnessTest, ATenantThatComesFindsAPlace) {
 }
 
 TEST_F(FairnessTest, OrMemory) {
-  offer_.memory_bytes = 2560 * kMiB;  // of which 80 % are for runs; 256 of these 2048 are kept
+  offer_.memory_bytes = 2560 * kMiB;  // 80 % are for runs: 2048, of which 256 are kept
   open();
   asks("a", {"hold"}, 1600);
   const std::string more = asks("a", {"echo", "x"});
@@ -125,7 +125,7 @@ TEST_F(FairnessTest, WhatDoesNotFitMayBeCancelled) {
 }
 
 TEST_F(FairnessTest, ASessionOfATenantThatComes) {
-  offer_.max_sandboxes = 8;  // six of them for sessions
+  offer_.max_sandboxes = 8;  // six for sessions
   open();
   for (int i = 0; i < 5; i++)
     created(asked(), "a");
@@ -154,7 +154,7 @@ TEST_F(FairnessTest, RunsAndSessionsOfOneTenantLeaveAPlace) {
 
 TEST_F(FairnessTest, AndItsMemory) {
   offer_.max_sandboxes = 100;
-  offer_.memory_bytes = 4096 * kMiB;  // 60 % of it for sessions: 2457 MiB
+  offer_.memory_bytes = 4096 * kMiB;  // 60 % for sessions: 2457 MiB
   open();
   Asked large = asked();
   large.settings.limits.memory_bytes = 2048 * kMiB;

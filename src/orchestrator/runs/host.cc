@@ -13,7 +13,7 @@ namespace {
 
 using model::Outcome;
 
-// How long a program that lost its sandbox waits to be told why.
+// A program without its sandbox waits this long for the reason.
 constexpr Millis kReasonPatience{1'000};
 
 class OwnHost final : public Host {
@@ -55,8 +55,8 @@ class OwnHost final : public Host {
   std::unique_ptr<runtime::Sandbox> sandbox_;
 };
 
-// A program of a session, and what it says on its way to whoever listens. It may outlive its host:
-// a sandbox that is gone need not have let go of it.
+// A program of a session, and its messages to the observer. May outlive its host, because a
+// destroyed sandbox may still refer to the program.
 class Program final : public runtime::ExecObserver {
  public:
   Program(const boost::asio::any_io_executor& executor, std::unique_ptr<runtime::Exec> exec)
@@ -66,7 +66,7 @@ class Program final : public runtime::ExecObserver {
   async::Signal& changed() { return changed_; }
   std::optional<Result<Outcome>>& outcome() { return outcome_; }
   void listen(runtime::ExecObserver* observer) { observer_ = observer; }
-  // Goes when it has started, or never will.
+  // Holds the turn until the program has started, or never will.
   void holdUntilStarted(std::shared_ptr<void> turn) { turn_ = std::move(turn); }
 
   static Task<void> run(std::shared_ptr<Program> self) {
@@ -138,7 +138,8 @@ class SessionHost final : public Host {
 
   Task<Result<Outcome>> run(const model::ExecSpec& /*spec*/,
                             runtime::ExecObserver& observer) override {
-    // It may have been held since it was prepared: the node has the program, and not its go.
+    // The workspace may have become held since prepare(): the node has the program, but may not
+    // start the program yet.
     std::shared_ptr<void> turn = CO_TRY(co_await this->turn());
     const std::shared_ptr<Program> program = program_;
     program->holdUntilStarted(std::move(turn));
@@ -151,7 +152,7 @@ class SessionHost final : public Host {
     if (!outcome) {
       co_return fail(Code::kInternal, "running in a session: it ended, and did not say how");
     }
-    // Its sandbox may have gone with it, and says so elsewhere.
+    // The sandbox may have ended with the program; the session reports the cause.
     if (isLost(*outcome)) co_await home_->ended(base::monotonicNow() + kReasonPatience);
     co_return *std::move(outcome);
   }
@@ -161,7 +162,7 @@ class SessionHost final : public Host {
     home_->wake();
     if (!program_) return;
     program_->exec().cancel();
-    program_->changed().notify();  // the session may have ended with it
+    program_->changed().notify();  // the session may have ended, too
   }
 
   Task<Result<>> release() override {
@@ -181,14 +182,15 @@ class SessionHost final : public Host {
   }
 
   [[nodiscard]] Cause cause() const override { return home_->cause(); }
-  // Whoever hears of its end finds its place free.
+  // Clients notified of the end find the place free.
   void tell(const model::Execution& execution) override {
     home_->tell(execution);
     if (model::isTerminal(execution.status)) vacate();
   }
 
  private:
-  // Until what is returned goes, its session's workspace is held for no other; null: it passes.
+  // While the result lives, the session's workspace is held for no other program; null: the program
+  // passes.
   Task<Result<std::shared_ptr<void>>> turn() {
     if (passes_) co_return std::shared_ptr<void>();
     const std::shared_ptr<Home> home = home_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host: where one program runs. A run has a sandbox of its own; the programs of a session share the
-// session's. To the story of a run they are alike. All on one executor.
+// Host: the place of one program. A run has a sandbox of its own; the programs of a session share
+// the session's sandbox. RunService handles both alike. All on one executor.
 #pragma once
 
 #include <functional>
@@ -24,48 +24,48 @@
 
 namespace cloister::orchestrator {
 
-// The time of what lasts as long as its session: longer than any session may live.
+// The time limit of programs that last as long as their session: beyond any session's lifetime.
 inline constexpr Millis kForever = std::chrono::days(366);
 
 class Host {
  public:
   virtual ~Host() = default;
 
-  // It starts as soon as it is accepted, without a turn in the queue.
+  // Starts at acceptance, without a turn in the queue.
   [[nodiscard]] virtual bool startsAtOnce() const = 0;
   // Whether another may start here now; kConflict or kQuota say why not.
   virtual Result<> admit() = 0;
-  // What it takes up, from the recording of its start on. A sandbox of its own does up to the end
-  // of release(), a program in a session's up to the record of its end.
+  // Capacity taken from the recording of the start on. A separate sandbox holds capacity until the
+  // end of release(), a program in a session until its end is recorded.
   virtual void occupy() = 0;
   virtual void vacate() = 0;
 
-  // Of the program for which its session's workspace is held, and of what belongs to that: it does
-  // not wait for the end of that. Others are not started before; see WhenHeld.
+  // For the program with the held workspace, and for programs that belong to it: these programs do
+  // not wait for the end of the hold. Other programs wait; see WhenHeld.
   virtual void pass() {}
-  // Gets what the program needs to run; nothing runs yet.
+  // Obtains the sandbox for the program; nothing runs yet.
   virtual Task<Result<runtime::SandboxInfo>> prepare(model::SignedPermit permit,
                                                      const model::ExecSpec& spec) = 0;
-  // After prepare(), once. `spec` and `observer` live until it returns.
+  // After prepare(), once. `spec` and `observer` live until run() returns.
   virtual Task<Result<model::Outcome>> run(const model::ExecSpec& spec,
                                            runtime::ExecObserver& observer) = 0;
   // Ends the program as kCancelled. Returns at once; run() reports.
   virtual void cancel() = 0;
-  // After it nothing of the program is left. prepare() and run() are not under way.
+  // Removes everything of the program. prepare() and run() are not under way.
   virtual Task<Result<>> release() = 0;
 
-  // As runtime::Exec; kConflict where a program cannot have it.
+  // As runtime::Exec; kConflict for a program without this capability.
   virtual Task<Result<>> input(std::string bytes);
   virtual Result<> signal(int number);
   virtual Result<> resize(model::TerminalSize size);
 
-  // Adds to the record what only the host knows, after run() and before it is written.
+  // Adds the host's facts to the record, after run() and before the write.
   virtual void complete(model::Execution& execution);
 
-  // Why it ends all that runs here, once it does.
+  // The reason for ending all programs here, if any.
   [[nodiscard]] virtual Cause cause() const { return Cause::kNone; }
 
-  // The execution has a new status in the ledger, and nobody has heard of it yet.
+  // Called after a new status of the execution is in the ledger, before clients see the status.
   virtual void tell(const model::Execution& execution);
 };
 
@@ -74,23 +74,23 @@ std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, Need ne
 
 struct Within;
 
-// The sandbox of a session, as the programs in it see it.
+// The sandbox of a session, as seen by the session's programs.
 class Home {
  public:
   virtual ~Home() = default;
   [[nodiscard]] virtual const std::string& id() const = 0;
-  // Of its sandbox, as permits name it.
+  // The sandbox's runtime, as named in permits.
   [[nodiscard]] virtual const std::string& runtimeName() const = 0;
-  // Who made it, and what of its rules its sandbox holds (agent_guard.h).
+  // The session's maker, and the rules enforced by its sandbox (agent_guard.h).
   [[nodiscard]] virtual Within within() const = 0;
-  // A program is about to be accepted, or its refusal recorded: counts it, by the rate that the
-  // session has. kQuota says when there is more.
+  // Counts a program before acceptance, or before the record of its refusal, by the session's rate.
+  // kQuota gives the time of the next attempt.
   virtual Result<> count() = 0;
-  virtual void uncount() = 0;    // what count() counted was not accepted, or no new one
+  virtual void uncount() = 0;    // undoes count() for a refused or repeated request
   virtual Result<> admit() = 0;  // as Host, as the next two
   virtual void enter() = 0;
   virtual void leave() = 0;
-  // A program of `who` is let in, and what it leaves behind is there until the sandbox goes.
+  // Notes that a program of `who` enters and may leave files until the sandbox ends.
   virtual void visit(const model::Principal& who) = 0;
   // Null once the session's end has begun.
   [[nodiscard]] virtual std::shared_ptr<runtime::Sandbox> sandbox() const = 0;
@@ -99,8 +99,9 @@ class Home {
   [[nodiscard]] virtual base::Monotonic giveUp() const = 0;
   // kUnavailable while its workspace is held for a program.
   [[nodiscard]] virtual Result<> notHeld() const = 0;
-  // Resumes when its workspace is held for no program, or its end has begun: it is not held for one
-  // until what is returned goes. Resumes with nothing once `over`, which wake() has it ask again.
+  // Resumes when the workspace is held for no program, or when the hold's end has begun. While the
+  // result lives, the workspace is not held for another program. Resumes with null once `over`,
+  // which wake() has unheld() check again.
   virtual Task<std::shared_ptr<void>> unheld(std::function<bool()> over) = 0;
   virtual void wake() = 0;
   // Resumes when the session's end has begun, at `deadline` otherwise.
@@ -109,14 +110,14 @@ class Home {
   [[nodiscard]] virtual int64_t imageSince() const = 0;  // model::ImageState::since of its sandbox
   // A program is reported to have used so much more processor time.
   virtual void addProcessorTime(uint64_t cpu_ms) = 0;
-  // What is to be charged for a program that has ended and used so much: some of it may have been
-  // charged already, as the session's.
+  // The processor time to charge for an ended program that used `cpu_ms`: a part may already be
+  // charged to the session.
   virtual uint64_t chargeProgram(uint64_t cpu_ms) = 0;
 };
 
-// While its session's workspace is held for another program, one that does not pass() neither gets
-// what it needs nor is started: it waits, unless it was cancelled or `over` (Home::wake()), or
-// fails with kUnavailable.
+// While the session's workspace is held for another program, a program without pass() is neither
+// prepared nor started. The program waits, until cancelled or `over` (Home::wake()), or fails with
+// kUnavailable.
 struct WhenHeld {
   bool waits = true;
   std::function<bool()> over = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of a session, and the workspace of that held for another.
+// A program of a session, while the session's workspace is held for another program.
 #include "orchestrator/runs/host.h"
 
 #include <functional>
@@ -20,13 +20,13 @@ namespace {
 
 constexpr std::string_view kDone = "done";
 
-// What the node was told.
+// Calls received by the node.
 struct Told {
   explicit Told(const boost::asio::any_io_executor& executor) : changed(executor) {}
   int opened = 0;
   int gone = 0;
-  bool starts = true;  // as soon as it may go
-  bool ends = true;    // as soon as it has started
+  bool starts = true;  // as soon as allowed
+  bool ends = true;    // as soon as started
   async::Signal changed;
 };
 
@@ -154,11 +154,11 @@ class SessionHostTest : public testing::Test, public runtime::ExecObserver {
   Told told_{io_.get_executor()};
   std::shared_ptr<OneHome> home_ = std::make_shared<OneHome>(io_.get_executor(), told_);
   model::ExecSpec spec_;
-  std::string prepared_;  // "" until it is known
+  std::string prepared_;  // "" until known
   std::string ran_;
 };
 
-// Between them are the ledger's commit, other cells, and what an artifact asks for.
+// Between prepare and start lie the ledger's commit, other cells, and work for artifacts.
 TEST_F(SessionHostTest, OnePreparedBeforeIsNotStartedWhileTheWorkspaceIsHeld) {
   const auto one = host();
   prepare(*one);

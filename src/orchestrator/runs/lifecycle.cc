@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the queue to the record: RunService::Impl::execute is the second half of the story that
-// RunService::run begins.
+// From the queue to the record: RunService::Impl::execute is the second half of a run's story;
+// RunService::run is the first.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 using model::Execution;
 using model::Outcome;
 
-constexpr Millis kLinger{20};  // of a sandbox whose run has ended, until that is recorded
+constexpr Millis kLinger{20};  // an ended run's sandbox waits for the record
 constexpr Millis kDrainPatience{20'000};
 constexpr int kRetainBatches = 20;
 
@@ -40,7 +40,7 @@ void RunService::Impl::startWaiting() {
   reportDepth();
 }
 
-// By the quotas of whoever asked for it, and by the disk that is left and not another's.
+// Checks the quotas of the run's owner, and the free disk that is not reserved for another run.
 bool RunService::Impl::hasRoom(const Live& run) const {
   const Need need = needOf(run);
   const bool behind = need.disk > 0 && awaits_disk && awaits_disk.get() != &run;
@@ -56,8 +56,8 @@ bool RunService::Impl::hasRoomInTime(const Live& run) const {
           control->quotas->hasRoom(run.execution.principal, limits.memory_bytes));
 }
 
-// The first that is passed over for disk alone gets the next: otherwise smaller ones, which find
-// enough again and again, could keep it waiting for ever.
+// The first run passed over for disk alone gets the next free disk: otherwise smaller runs could
+// take the disk again and again, and the run would wait for ever.
 bool RunService::Impl::comesNow(const LivePtr& run) {
   if (hasRoom(*run)) return fitsNow(run);
   const bool taken = awaits_disk && hasRoomInTime(*awaits_disk);
@@ -65,9 +65,9 @@ bool RunService::Impl::comesNow(const LivePtr& run) {
   return false;
 }
 
-// Others pass the first that does not fit, for a time. Then what ends is for it, and they get what
-// is kept for tenants that use little. Nobody waits for one that has room only when nothing else
-// runs.
+// For a time, other runs pass the first run that does not fit. After that time, freed room is kept
+// for the first run, and other runs get only the part kept for tenants with little use. No run
+// waits for a run that fits only when nothing else runs.
 bool RunService::Impl::fitsNow(const LivePtr& run) {
   const base::Monotonic now = base::monotonicNow();
   const Need need = needOf(*run);
@@ -85,7 +85,7 @@ bool RunService::Impl::fitsNow(const LivePtr& run) {
   return false;
 }
 
-// Once others have passed one for so long, also if nothing else happens.
+// Starts waiting runs after the passing time, also without another event.
 Task<void> RunService::Impl::startLate() {
   const auto self = shared_from_this();
   const auto early = [&] { return base::monotonicNow() < passed_since + config.skip; };
@@ -152,8 +152,8 @@ Task<Result<Outcome>> RunService::Impl::perform(LivePtr run) {
   co_return co_await exec(*run);
 }
 
-// A service that stops waits for no sandbox that is being made, which may take as long as reading
-// the image. The node ends it with the connection.
+// A stopping service does not wait for a sandbox under construction, which may take as long as
+// reading the image. The node ends the sandbox with the connection.
 bool RunService::Impl::givesUp(const Live& run) const {
   return draining && run.execution.session_id.empty();
 }
@@ -173,7 +173,7 @@ void RunService::Impl::markStarted(Live& run, const model::PermitFields& fields,
   provenance.image_digest = image.digest;  // the node tells the host's
 }
 
-// The start is durable before the node gets the program: that makes it at most one.
+// The start is durable before the node gets the program, so the program runs at most once.
 Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   const std::string permit_id = base::newId("permit");
   CO_TRY(co_await holdAsOfNow(run));
@@ -264,7 +264,7 @@ void RunService::Impl::reportProcessorTime(Live& run) {
   run.home->addProcessorTime(used - std::exchange(run.reported_cpu_ms, used));
 }
 
-// A cell's is its kernel's, which is charged for by itself.
+// A cell's processor time belongs to its interpreter, which is charged separately.
 void RunService::Impl::charge(Live& run) const {
   reportProcessorTime(run);
   if (control->quotas == nullptr || run.execution.cell) return;
@@ -273,7 +273,7 @@ void RunService::Impl::charge(Live& run) const {
   control->quotas->charge(run.execution.principal, shares ? run.home->chargeProgram(used) : used);
 }
 
-// What became of it, into its record.
+// Writes the outcome into the record.
 void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
   Execution& execution = run.execution;
   if (!outcome) {
@@ -306,7 +306,7 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
   if (run.started && queued) mean_seconds += (seconds - mean_seconds) / 16;
 }
 
-// Takes from its record what the scan does not call clean.
+// Removes artifacts from the record unless the scan finds them clean.
 Task<void> RunService::Impl::scanArtifacts(Live& run) {
   Execution& execution = run.execution;
   const auto is_clean = [&](std::string path, std::string sha256) -> Task<bool> {
@@ -345,12 +345,12 @@ Task<void> RunService::Impl::scanArtifacts(Live& run) {
   }
 }
 
-// Nobody hears of the end before it is durable; a state that the ledger has already stays.
+// Clients see the end only after the end is durable; a terminal state in the ledger stays.
 Task<void> RunService::Impl::recordEnd(Live& run) {
   if (parts.scanner != nullptr) co_await scanArtifacts(run);
   co_await noteUnverified(run);
   const auto written = co_await persist(run, finishedEvent(run.execution));
-  // The image may have been verified while this was written.
+  // The image may have been verified during the write.
   if (isUnverified(run.execution.provenance)) async::spawn(control->executor, bindImage());
   for (const model::ArtifactRef& artifact : run.execution.artifacts)
     parts.blobs.release({run.execution.principal.tenant, artifact.sha256}, written.has_value());
@@ -376,7 +376,7 @@ Task<Result<>> RunService::Impl::persist(Live& run, model::AuditEvent event) {
 
 Task<void> RunService::Impl::tearDown(LivePtr run) {
   const auto self = shared_from_this();
-  // What is left takes the processor from those who answer; unless they take long.
+  // Teardown competes with answers for the processor, so wait for the record, but not long.
   co_await run->settled.wait(base::monotonicNow() + kLinger);
   if (const auto done = co_await run->host->release(); !done) {
     base::log(base::Level::kError, "sandbox not torn down",
@@ -386,7 +386,7 @@ Task<void> RunService::Impl::tearDown(LivePtr run) {
   control->changed.notify();
 }
 
-// Out of the live ones, into those kept for late readers.
+// Moves the run from the live runs to the logs kept for late readers.
 void RunService::Impl::retire(const LivePtr& run) {
   const std::string& id = run->execution.id;
   live.erase(id);
@@ -425,7 +425,7 @@ Task<void> RunService::Impl::cancelLive(LivePtr run, model::Principal by) {
   co_await endLive(run, Cause::kCancelled);
 }
 
-// Wherever it is on its way.
+// Ends a run at any stage.
 Task<void> RunService::Impl::endLive(LivePtr run, Cause cause) {
   const auto self = shared_from_this();
   if (blocked.erase(run->execution.id) > 0) {
@@ -441,7 +441,7 @@ Task<void> RunService::Impl::endLive(LivePtr run, Cause cause) {
   run->execution.finished_at = run->clock.now();
   co_await recordEnd(*run);
   retire(run);
-  startWaiting();  // what it kept waiting
+  startWaiting();  // runs that waited for this run
 }
 
 void RunService::Impl::endFromOutside(Live& run, Cause cause) {
@@ -482,9 +482,9 @@ Task<void> RunService::drain() {
     if (run->execution.status == model::Status::kRunning) {
       impl->endFromOutside(*run, Cause::kStopping);
     }
-    run->settled.notify();  // it may wait for its sandbox
+    run->settled.notify();  // the run may wait for its sandbox
   }
-  // What waits, in the queue or for approval, stays there: the ledger has it for the next start.
+  // Queued and blocked runs stay: the ledger has these runs for the next start.
   const auto waiting = [&] { return impl->queue.size() + impl->blocked.size(); };
   while (impl->live.size() > waiting() && base::monotonicNow() < until) {
     co_await impl->control->changed.wait(until);

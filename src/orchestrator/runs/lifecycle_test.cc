@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens to a run when something happens to it: cancel, loss, restart, a full disk.
+// Runs during events: cancel, loss, restart, a full disk.
 #include <algorithm>
 
 #include <boost/asio/local/stream_protocol.hpp>
@@ -96,7 +96,7 @@ TEST_F(ServiceTest, ALateResultIsRefused) {
   open();
   const std::string id = accepted({"hold"});
   runUntil([&] { return fake_->provisioned().size() == 1; });
-  // Another owner of the record has ended it in the meantime.
+  // Another owner of the record has ended the run meanwhile.
   auto ended_elsewhere = stored(id);
   ended_elsewhere.status = Status::kFailed;
   ended_elsewhere.error = model::RunError{"NODE_LOST", "lost", {}, true};

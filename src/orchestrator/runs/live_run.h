@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live: one run from its acceptance to its final record. Internal to this room: of one RunService,
-// on its executor.
+// Live: a run from its acceptance to its final record. Internal to this room: of one RunService, on
+// its executor.
 #pragma once
 
 #include <functional>
@@ -25,35 +25,35 @@
 
 namespace cloister::orchestrator {
 
-// One run from its acceptance to its final record.
+// A run from its acceptance to its final record.
 struct Live {
   explicit Live(const boost::asio::any_io_executor& executor) : settled(executor) {}
 
-  model::Execution execution;  // its record; `log` shows the parts that are durable
-  model::RunRequest request;   // without the parts that are large: policy is asked again
+  model::Execution execution;  // the record; `log` shows the durable parts
+  model::RunRequest request;   // without large parts; kept for asking policy again
   std::string rule_language;
   std::shared_ptr<Home> home;  // null: a sandbox of its own
   EnterSession enter;
   WorkspaceAccess access;
-  WorkspacePtr workspace;      // as it was when an approval was asked for
+  WorkspacePtr workspace;      // at the request for an approval
   std::shared_ptr<void> hold;  // of the workspace, from its approval to its end
-  bool let_in = false;         // by its session, whose place it has not taken yet
+  bool let_in = false;         // by its session, but the session's place is not taken yet
   model::ExecSpec spec;
   RunFacts facts;
   policy::RiskFacts risk_facts;
-  Held held;                         // of its agent, in the sandbox that it gets
-  Held by_rules;                     // `held`, but for what it is approved with
-  Held opened;                       // of a session's program: what its sandbox is to let it do
-  std::optional<AgentRefusal> asks;  // what its agent may not do, for which it asks
-  Quotas::Use use;                   // while it has a place
-  bool revoked = false;              // its agent may no longer do what its sandbox lets it do
-  bool lost_credential = false;      // it ends with the credential that began it
-  bool terminal = false;             // its program has one
+  Held held;                         // its agent's rules, for its sandbox
+  Held by_rules;                     // `held` without the approved exceptions
+  Held opened;                       // of a session's program: permissions of its sandbox
+  std::optional<AgentRefusal> asks;  // the agent's refused permission that the run asks for
+  Quotas::Use use;                   // while the run has a place
+  bool revoked = false;              // the agent lost a permission that its sandbox grants
+  bool lost_credential = false;      // ends with its credential
+  bool terminal = false;             // the program has a terminal
   int64_t ends_at = 0;               // of its credential, as model::Principal
-  uint32_t unreadable = 0;  // looks, one after the other, at which its rules could not be read
-  std::string weaker;       // policy::weakerOf(), as it was started
-  Ruling ruling;            // of the engine, when it was asked last: decide() goes by it
-  size_t bytes = 0;         // what it holds while it waits
+  uint32_t unreadable = 0;           // failed reads of the rules in a row
+  std::string weaker;                // policy::weakerOf() at the start
+  Ruling ruling;                     // the engine's last ruling, for decide()
+  size_t bytes = 0;                  // bytes held while waiting
   base::Monotonic accepted_at;
   base::RecordClock clock;  // of `execution`
   std::shared_ptr<OutputLog> log;
@@ -61,24 +61,24 @@ struct Live {
   bool cancel_asked = false;
   bool started = false;          // the program was
   bool lasts_cpu = false;        // as model::ExecRequest
-  bool in_kernel = false;        // a cell: what it uses is its kernel's
+  bool in_kernel = false;        // a cell: its use is its interpreter's
   uint64_t reported_cpu_ms = 0;  // to `home`
-  // What lasts as long as its session: how long at most, by its rule and for its agent.
+  // For programs that last as long as their session: the maximum by rule and agent.
   std::chrono::milliseconds lasts_for = kForever;
   std::unique_ptr<Host> host;
   bool released = false;                      // nothing is left there
-  std::unique_ptr<Recorder> recorder;         // while it runs
-  Bound bound;                                // what an approval binds, once there is one
-  std::optional<model::Escalation> approval;  // that it has used, or is about to
-  std::optional<Error> refusal;               // of that approval; `field` has the reason
+  std::unique_ptr<Recorder> recorder;         // while the program runs
+  Bound bound;                                // content bound by an approval, if any
+  std::optional<model::Escalation> approval;  // used, or about to be used
+  std::optional<Error> refusal;               // of the approval; `field` has the reason
   std::optional<model::SignedPermit> permit;  // of a start whose sandbox is not asked for yet
   int64_t image_since = 0;                    // model::ImageState::since of its sandbox
-  std::optional<Result<>> provisioned;        // once it is known whether there is one
-  async::Signal settled;  // `provisioned` was, or it started, or its end is recorded
+  std::optional<Result<>> provisioned;        // once the result is known
+  async::Signal settled;  // notified of `provisioned`, of the start, and of the recorded end
 };
 using LivePtr = std::shared_ptr<Live>;
 
-// The parts that policy looks at. The others are large, and are only held in the ExecSpec.
+// The parts for policy. The large parts are only in the ExecSpec.
 model::RunRequest policyPartsOf(const model::RunRequest& request);
 
 }  // namespace cloister::orchestrator

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Neighbour: what shares the nodes, the agents' quotas and rules, and approvals with runs:
-// sessions. RunService asks and tells the neighbour through this, and knows nothing else of it. It
-// joins at its construction (Programs::join()).
+// Neighbour: the sessions, as seen by RunService. Sessions share the nodes, the agents' quotas and
+// rules, and approvals with runs. RunService knows sessions only through this interface. A
+// neighbour joins at its construction (Programs::join()).
 //
 // On the services' executor (one thread).
 #pragma once
@@ -20,19 +20,20 @@ namespace cloister::orchestrator {
 class Neighbour {
  public:
   virtual ~Neighbour() = default;
-  // Adds what the agent has running there; null: everybody.
+  // Adds the resources of the agent's sessions; null: of everybody's.
   virtual void addUse(const model::Principal* agent, AgentUse& used) const = 0;
-  // At each look at the rules of agents: ends or moves what may do what its agent may no longer.
+  // At each check of the agents' rules: ends or moves sessions with permissions that their agent
+  // lost.
   virtual void lookAtRules(RulesNow& now) = 0;
-  // Ends what began with a credential that does not stand.
+  // Ends work begun with an invalid credential.
   virtual void lookAtCredentials(const std::function<bool(const std::string&)>& stands) = 0;
-  // Charges the quotas for processor time that is no program's.
+  // Charges the quotas for processor time beyond the programs' time.
   virtual void charge() = 0;
-  // Tells all that waits for the escalation how it ended.
+  // Reports the escalation's end to all waiting work.
   virtual void settle(const model::Escalation& escalation) = 0;
-  // The same for all that waits, by what the ledger has now.
+  // As settle(), for all waiting work, by the ledger's present state.
   virtual void settleWaiting() = 0;
-  // The principals that asked for what waits for it.
+  // The principals of work waiting for the escalation.
   [[nodiscard]] virtual std::vector<model::Principal> waitingFor(
       const model::Escalation& escalation) const = 0;
 };

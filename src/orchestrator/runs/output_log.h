@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // OutputLog: the live output of one execution, for any number of readers at their own pace. Each
-// stream keeps its first `cap` bytes; readers pull by offset, so a slow one holds nothing up and
-// loses nothing below the cap. Of a terminal the last ones are kept instead. One thread.
+// stream keeps its first `cap` bytes. Readers pull by offset, so a slow reader delays nobody and
+// loses nothing below the cap. A terminal's stream keeps its last bytes instead. One thread.
 #pragma once
 
 #include <chrono>
@@ -28,23 +28,22 @@ class OutputLog {
   OutputLog& operator=(const OutputLog&) = delete;
   ~OutputLog() = default;
 
-  // The closed log of an execution that has ended, from its record.
+  // The closed log of an ended execution, from its record.
   static std::shared_ptr<OutputLog> ofRecord(boost::asio::any_io_executor executor,
                                              const model::Execution& execution);
 
   void append(model::Stream stream, std::string_view bytes);
-  // A new status (or usage) to show; its output bytes are left out, this log has them.
+  // Publishes a new status or usage, without output bytes, which the log already has.
   void publish(const model::Execution& execution);
   void close();  // the last status has been published
 
-  // The offset of the first byte that is kept.
+  // The offset of the first kept byte.
   [[nodiscard]] uint64_t begin(model::Stream stream) const;
-  // What is kept from `offset` on, or from begin() where that is later; valid until the next
-  // append.
+  // Kept bytes from `offset` or begin(), whichever is later; valid until the next append.
   [[nodiscard]] std::string_view kept(model::Stream stream, uint64_t offset) const;
   [[nodiscard]] uint64_t total(model::Stream stream) const;  // bytes the program wrote
   [[nodiscard]] const model::Execution& latest() const { return latest_; }  // no output bytes
-  [[nodiscard]] model::Execution withOutput() const;                        // with those kept
+  [[nodiscard]] model::Execution withOutput() const;                        // with kept bytes
   [[nodiscard]] uint64_t version() const { return version_; }  // grows with every change
   // Grows with every publish(): the first part of an event id.
   [[nodiscard]] bool closed() const { return closed_; }

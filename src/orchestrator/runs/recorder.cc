@@ -26,7 +26,7 @@ Recorder::Recorder(artifacts::Blobs& blobs, Owner owner, OutputLog& log, Bounds 
       bounds_(std::move(bounds)),
       events_(std::move(events)) {}
 
-// Whether the tenant has room for another blob of at most so many bytes, which are then taken.
+// Takes `bytes` from the tenant's room for blobs, if there is enough room.
 bool Recorder::take(uint64_t bytes) {
   if (!room_) room_ = owner_.room();
   if (room_->artifacts == 0 || room_->bytes < bytes) {
@@ -69,8 +69,8 @@ void Recorder::record(model::Stream stream, std::string_view bytes) {
   log_.append(stream, bytes);
 }
 
-// The log has all that came before `bytes` until it has more than its bound: one of a terminal
-// forgets its beginning with what is appended then.
+// The log still has all earlier bytes until its bound is exceeded; a terminal's log then drops its
+// beginning with this append.
 void Recorder::keepWhole(StreamRecord& record, model::Stream stream, std::string_view bytes) {
   if (log_.total(stream) + bytes.size() <= bounds_.output || !lost_.empty()) return;
   Result<> stored;
@@ -169,7 +169,7 @@ void Recorder::finishStream(model::Stream stream, model::KeptOutput& kept,
   if (!record.whole) return;
   auto digest = finish(std::move(record.whole));
   if (!digest) return lose(digest.error());
-  // A hidden name: the sandbox's own artifacts never have one.
+  // A hidden name, because the sandbox's own artifacts never have a hidden name.
   kept.artifact = base::newId("art");
   execution.artifacts.push_back({.id = kept.artifact,
                                  .path = is_out ? ".cloister/stdout" : ".cloister/stderr",

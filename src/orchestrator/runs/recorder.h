@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorder: takes what one exec produces. The head of each stream goes to its OutputLog; the whole
-// of a stream that is longer, and each artifact, goes to a blob; everything is hashed in order of
-// arrival. What comes from the sandbox is hostile: names and amounts are checked again here.
+// Recorder: receives the results of one exec. The head of each stream goes to the OutputLog; a
+// longer stream's whole, and each artifact, go to blobs. Everything is hashed in order of arrival.
+// Data from the sandbox is hostile: names and amounts are checked again here.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ class Recorder final : public runtime::ExecObserver {
  public:
   struct Bounds {
     uint64_t output = 0;  // kept in the result, of each stream
-    uint64_t whole = 0;   // kept in a blob, of a stream longer than that
+    uint64_t whole = 0;   // kept in a blob, if the stream is longer
     model::ArtifactRules artifacts;
   };
-  // Whose blobs they become, and how much more may be kept; asked once, when there is something.
+  // The owner of the blobs, and the remaining room; asked once, before the first blob.
   struct Owner {
     std::string tenant;
     std::function<model::ArtifactQuota()> room;
@@ -47,19 +47,19 @@ class Recorder final : public runtime::ExecObserver {
   runtime::Task<void> onFileEnd() override;
   void onUsage(const model::Usage& usage) override;
 
-  // The same for bytes that come from elsewhere: a compiler's messages.
+  // As onOutput(), for bytes from elsewhere: a compiler's messages.
   void record(model::Stream stream, std::string_view bytes);
 
-  // Completes the record: output, digests, artifacts and what was lost of them. `truncated`: the
-  // sandbox left files out. Once, at the end, when status and error are set. The blobs are sure to
-  // outlast a crash only if the recorder does not go before a record names them (see BlobWriter).
+  // Completes the record: output, digests, artifacts, and lost artifacts. `truncated`: the sandbox
+  // left files out. Call once, at the end, with status and error set. The blobs surely outlast a
+  // crash only if the recorder lives until a record names the blobs (see BlobWriter).
   void complete(model::Execution& execution, bool truncated);
 
  private:
   struct StreamRecord {
     base::Sha256 digest;
-    std::unique_ptr<artifacts::BlobWriter> whole;  // once it is longer than the log keeps
-    uint64_t stored = 0;                           // bytes in it
+    std::unique_ptr<artifacts::BlobWriter> whole;  // once the stream exceeds the log
+    uint64_t stored = 0;                           // bytes of the blob
   };
   struct FileRecord {
     std::string path;
@@ -84,13 +84,13 @@ class Recorder final : public runtime::ExecObserver {
   base::Sha256 combined_;
   StreamRecord out_;
   StreamRecord err_;
-  std::unique_ptr<FileRecord> file_;  // the one that arrives now
+  std::unique_ptr<FileRecord> file_;  // the present file
   std::vector<model::ArtifactRef> artifacts_;
   std::vector<std::unique_ptr<artifacts::BlobWriter>> finished_;
-  std::optional<model::ArtifactQuota> room_;  // of the tenant, for what is not begun yet
+  std::optional<model::ArtifactQuota> room_;  // the tenant's room for new blobs
   bool over_quota_ = false;
-  uint32_t files_ = 0;       // taken, the present one too
-  uint64_t file_bytes_ = 0;  // of all of them
+  uint32_t files_ = 0;       // taken, including the present file
+  uint64_t file_bytes_ = 0;  // of all files
   bool truncated_ = false;   // some files were over the bounds
   std::string lost_;         // why something could not be stored, "" if nothing
 };

@@ -11,7 +11,7 @@
 namespace cloister::orchestrator {
 namespace {
 
-// Blobs in memory that can run out of space.
+// Blobs in memory with limited space.
 class MemoryBlobs final : public artifacts::Blobs {
  public:
   Result<std::unique_ptr<artifacts::BlobWriter>> create(const std::string& tenant) override {

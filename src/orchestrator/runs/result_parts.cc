@@ -11,9 +11,9 @@ constexpr size_t kMaxType = 128;  // bytes of a mime type
 constexpr size_t kMaxPartsLeftOut = 16;
 constexpr std::string_view kCuttable = "text/plain";
 constexpr std::string_view kCutMark = "…\"";
-constexpr uint64_t kLeastText = 16;  // of one that is cut, as it would say nothing
+constexpr uint64_t kLeastText = 16;  // shorter cut texts are left out as useless
 constexpr uint64_t kAroundPart = 5;  // its quotes, its colon, its share of the braces
-// An escaped surrogate pair: a cut may fall anywhere in it.
+// An escaped surrogate pair, which a cut may split anywhere.
 constexpr size_t kLongestEscape = 12;
 constexpr base::JsonLimits kPartLimits{
     .max_bytes = size_t{1} << 30, .max_depth = 23, .max_values = 50'000};
@@ -64,7 +64,7 @@ void ResultParts::inKey(char c) {
     return;
   }
   escaped_ = c == '\\' && !escaped_;
-  if (type_.size() <= kMaxType) type_ += c;  // and one more, which is too many
+  if (type_.size() <= kMaxType) type_ += c;  // an extra character marks an overlong type
 }
 
 size_t ResultParts::inValue(std::string_view bytes) {
@@ -90,7 +90,7 @@ size_t ResultParts::inValue(std::string_view bytes) {
   return bytes.size();
 }
 
-// For the value of this type.
+// Remaining bytes for the value of this type.
 uint64_t ResultParts::room() const {
   const uint64_t taken = used_ + type_.size() + kAroundPart;
   return most_ - std::min(most_, taken);
@@ -130,7 +130,7 @@ bool ResultParts::keepValue() {
   return true;
 }
 
-// The end of a text that is cut may be half a character, or half of what stands for one.
+// The end of a cut text may be half a character, or half of an escape sequence.
 bool ResultParts::keepCut() {
   if (type_ != kCuttable || !value_.starts_with('"') || room() < kLeastText) return false;
   value_.resize(std::min<uint64_t>(value_.size(), room() - kCutMark.size()));

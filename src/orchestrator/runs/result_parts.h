@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// ResultParts: takes a result of a cell apart as it arrives, so that one part that does not fit
-// costs that part only. A result is a JSON object from mime type to data; its members are its
-// parts. Text that is over the bound is cut, every other part is left out. All of it comes from
-// the sandbox: no more than the bound is ever held. One thread.
+// ResultParts: splits a cell's result into parts on arrival, so that an oversized part costs only
+// the part itself. A result is a JSON object from mime type to data; its members are the parts.
+// Text over the bound is cut, every other oversized part is left out. The whole input comes from
+// the sandbox, so memory never exceeds the bound. One thread.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,26 @@
 
 namespace cloister::orchestrator {
 
-// A part that is not there, or not whole.
+// A missing or cut part.
 struct LeftOutPart {
   std::string type;
-  uint64_t bytes = 0;       // that the part took, as JSON
-  uint64_t kept_bytes = 0;  // 0: none of it is there
+  uint64_t bytes = 0;       // size of the part, as JSON
+  uint64_t kept_bytes = 0;  // 0: missing
 };
 
 class ResultParts {
  public:
   static constexpr size_t kMaxTypes = 16;
 
-  // `most`: bytes that the parts may take together.
+  // `most`: bytes for all parts together.
   explicit ResultParts(uint64_t most = 0) : most_(most) {}
 
   void add(std::string_view bytes);
 
-  // Once all is there: the parts that could be kept. There are none in what was no result.
+  // At the end of the input: the kept parts. Invalid input has no parts.
   [[nodiscard]] base::json::object& parts() { return parts_; }
   [[nodiscard]] std::vector<LeftOutPart>& leftOut() { return left_out_; }
-  // False when what came is no object of parts.
+  // False if the input was not an object of parts.
   [[nodiscard]] bool isResult() const { return state_ == State::kEnd; }
   [[nodiscard]] uint64_t bytes() const { return used_; }  // of the parts kept
 
@@ -52,12 +52,12 @@ class ResultParts {
 
   [[nodiscard]] State between(char c) const;
   void inKey(char c);
-  // Takes what it can of a value's bytes; returns how many.
+  // Takes bytes of a value; returns the number taken.
   size_t inValue(std::string_view bytes);
   [[nodiscard]] uint64_t room() const;
   void keep(std::string_view bytes);
   void endValue();
-  // Of its value what `value_` holds.
+  // Keeps the content of `value_`.
   bool keepValue();
   bool keepCut();
 
@@ -65,8 +65,8 @@ class ResultParts {
   uint64_t used_ = 0;
   State state_ = State::kStart;
   std::string type_;
-  std::string value_;         // as far as it fits
-  uint64_t value_bytes_ = 0;  // of all of it
+  std::string value_;         // as far as bounded
+  uint64_t value_bytes_ = 0;  // of the whole value
   uint32_t depth_ = 0;
   bool in_string_ = false;  // of a value
   bool escaped_ = false;

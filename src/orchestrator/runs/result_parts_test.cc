@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A result in parts: what fits is kept, and the rest is named.
+// A result in parts: fitting parts are kept, and other parts are named.
 #include "orchestrator/runs/result_parts.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ TEST(ResultParts, APartOverTheBoundCostsThatPartOnly) {
   }
 }
 
-// One byte more or less than the bound: 10 of the type, 5 around it, 2 quotes.
+// Exactly at the bound: 10 of the type, 5 around it, 2 quotes.
 TEST(ResultParts, ABoundIsExact) {
   const std::string json = R"({"text/plain":"0123456789"})";
   ResultParts whole = read(json, 27);
@@ -108,7 +108,7 @@ TEST(ResultParts, WhatIsNoTypeOrNoValueIsLeftOut) {
        {R"("no type":1)", R"("a\"b/c":1)", R"("a/b":)", R"("a/b":{)", R"("a/b":1 2)",
         R"("a/b":"\ud800")", "\"a/b\":\"\xff\"", R"("text/plain":2)"}) {
     ResultParts result = read("{" + std::string(part) + R"(,"text/plain":"kept"})", 100);
-    if (!result.isResult()) continue;  // it was no object
+    if (!result.isResult()) continue;  // not an object
     EXPECT_EQ(result.parts().size() + result.leftOut().size(), 2U) << part;
   }
   std::string many = "{";

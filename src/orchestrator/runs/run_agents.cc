@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where runs meet the sandboxes of agents: what one has running, and what becomes of a refusal.
+// Runs and the sandboxes of agents: an agent's use of resources, and the results of refusals.
 #include <algorithm>
 #include <utility>
 
@@ -9,12 +9,12 @@
 
 namespace cloister::orchestrator {
 
-// What is accepted counts, whether it has started or not: it will.
+// Accepted runs count also before their start.
 AgentUse RunService::Impl::usedBy(const model::Principal* principal) const {
   AgentUse used;
   for (const auto& [id, run] : live) {
     if (!run->execution.session_id.empty()) continue;        // its session counts
-    if (blocked.contains(id)) continue;                      // nobody may ever let it run
+    if (blocked.contains(id)) continue;                      // may never run
     if (model::isTerminal(run->execution.status)) continue;  // as whoever asked may know
     if (!AgentUse::isOf(run->execution.principal, principal)) continue;
     used.add(run->facts.limits, run->execution.usage);
@@ -48,7 +48,7 @@ Result<AgentJudgement> RunService::Impl::heldBack(const model::Principal& princi
   return parts.agents->judgeRun(principal, asked.request, &session, used);
 }
 
-// The session may have got another sandbox since it was asked first.
+// The session may have another sandbox since the first check.
 Result<> RunService::Impl::mayEnter(const Live& run) const {
   if (parts.agents == nullptr || !run.home) return {};
   const auto denied = TRY(parts.agents->tooOpen(run.execution.principal, run.home->within()));
@@ -56,7 +56,7 @@ Result<> RunService::Impl::mayEnter(const Live& run) const {
   return std::unexpected(toError(*denied, "running in a session"));
 }
 
-// Rules judge commands and files; they cannot judge what a program is told.
+// Rules judge commands and files; rules cannot judge a program's input.
 Result<> RunService::Impl::mayType(const model::Principal& by, const Live& run) const {
   const bool own = by.sameAgent(run.execution.principal);
   if (own || parts.agents == nullptr || !TRY(parts.agents->heldFor(by))) return {};
@@ -79,7 +79,7 @@ Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
   const model::Limits approved = request.run.limits;
   const model::Principal& by = run.execution.principal;
   policy::Resources used = usedBy(&by).reserved;
-  if (!in_session) {  // with itself, which is to be counted once
+  if (!in_session) {  // counts the run itself once
     used.memory_bytes -= std::min(used.memory_bytes, run.facts.limits.memory_bytes);
     used.cpu_millis -= std::min(used.cpu_millis, run.facts.limits.cpu_millis);
     used.running -= std::min(used.running, 1U);
@@ -95,7 +95,7 @@ Result<std::optional<AgentRefusal>> RunService::Impl::heldBackNow(
   return fail(Code::kDenied, "the agent may have less of this machine now than was approved");
 }
 
-// Its end is recorded by who waits.
+// The waiting caller records the end.
 Task<Result<>> RunService::Impl::refuseBlocked(LivePtr run, AgentRefusal refusal) {
   const auto self = shared_from_this();
   applyDenial(run->execution, refusal.denied);
@@ -130,7 +130,7 @@ Task<Result<model::Execution>> RunService::Impl::recordViolation(LivePtr run,
   const std::string id = run->execution.id;
   model::Execution recorded = CO_TRY(co_await recordDenial(
       run, std::move(record), std::move(refusal.denied), std::move(refusal.details)));
-  if (recorded.id != id) co_return recorded;  // an earlier one, of the same idempotency key
+  if (recorded.id != id) co_return recorded;  // an earlier execution with the same idempotency key
   refusal.violation.subject = id;
   CO_TRY(co_await control->ledger.write(store::addViolation, std::move(refusal.violation),
                                         parts.agents->lowering(), by));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that their agent's sandbox refuses, where a person may allow that: they are blocked as
-// those that policy wants approved (blocking.cc), and go on with what was approved for them alone.
-// Those of one agent that are alike wait for one escalation together.
+// Programs refused by their agent's sandbox that a person may allow. Such programs are blocked like
+// programs with an approval wanted by policy (blocking.cc), and continue with the approved
+// exceptions alone. Alike programs of an agent wait for one escalation together.
 #include <algorithm>
 #include <utility>
 
@@ -21,7 +21,7 @@ Result<Escalation> RunService::Impl::escalationNow(const Live& run, const std::s
 Result<Escalation> RunService::Impl::sharedApproval(const Live& run, const std::string& id) const {
   Escalation e = TRY(escalationNow(run, id));
   TRY(strikeRevoked(control->store,
-                    e));  // one that is used stays so, and does not wait for other votes
+                    e));  // a used approval stays used, and waits for no further votes
   e.execution_id = run.execution.id;
   if (e.status != EscalationStatus::kUsed) return e;
   e.status = EscalationStatus::kApproved;
@@ -38,7 +38,7 @@ Result<std::optional<Escalation>> RunService::Impl::approvalNow(const Live& run,
   return e;
 }
 
-// Policy's own word, where it wants an approval too, names who decides.
+// If policy also wants an approval, policy names the approvers.
 policy::NeedsApproval RunService::Impl::wantedFor(const Live& run,
                                                   const policy::NeedsApproval* by_policy) const {
   const AgentRefusal& refused = *run.asks;
@@ -74,7 +74,7 @@ Result<std::vector<Escalation>> RunService::Impl::pendingOf(const model::Princip
 
 Result<> RunService::Impl::mayAsk(const model::Principal& by, size_t waiting) const {
   const auto asks = asking.find({by.tenant, by.agent});
-  const size_t others = asks == asking.end() ? 0 : asks->second - 1;  // without this one
+  const size_t others = asks == asking.end() ? 0 : asks->second - 1;  // without this run
   const uint32_t most = config.escalation.pending_per_agent;
   if (waiting + others < most) return {};
   return fail(Code::kQuota,
@@ -83,7 +83,7 @@ Result<> RunService::Impl::mayAsk(const model::Principal& by, size_t waiting) co
               kPendingOfAgent);
 }
 
-// Who has no agent's name has nothing together with anybody.
+// Principals without an agent's name share no bound.
 Result<> RunService::Impl::mayAskByHand(const model::Principal& by) const {
   if (by.agent.empty()) return {};
   auto may = mayAsk(by, TRY(pendingOf(by)).size());
@@ -116,7 +116,7 @@ uint32_t RunService::Impl::waitingFor(const Escalation& e) const {
   return static_cast<uint32_t>(waiting);
 }
 
-// By the table of safe operations, which the agent's settings let a rule go by.
+// Approves by the table of safe operations, if the agent's settings allow approval by a rule.
 void RunService::Impl::approveIfSafe(const Live& run, Escalation& e) const {
   if (run.asks->needs_person || run.execution.principal.agent.empty()) return;
   const auto& safe = config.escalation.safe_operations;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs that an agent's rules refuse and a person may allow, and what an approval lifts of them.
+// Runs refused by an agent's rules that a person may allow, and the effect of an approval.
 #include <gmock/gmock.h>
 
 #include "orchestrator/runs/blocking_fixture.h"
@@ -32,7 +32,7 @@ TEST_F(BlockedAgentTest, NorBeyondTheMemoryItMayHave) {
   EXPECT_TRUE(fake_->provisioned().empty());
 }
 
-// What the agent's level refuses, and a person may allow.
+// An agent whose level refuses actions that a person may allow.
 class AskingTest : public BlockedAgentTest {
  protected:
   void begin() {

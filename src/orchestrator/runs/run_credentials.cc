@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a credential began ends with it, as far as the configuration says so: terminals always,
-// those of tokens and certificates too; sessions and other programs of a key with `auth.on_revoke:
-// end`. And its votes end with it: an approval that had its quorum by them waits for others.
+// Ends work whose credential was revoked or has expired. Always ends terminals, and work of tokens
+// and certificates; with `auth.on_revoke: end` also sessions and other programs of a key. Strikes
+// the credential's votes, too: an approval without its quorum then waits for other votes.
 #include <map>
 
 #include "async/awaiting.h"
@@ -18,7 +18,7 @@ void RunService::lookAtCredentials() {
   impl_->lookAtCredentials();
 }
 
-// Of a ledger that cannot be read nothing is concluded: it is looked at again soon.
+// An unreadable ledger proves nothing: the next check follows soon.
 void RunService::Impl::lookAtCredentials() {
   std::map<std::string, bool> known;
   const auto stands = [&](const std::string& credential) {
@@ -82,9 +82,9 @@ Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePt
   const auto self = shared_from_this();
   e = CO_TRY(escalationNow(*run, e.id));
   const std::set<std::string> revoked = CO_TRY(revokedOf(control->store, e));
-  const bool lacks = e.status == model::EscalationStatus::kPending;  // without those struck before
+  const bool lacks = e.status == model::EscalationStatus::kPending;  // without votes struck before
   if (revoked.empty() && !lacks) co_return std::optional(std::move(e));
-  // It waits again, from before anyone can vote anew.
+  // The run waits again, before anyone can vote again.
   const std::string id = run->execution.id;
   const bool shares = e.execution_id != id;
   blocked.insert(id);
@@ -97,7 +97,7 @@ Task<Result<std::optional<model::Escalation>>> RunService::Impl::released(LivePt
   co_return std::optional(std::move(*judged));
 }
 
-// Of an approval that is about to be used, or was.
+// For an approval before or after its use.
 void RunService::Impl::strikeVotes(Live& run) const {
   if (auto struck = strikeRevoked(control->store, *run.approval); !struck)
     run.refusal = std::move(struck).error();

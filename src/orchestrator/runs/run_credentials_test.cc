@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ends with the credential that began it, and votes that end with theirs.
+// Work that ends with its credential, and votes that end with their credential.
 #include <gmock/gmock.h>
 
 #include "orchestrator/runs/blocking_fixture.h"
@@ -162,7 +162,7 @@ class VotesTest : public BlockingTest {
     for (const char* who : {"key_1", "key_of_boss", "key_of_chief", "key_of_deputy"})
       putKey(0, who);
   }
-  // As the ledger has it.
+  // The ledger's state.
   Escalation stored(const std::string& id) {
     return *store_->escalations().get(store::Scope::allTenants(), id);
   }
@@ -209,7 +209,7 @@ TEST_F(VotesTest, AQuorumTakesVotesOfCredentialsThatStand) {
   EXPECT_FALSE(votes[2].contains("revoked_credentials")) << "once";
 }
 
-// Who looks sees the votes that count, before anybody votes again.
+// Readers see only valid votes, even before the next vote.
 TEST_F(VotesTest, OfARevokedCredentialAreShownAsThat) {
   wants("{roles: [approver], quorum: 2}");
   begin();
@@ -252,10 +252,10 @@ TEST_F(VotesTest, ForATemporaryPermissionAreJudgedNoMore) {
   EXPECT_EQ(escalation(asked->id).status, EscalationStatus::kApproved);
 }
 
-// The person has voted by a credential that is revoked: that must not skip what a vote has to meet.
+// The person has voted by a revoked credential: the new vote must still meet all rules.
 TEST_F(VotesTest, AVoteInPlaceOfAStruckOneMeetsTheRulesOfNow) {
   begin();
-  store::NewEscalation asked;  // of a service that asked for less
+  store::NewEscalation asked;  // from a service with weaker rules
   asked.escalation.operation = "file_write";
   asked.escalation.subject = "*.txt";
   asked.escalation.requester = principal();
@@ -290,8 +290,8 @@ TEST_F(VotesTest, AVoteInPlaceOfAStruckOneMeetsTheRulesOfNow) {
   EXPECT_THAT(voted.error().message, HasSubstr("deny it, so that it is asked for anew"));
 }
 
-// With `auth.on_revoke: end`, what waits for people ends as well: a run, a session, and a program
-// of one.
+// With `auth.on_revoke: end`, work waiting for people ends, too: a run, a session, and a program of
+// a session.
 TEST_F(VotesTest, WhatWaitsForThemEndsWithItsRequester) {
   config_.end_on_revoke = true;
   begin();
@@ -321,7 +321,7 @@ TEST_F(VotesTest, WhatWaitsForThemEndsWithItsRequester) {
   runUntil([&] { return auditOf(idIn(waiting)).back() == "escalation.withdrawn"; });
 }
 
-// Approved while there was no node, and released when there is one.
+// Approved without a node, and released with a node.
 TEST_F(VotesTest, AreJudgedAgainAtTheRelease) {
   begin();
   const model::Execution held = blocked();
@@ -403,7 +403,7 @@ TEST_F(VotesTest, ASessionOfARevokedRequesterIsDeniedAtTheVote) {
   EXPECT_EQ(stored(idIn(held)).status, EscalationStatus::kDenied);
 }
 
-// Another credential of the agent may use what was asked for by hand.
+// Another credential of the agent may use a manual approval.
 TEST_F(VotesTest, OnWhatNothingWaitsForCountAfterItsRequester) {
   begin();
   const auto asked = askFor(request({"echo", "hello"}));

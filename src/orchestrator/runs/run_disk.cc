@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where runs and sessions meet the disk that is for their workspaces.
+// Runs and sessions share the disk for workspaces.
 #include <algorithm>
 
 #include "orchestrator/runs/run_impl.h"

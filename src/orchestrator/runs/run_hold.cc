@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of a session whose approval was given: it waits until the session lets it in, and until
-// the workspace is held as it was when the approval was asked for. Only then is the approval spent.
+// A program of a session after its approval. The program waits until the session admits the
+// program, and until the workspace is held as at the request for the approval. Only then is the
+// approval spent.
 #include <utility>
 
 #include "async/awaiting.h"
@@ -24,7 +25,7 @@ constexpr size_t kShownPath = 400;
 Task<Result<>> RunService::Impl::readWorkspace(LivePtr run) {
   if (!run->access.read) co_return Result<>{};
   run->workspace = CO_TRY(co_await run->access.read());
-  if (run->request.fresh) co_return Result<>{};  // what a link leads to is another there
+  if (run->request.fresh) co_return Result<>{};  // a link's target differs in a fresh sandbox
   if (const auto out = linkOut(*run->workspace)) {
     co_return fail(Code::kInvalid,
                    "asking for approval: the link " + model::markedText(out->link, kShownPath) +
@@ -62,11 +63,11 @@ bool RunService::Impl::isOver(const Live& run) const {
   return run.cause != Cause::kNone || run.host->cause() != Cause::kNone || draining;
 }
 
-// Its turn comes when its session lets it in. What it was approved with may take another sandbox.
+// Waits for the session's admission. The approved exceptions may need another sandbox.
 Task<Result<bool>> RunService::Impl::enterAndHold(LivePtr run, Escalation e) {
   const auto self = shared_from_this();
   constexpr Millis kLookAgain{500};
-  // The approval stays, though the run that it was asked for may end before.
+  // The approval stays valid, though the escalation's own run may end before.
   const bool shares = e.execution_id != run->execution.id;
   if (shares) follow(*run, e.id);
   while (!isOver(*run)) {
@@ -92,8 +93,8 @@ Task<Result<bool>> RunService::Impl::enterAndHold(LivePtr run, Escalation e) {
   co_return fail(Code::kConflict, "it was ended while it waited for its session");
 }
 
-// Its session may let it wait for long: votes and its own credential may have been revoked, and
-// others may have voted. What has entered uses the approval as it is now.
+// The session may delay the program for long: meanwhile votes or the program's credential may be
+// revoked, and others may vote. An admitted program uses the approval in its present state.
 Result<bool> RunService::Impl::stillApproved(Live& run, const Escalation& asked,
                                              const Result<>& entered) const {
   TRY(requesterStands(control->store, run.execution.principal));
@@ -116,11 +117,11 @@ Result<bool> RunService::Impl::stillApproved(Live& run, const Escalation& asked,
 void RunService::Impl::letGo(Live& run) {
   run.hold.reset();
   if (!std::exchange(run.let_in, false)) return;
-  run.host->occupy();  // a sandbox of its own goes with whoever leaves it
+  run.host->occupy();  // vacate() also ends a separate sandbox
   run.host->vacate();
 }
 
-// What was approved is not what would run now, and does not become it again.
+// The effect differs from the approved effect for good.
 Task<void> RunService::Impl::denyForEffect(Escalation e, std::string why) {
   const auto self = shared_from_this();
   const store::EscalationChange change{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The digest of the node's own image, where it becomes known only after something ran on it. A run
-// that ends after that has the digest in its record. One that ended before is noted in the ledger,
-// and an entry of the audit log binds the digest to it.
+// The digest of the node's own image, if the digest becomes known only after a run. A run with a
+// later end has the digest in its record. A run with an earlier end is noted in the ledger, and an
+// entry of the audit log binds the digest to the run.
 #include <utility>
 
 #include "async/spawn.h"
@@ -62,7 +62,7 @@ Task<void> RunService::Impl::bindImage() {
   binding = false;
 }
 
-// What ran since the change may have the digest of before.
+// Runs since the change may have the previous digest.
 Task<void> RunService::Impl::recordImageChange(std::string from) {
   const auto self = shared_from_this();
   const auto& image = control->nodes.image();

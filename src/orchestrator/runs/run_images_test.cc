@@ -24,7 +24,7 @@ class RunImagesTest : public SessionsTest {
     state_.since = 1000;
   }
 
-  // The node says this of its image.
+  // The node's report of its image.
   void tell(const std::string& digest, int64_t changed_at = 0) {
     state_.digest = digest;
     state_.changed_at = changed_at;
@@ -90,7 +90,7 @@ TEST_F(RunImagesTest, NotToWhatRanInAnotherPlace) {
   EXPECT_EQ(stored(id).provenance.image_digest, "");
 }
 
-// Sandboxes that wait, and what was begun in them, may have the content of before.
+// Ready sandboxes, and runs begun there, may have the previous content.
 TEST_F(RunImagesTest, NotWhereTheImageChangedUnderSandboxesThatWait) {
   openUnverified();
   const auto done = finished({"echo", "hi"});
@@ -107,7 +107,7 @@ TEST_F(RunImagesTest, ARunThatEndsAfterItHasNoneWhereTheImageChanged) {
   const std::string id = accepted({"hold"});
   runUntil([&] { return !fake_->provisioned().empty(); });
   const int64_t changed_at = state_.since + 5;
-  state_.since += 10;  // the sandboxes of now are younger than the change, this one is not
+  state_.since += 10;  // only sandboxes younger than the change count
   tell(digest_, changed_at);
   fake_->release();
   EXPECT_EQ(ended(id).provenance.image_digest, "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunService's inside: what it holds and the steps that its stories are told in. run_service.cc has
-// acceptance and the questions about runs, lifecycle.cc the way from the queue to the record.
+// RunService's implementation: its state, and the steps of its stories. run_service.cc has
+// acceptance and the queries, lifecycle.cc the way from the queue to the record.
 #pragma once
 
 #include <deque>
@@ -60,7 +60,7 @@ struct RunService::Impl final : Programs,
   Result<> resolve(Live& live, Asked asked, store::NewExecution& record);
   Task<Result<model::Execution>> take(LivePtr live, store::NewExecution record);
   [[nodiscard]] static Subject subjectOf(const Live& live);
-  // Before judge() and permit(), each time that something may have changed.
+  // Call before judge() and permit(), after each possible change.
   Task<void> consult(Live& live) const;
   policy::Decision judge(Live& live) const;  // as Permits, with the run's own approval
   Permission permit(Live& live, std::string permit_id) const;
@@ -73,40 +73,40 @@ struct RunService::Impl final : Programs,
   Result<> countRun(const Live& live, uint64_t memory_bytes);
   void uncountRun(const Live& live);
   Result<> admit(const Live& live);
-  // A retry of what was accepted is answered as that was, whatever is full by now.
+  // A retry of an accepted request gets the earlier answer, even at a bound.
   Result<model::Execution> earlierOr(const Live& live, store::NewExecution record,
                                      Error refusal) const;
   [[nodiscard]] Result<> checkDisk(const model::Limits& limits) const override;
   [[nodiscard]] Result<> admitDisk(const model::Limits& limits) const override;
-  // Where a workspace with these limits lies on the node, in `runtime`.
+  // The place of a workspace with these limits on the node, in `runtime`.
   [[nodiscard]] WorkspacePlace workspaceOf(const model::Limits& limits,
                                            std::string_view runtime) const;
-  // What the agent is held to (run_agents.cc). Its limits become what it may have.
+  // The agent's restrictions (run_agents.cc). Lowers the request's limits to the agent's.
   Result<AgentJudgement> heldBack(const model::Principal& principal, Asked& asked) const;
-  // kDenied: its session is another agent's, and has a sandbox that is too open for its own agent.
+  // kDenied: the session is another agent's, with a sandbox too open for the run's agent.
   [[nodiscard]] Result<> mayEnter(const Live& run) const;
   // kDenied: the program is another agent's, and `by` is held to rules.
   [[nodiscard]] Result<> mayType(const model::Principal& by, const Live& run) const;
-  // Of a run that was blocked: what the agent may do may have become less since. Sets Live::held.
+  // For a blocked run: the agent's permissions may have shrunk since. Sets Live::held.
   Result<std::optional<AgentRefusal>> heldBackNow(Live& run, const store::Pending& pending) const;
   Task<Result<>> refuseBlocked(LivePtr run, AgentRefusal refusal);
   Task<Result<model::Execution>> recordRefusal(LivePtr live, store::NewExecution record,
                                                HomeRefusal refusal);
   Task<Result<model::Execution>> recordViolation(LivePtr live, store::NewExecution record,
                                                  AgentRefusal refusal);
-  // Rules that change while it runs (run_rules.cc).
+  // Rules that change during a run (run_rules.cc).
   Task<void> lookAtRulesRegularly();
   void endWhatIsRevoked(RulesNow& now);
-  // Of a run that waited.
+  // For a run that waited.
   Task<Result<>> holdAsOfNow(Live& run);
   Task<void> recordRevoked(LivePtr run);
-  // What ends with the credential that began it, and whose votes count (run_credentials.cc).
+  // Work that ends with its credential, and valid votes (run_credentials.cc).
   void lookAtCredentials();
   Task<Result<model::Escalation>> withStandingVotes(model::Escalation e) override;
-  // The same for the approval that a run names, before whether it does is told.
+  // As withStandingVotes(), for the approval named by a run, before its validity is reported.
   Task<Result<>> strikeNamed(const Live& live);
-  // The same for a run that it lets go on, by what the ledger has now; nothing where that waits
-  // again, or has ended meanwhile.
+  // As withStandingVotes(), for a run released by the approval, by the ledger's present state.
+  // Nothing if the run waits again, or has ended meanwhile.
   Task<Result<std::optional<model::Escalation>>> released(LivePtr live, model::Escalation e);
   void strikeVotes(Live& live) const;
   [[nodiscard]] Result<> someoneStands(const model::Escalation& e) const override;
@@ -125,23 +125,24 @@ struct RunService::Impl final : Programs,
   // The run's place, and its part of the quotas.
   void occupy(Live& live);
   void vacate(Live& live);
-  // What is known of its processor time: to its session, and at its end to the quotas.
+  // Reports processor time: to the session, and at the end to the quotas.
   static void reportProcessorTime(Live& live);
   void charge(Live& live) const;
   void launch(const LivePtr& live);
   void enqueue(const LivePtr& live);
   void show(const LivePtr& live);
 
-  // What needs approval, and the way back (blocking.cc).
+  // Runs that need approval, and their resumption (blocking.cc).
   Task<Result<model::Execution>> askApproval(LivePtr live, store::NewExecution record,
                                              policy::NeedsApproval wanted);
-  // What its agent's sandbox refuses and a person may allow (run_asks.cc).
+  // Actions refused by the agent's sandbox that a person may allow (run_asks.cc).
   [[nodiscard]] policy::NeedsApproval wantedFor(const Live& run,
                                                 const policy::NeedsApproval* by_policy) const;
   std::shared_ptr<void> beginAsking(const model::Principal& by) override;
-  // Those of its agent, as many as may wait.
+  // The agent's pending escalations, up to the bound.
   [[nodiscard]] Result<std::vector<model::Escalation>> pendingOf(const model::Principal& by) const;
-  // Whether one more may wait, beside `waiting` in the ledger. kQuota with kPendingOfAgent: no.
+  // Checks the bound on waiting requests beside `waiting` in the ledger. kQuota with
+  // kPendingOfAgent at the bound.
   [[nodiscard]] Result<> mayAsk(const model::Principal& by, size_t waiting) const;
   [[nodiscard]] Result<> mayAskByHand(const model::Principal& by) const override;
   [[nodiscard]] Result<std::optional<model::Escalation>> waitingLike(
@@ -153,11 +154,11 @@ struct RunService::Impl final : Programs,
   void approveIfSafe(const Live& run, model::Escalation& e) const;
   Task<void> noteViolation(LivePtr run);
   Task<void> settleIfDecided(LivePtr run);
-  // The approval that another execution uses up, for this one as well.
+  // Another execution's approval, usable by this execution, too.
   Result<model::Escalation> sharedApproval(const Live& run, const std::string& id) const;
   [[nodiscard]] Result<model::Escalation> escalationNow(const Live& run,
                                                         const std::string& id) const;
-  // What the ledger has of the approval that was `asked` for. Nothing, as of released().
+  // The ledger's state of the approval that was `asked` for. Nothing, as of released().
   [[nodiscard]] Result<std::optional<model::Escalation>> approvalNow(
       const Live& run, const model::Escalation& asked) const;
   Task<void> closeEscalation(model::Escalation e) override;
@@ -165,14 +166,14 @@ struct RunService::Impl final : Programs,
       const model::Execution& execution) const;
   void settleOne(const std::string& execution_id, const model::Escalation& e);
   void follow(const Live& run, const std::string& escalation);
-  // The escalations for which nobody but their own run waits any more.
+  // The escalations without other waiting runs.
   std::vector<std::string> unfollow(const model::Principal& of, const std::string& execution_id);
   Task<Result<store::Accepted>> recordAsked(LivePtr live, store::NewExecution record,
                                             policy::NeedsApproval wanted);
   Result<> wantApproval(Live& live, store::NewExecution& record,
                         const policy::NeedsApproval& wanted) const;
   Result<> useApproval(Live& live, store::NewExecution& record) const;
-  // Of the image that it would run in now.
+  // The digest of the image for a start now.
   [[nodiscard]] std::string imageDigestOf(const Live& live) const;
   [[nodiscard]] policy::Use useOf(const Live& live) const;
   static void noteRefusal(Live& live);
@@ -186,7 +187,7 @@ struct RunService::Impl final : Programs,
   Task<Result<bool>> unblock(LivePtr live, model::Escalation escalation);
   // A program of a session, whose workspace is held (run_hold.cc).
   Task<Result<>> readWorkspace(LivePtr live);
-  [[nodiscard]] bool isOver(const Live& run) const;  // while it waits for its session
+  [[nodiscard]] bool isOver(const Live& run) const;  // while waiting for its session
   [[nodiscard]] Result<Bound> boundNow(const Live& live, const std::string& request_json) const;
   Task<Result<>> letIn(LivePtr live);
   // False, of both, as of unblock().
@@ -213,7 +214,7 @@ struct RunService::Impl final : Programs,
   void conclude(Live& live, const Result<model::Outcome>& outcome);
   Task<void> scanArtifacts(Live& run);
   Task<void> recordEnd(Live& live);
-  // The digest of the node's own image, which may become known only after a run (run_images.cc).
+  // The digest of the node's own image, possibly known only after a run (run_images.cc).
   Task<void> noteUnverified(const Live& live);
   Task<void> bindImage();
   Task<void> recordImageChange(std::string from);
@@ -246,9 +247,9 @@ struct RunService::Impl final : Programs,
   RunConfig config;
   FairQueue<LivePtr> queue;
   std::map<std::string, LivePtr> live;  // accepted and not finished
-  std::set<std::string> blocked;        // of those, on approval
-  LivePtr awaits_disk;  // of the queue: no other run gets disk before it; null: none waits so
-  LivePtr awaits_room;  // of the queue: the first that others were let pass, since then
+  std::set<std::string> blocked;        // live runs that wait for approval
+  LivePtr awaits_disk;                  // queued run with the next claim on disk; null: none
+  LivePtr awaits_room;                  // queued run that others have passed since `passed_since`
   base::Monotonic passed_since;
   bool starts_late = false;                                    // startLate() is under way
   std::map<std::string, std::shared_ptr<OutputLog>> finished;  // kept for late readers
@@ -257,12 +258,12 @@ struct RunService::Impl final : Programs,
   double mean_seconds = 1;  // of recent runs, for Retry-After
   bool draining = false;
   bool stopped = false;
-  std::string image_before;  // the last digest of it that was not ""
+  std::string image_before;  // the image's last known digest
   bool binding = false;      // the ledger is told of the digest,
-  bool bind_again = false;   // and once more after that
+  bool bind_again = false;   // repeat after the present binding
   std::weak_ptr<Neighbour> neighbour;
   std::weak_ptr<Approvals::Watcher> escalations_watcher;
-  // Runs that wait for the escalation of another, by tenant and its id.
+  // Runs waiting for another run's escalation, by tenant and escalation id.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> followers;
   std::map<std::pair<std::string, std::string>, uint32_t> asking;  // by tenant and agent
   async::Signal stopping;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What policy says to a run (core/permits.h), with the approval that the run has or names.
+// Policy's decisions about a run (core/permits.h), with the run's approval.
 #include <algorithm>
 #include <utility>
 
@@ -29,7 +29,7 @@ Task<void> RunService::Impl::consult(Live& run) const {
   run.execution.provenance.policy_id = run.ruling.policy->id;
 }
 
-// An approval that does not stand denies, whatever policy would say without one.
+// An invalid approval denies, even if policy would allow the run without an approval.
 Permits::Approval RunService::Impl::approvalOf(Live& run) const {
   return [this, &run](const policy::NeedsApproval* wanted) -> std::expected<bool, policy::Denied> {
     if (!run.refusal && run.approval) strikeVotes(run);
@@ -85,16 +85,16 @@ Task<std::optional<policy::NeedsApproval>> RunService::Impl::wantedNow(model::Pr
   co_return wanted == nullptr ? std::nullopt : std::optional(*wanted);
 }
 
-// What the request leaves to policy becomes what its rule allows.
+// Limits left open by the request become the rule's limits.
 void RunService::Impl::settleLimits(Live& run) const {
   const auto limits = control->permits.limits(run.ruling, subjectOf(run));
   const auto most = control->permits.mostTime(run.ruling, subjectOf(run));
   if (most) run.lasts_for = std::min(run.lasts_for, *most);
   if (limits) run.request.limits = *limits;
-  run.request.named_limits.set();  // a later document denies what is over it, and lowers no more
+  run.request.named_limits.set();  // a later document denies larger limits, but lowers none
 }
 
-// A program that may last as long as its session has what its rule allows any program.
+// A program that lasts as long as its session gets the rule's maximum.
 void RunService::Impl::giveMostProcessorTime(Live& run) const {
   const model::Limits most = control->permits.mostAllowed(run.ruling, subjectOf(run));
   run.request.limits.cpu_time = std::max(run.request.limits.cpu_time, most.cpu_time);

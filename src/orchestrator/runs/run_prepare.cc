@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what is asked to what can be decided and run: the record's beginning, the limits that policy
-// settles, and the program within them.
+// From a request to a decidable run: the begin of the record, the limits settled by policy, and the
+// program within the limits.
 #include <utility>
 
 #include "base/clock.h"
@@ -25,7 +25,7 @@ std::string codeDigest(const model::RunRequest& request) {
   return base::sha256Hex(request.code);
 }
 
-// What may be started ahead of requests like this one: nothing but the code is its own.
+// The program that can be started ahead for such requests, if only the code differs.
 std::string prestartOf(const model::RunRequest& request, const model::ExecSpec& spec,
                        const model::LanguageSet& languages) {
   const model::Language* language = languages.find(request.language);
@@ -48,7 +48,7 @@ std::string tagOf(const std::string& execution_id) {
   return execution_id.substr(execution_id.size() - kTag);
 }
 
-// What idempotency compares.
+// The text that idempotency compares.
 std::string canonical(const Asked& asked) {
   if (!asked.home) return base::toJson(model::toJsonObject(asked.request.run));
   base::json::object object = model::toJsonObject(asked.request);
@@ -58,7 +58,7 @@ std::string canonical(const Asked& asked) {
 
 }  // namespace
 
-// What policy is asked about: no program yet, so that policy may settle the limits that it gets.
+// The question for policy: without a program, so that policy may settle the program's limits.
 Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& asked) const {
   if (draining) return fail(Code::kUnavailable, "accepting the run: the service is stopping");
   model::RunRequest& request = asked.request.run;
@@ -91,10 +91,10 @@ Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& ask
   return run;
 }
 
-// Its program, within the limits that Live::request has by now.
+// The program, within the limits of Live::request.
 Result<> RunService::Impl::resolve(Live& run, Asked asked, store::NewExecution& record) {
   model::RunRequest& request = asked.request.run;
-  record.request_json = canonical(asked);  // as it was asked: a retry is compared with that
+  record.request_json = canonical(asked);  // unchanged, for comparison with a retry
   request.limits = run.request.limits;
   const bool shares = asked.home != nullptr && !request.nested;  // its files with others
   run.spec =

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an agent may no longer do is not done any longer: its runs whose sandboxes still let them do
-// it are ended. Sessions have their own story (session_rules.cc).
+// Ends runs whose sandboxes grant permissions that their agent has lost. Sessions have their own
+// rules (session_rules.cc).
 #include "async/spawn.h"
 #include "base/log.h"
 #include "orchestrator/guard/rules_now.h"
@@ -23,11 +23,11 @@ Task<void> RunService::Impl::lookAtRulesRegularly() {
   }
 }
 
-// Rules that cannot be read for long count as taken back: nobody knows what is left of them.
+// Rules unreadable for long count as revoked: nobody knows the remaining permissions.
 void RunService::Impl::endWhatIsRevoked(RulesNow& now) {
   const auto runs = live;
   for (const auto& [id, run] : runs) {
-    // session_rules.cc looks after the programs of the agent that made the session.
+    // session_rules.cc handles programs of the session's maker.
     const bool visits = run->home && !run->execution.principal.sameAgent(run->home->within().maker);
     const bool own = run->execution.session_id.empty();
     if (!(own || visits) || run->revoked || run->execution.status != model::Status::kRunning)
@@ -44,8 +44,8 @@ void RunService::Impl::endWhatIsRevoked(RulesNow& now) {
   }
 }
 
-// Its request is judged once more, as what it asked for may be forbidden by now; and it gets a
-// sandbox under the rules in force.
+// Judges the request again, because rules may have changed, and prepares a sandbox under the rules
+// in force.
 Task<Result<>> RunService::Impl::holdAsOfNow(Live& run) {
   const model::Principal& by = run.execution.principal;
   if (parts.agents == nullptr) co_return Result<>{};

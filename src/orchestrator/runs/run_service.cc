@@ -21,7 +21,7 @@ namespace {
 
 using model::Execution;
 
-// Of all images: what a rule says of a program holds in each of them.
+// Links of all images: a rule about a program holds in every image.
 std::vector<model::ProgramLink> linksOf(const model::NodeOffer& offer) {
   std::vector<model::ProgramLink> links = offer.links;
   for (const model::OfferedImage& image : offer.images)
@@ -29,7 +29,7 @@ std::vector<model::ProgramLink> linksOf(const model::NodeOffer& offer) {
   return links;
 }
 
-// A place in the queue that is given back unless it was filled.
+// A place in the queue, returned unless filled.
 class Place {
  public:
   Place(FairQueue<LivePtr>& queue, const Live& live)
@@ -77,7 +77,7 @@ Task<Result<Execution>> RunService::run(model::Principal principal, model::RunRe
   return impl_->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }
 
-// A session's program takes no turn in the queue; otherwise it is accepted as any other.
+// A session's program takes no turn in the queue, and is otherwise accepted as any run.
 Task<Result<Execution>> RunService::Impl::ask(model::Principal principal, Asked asked,
                                               std::string idempotency_key) {
   const auto self = shared_from_this();
@@ -125,14 +125,14 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
   if (run->asks && denied_anyway) {
     co_return co_await recordViolation(run, std::move(record), *std::exchange(run->asks, {}));
   }
-  if (run->asks && wanted != nullptr) run->asks->needs_person = true;  // policy wants one
+  if (run->asks && wanted != nullptr) run->asks->needs_person = true;  // policy wants a person
   if (run->asks) co_return co_await askApproval(run, std::move(record), wantedFor(*run, wanted));
   if (wanted != nullptr) co_return co_await askApproval(run, std::move(record), *wanted);
   if (auto denied = policy::refusalOf(decision)) {
-    record.approval.reset();  // it is not used up
+    record.approval.reset();  // not used up
     co_return co_await recordDenial(run, std::move(record), *std::move(denied));
   }
-  // A command may be the image's own; code needs what its language needs.
+  // A command may belong to the image; code needs its language's toolchain.
   const bool is_code = std::holds_alternative<std::monostate>(run->request.command);
   if (auto there = checkToolchain(control->nodes.offer(), is_code ? run->execution.language : "",
                                   std::get<model::Permit>(decision).fields());
@@ -159,7 +159,7 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
 Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewExecution record,
                                                        policy::Denied denied,
                                                        base::json::object details) {
-  // Its record stays as long as a run's, and has as much in it.
+  // A denial's record is kept like a run's, and has the same size.
   if (auto counted = countRun(*run, 0); !counted) {
     co_return earlierOr(*run, std::move(record), std::move(counted).error());
   }
@@ -170,7 +170,7 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
   run->facts.rule = denied.rule;
   run->execution.finished_at = run->clock.now();
   record.execution = run->execution;
-  record.spec.clear();  // it will never run
+  record.spec.clear();  // never runs
   auto accepted = co_await control->ledger.write(
       store::acceptExecution, std::move(record),
       withRuling(deniedEvent(run->execution, run->facts), run->ruling));
@@ -185,7 +185,7 @@ void RunService::Impl::countDenial(const Live& run) const {
   control->metrics.denied(run.execution.session_id.empty() ? "run" : "exec");
 }
 
-// Counts it, if its session and the quotas of whoever asks have room for one more.
+// Counts the run, if its session and the quotas of its owner have room.
 Result<> RunService::Impl::countRun(const Live& run, uint64_t memory_bytes) {
   if (run.home) TRY(run.home->count());
   if (control->quotas == nullptr) return {};
@@ -228,8 +228,8 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   const bool begun = (at_once || (first && mayStart(*run))) && begin(*run);
   if (at_once && !begun) co_return fail(Code::kDenied, "running in a session: denied of late");
   if (begun) occupy(*run);
-  // What may be a replay needs no sandbox; otherwise it is got while the record is written, though
-  // nothing runs in it before the start is durable.
+  // A possible replay gets no sandbox yet. Otherwise the sandbox is made during the write, though
+  // nothing runs in the sandbox before the start is durable.
   if (record.idempotency_key.empty()) askForSandbox(run);
   if (begun) {
     record.start = {run->execution,
@@ -259,7 +259,7 @@ bool RunService::Impl::begin(Live& run) {
   return true;
 }
 
-// It was not accepted after all.
+// Undoes the preparation of a run that was not accepted.
 Task<void> RunService::Impl::abandon(LivePtr run) {
   const auto self = shared_from_this();
   while (!run->provisioned && !run->permit)
@@ -272,7 +272,7 @@ Task<void> RunService::Impl::abandon(LivePtr run) {
 void RunService::Impl::launch(const LivePtr& run) {
   show(run);
   if (draining) endFromOutside(*run, Cause::kStopping);
-  // What ended while the ledger took it could not tell it so.
+  // An end during the ledger's write did not reach this run.
   if (run->host->cause() != Cause::kNone) endFromOutside(*run, run->host->cause());
   askForSandbox(run);
   async::spawn(control->executor, execute(run));
@@ -285,7 +285,7 @@ void RunService::Impl::enqueue(const LivePtr& run) {
   startWaiting();
 }
 
-// It is accepted: from now on it can be asked for.
+// After acceptance: clients can query the run from now on.
 void RunService::Impl::show(const LivePtr& run) {
   run->log->publish(run->execution);
   live[run->execution.id] = run;
@@ -314,7 +314,7 @@ Result<> RunService::recover() {
   return {};
 }
 
-// Nothing runs yet, so this thread may wait for the ledger's.
+// Nothing runs yet, so this thread may wait for the ledger's thread.
 Result<> RunService::Impl::settleNow(Execution execution) {
   execution.finished_at = base::RecordClock(model::latestTime(execution)).now();
   const model::AuditEvent event = finishedEvent(execution);
@@ -455,7 +455,7 @@ Task<Result<Execution>> RunService::cancel(model::Principal principal, std::stri
   co_return is;
 }
 
-// A program of a session that has started and not ended.
+// A started and unfinished program of a session.
 Task<Result<LivePtr>> RunService::Impl::programOf(model::Principal principal, std::string id,
                                                   std::string_view doing) {
   const LivePtr run = findLive(principal, id);

@@ -3,10 +3,11 @@
 //
 // Order of every run: policy.decide → quota.admit → ledger.accept (only now acknowledged) → its
 // turn in the queue → policy.decide again → ledger.start → runtime.provision → exec → artifacts →
-// ledger.finish (only now reported). What need not wait is accepted and started in one transaction,
-// with its sandbox got meanwhile; exec comes after it all the same. All methods run on the executor
-// of the Control given at construction (one thread). The parts are used until that executor's
-// context has gone. When the node goes, running executions end with NODE_LOST.
+// ledger.finish (only now reported). A run without a wait is accepted and started in one
+// transaction, and its sandbox is made meanwhile; exec still follows the transaction. All methods
+// run on the executor of the Control given at construction (one thread). The parts are used until
+// the executor's context is destroyed. When the node is lost, running executions end with
+// NODE_LOST.
 #pragma once
 
 #include <cstdint>
@@ -40,18 +41,19 @@ namespace cloister::orchestrator {
 struct RunConfig {
   uint32_t queue = 1024;  // accepted and waiting; more are refused (kQuota)
   uint32_t queue_per_tenant = 256;
-  size_t queue_bytes = size_t{256} << 20;  // of the requests that wait
-  std::chrono::milliseconds skip{5'000};   // for so long smaller runs pass one that does not fit
+  size_t queue_bytes = size_t{256} << 20;  // of waiting requests
+  std::chrono::milliseconds skip{5'000};   // smaller runs pass a run that does not fit for this
+                                           // long
   uint64_t output_artifact_bytes = uint64_t{64}
                                    << 20;    // of a stream past its cap, kept as artifact
   size_t finished_in_memory = 256;           // logs kept for late readers, at most
-  size_t finished_bytes = size_t{64} << 20;  // of output in them
+  size_t finished_bytes = size_t{64} << 20;  // of their output
   model::ArtifactQuota artifact_quota{.artifacts = UINT64_MAX, .bytes = UINT64_MAX};  // a tenant's
   int64_t artifact_ttl_us = 0;  // 0: as long as the execution
   store::Retention retention;
   std::chrono::milliseconds retention_every{60'000};
   EscalationConfig escalation;
-  std::chrono::milliseconds rules_every{500};  // they are looked at, and credentials
+  std::chrono::milliseconds rules_every{500};  // interval between checks of rules and credentials
   bool end_on_revoke = false;  // sessions and programs whose credential is revoked; else terminals
 };
 
@@ -61,7 +63,7 @@ class Quotas;
 struct RunParts {
   BlobKeeper& blobs;
   Scanner* scanner = nullptr;    // of artifacts; null: none
-  AgentGuard* agents = nullptr;  // what agents are held to; null: nothing
+  AgentGuard* agents = nullptr;  // restrictions of agents; null: none
 };
 
 class RunService {
@@ -72,67 +74,68 @@ class RunService {
   RunService(const RunService&) = delete;
   RunService& operator=(const RunService&) = delete;
 
-  // Reconciles what a crash left: running → failed (SERVER_RESTART), queued → queued again. Before
-  // the first run().
+  // Reconciles executions after a crash: running → failed (SERVER_RESTART), queued → queued again.
+  // Call before the first run().
   Result<> recover();
 
-  // For sessions, and for escalations: what they need of runs, and nothing else.
+  // The interfaces for sessions and for escalations.
   [[nodiscard]] std::shared_ptr<Programs> programs() const;
   [[nodiscard]] std::shared_ptr<Approvals> approvals() const;
 
   [[nodiscard]] const NodeState& node() const;
-  // What the node keeps ready, as it told last; nullopt while none has.
+  // The node's ready sandboxes, as last reported; nullopt without a report.
   [[nodiscard]] std::optional<model::PoolStats> pool() const;
-  // What the node knows of the content of its own image, likewise.
+  // The node's report of its own image, likewise.
   [[nodiscard]] std::optional<model::ImageState> image() const;
 
-  // Of tenants and agents; null: there are none.
+  // The quotas of tenants and agents; null for none.
   [[nodiscard]] Quotas* quotas() const;
-  // Who waited for one may go on.
+  // Starts runs that waited for a quota.
   void quotasChanged();
 
   // Accepts and starts a run; returns once its record is durable (kDenied executions too). Errors:
   // kInvalid, kConflict (idempotency), kQuota (with retry_after_seconds), kUnavailable, kNoSpace.
-  // Without a node it is accepted and waits for one.
+  // Without a node the run is accepted and waits.
   Task<Result<model::Execution>> run(model::Principal principal, model::RunRequest request,
                                      std::string idempotency_key);
-  // What run() would do; nothing is recorded or started.
+  // The plan of run(); nothing is recorded or started.
   Task<Result<base::json::object>> plan(model::Principal principal, model::RunRequest request);
 
-  // The execution as it is now, with the output so far; kNotFound for what does not exist or is
-  // another tenant's.
+  // The execution in its present state, with the output so far; kNotFound for an unknown execution,
+  // or another tenant's.
   Result<model::Execution> get(const model::Principal& principal, const std::string& id);
   Result<std::vector<model::Execution>> list(const model::Principal& principal,
                                              const store::ListQuery& query);
-  // The live log, or one rebuilt from the ledger.
+  // The live log, or a log rebuilt from the ledger.
   Result<std::shared_ptr<OutputLog>> log(const model::Principal& principal, const std::string& id);
   // Waits at most `timeout` for a terminal state, and not for an approval.
   Task<Result<model::Execution>> wait(model::Principal principal, std::string id,
                                       std::chrono::milliseconds timeout);
-  // Asks a queued or running execution to end; one that has ended stays as it is.
+  // Asks a queued or running execution to end; an ended execution stays unchanged.
   Task<Result<model::Execution>> cancel(model::Principal principal, std::string id);
-  // For a program of a session, once it has started; kConflict for any other, and once it has
-  // ended. More for its stdin: suspends while the program is slow to read.
+  // For a started and unfinished program of a session; kConflict otherwise. input() sends more for
+  // stdin, and suspends while the program is slow to read.
   Task<Result<>> input(model::Principal principal, std::string id, model::ProgramInput input);
   Task<Result<>> signal(model::Principal principal, std::string id, int number);
   Task<Result<>> resize(model::Principal principal, std::string id, model::TerminalSize size);
 
-  // Credentials changed: what ends with one that is revoked or expired is looked for at once.
+  // Call after a change of credentials: checks at once for work with revoked or expired
+  // credentials.
   void lookAtCredentials();
 
-  // What an agent has running, sessions too: the sum of their limits, as they are counted against
-  // its own.
+  // The sum of the limits of everything an agent runs, including sessions, as counted against the
+  // agent's limits.
   [[nodiscard]] policy::Resources reservedBy(const model::Principal& agent) const;
-  // What all that uses now, of memory and processors, as the nodes measured it last.
+  // The memory and processors used now, as last measured by the nodes.
   [[nodiscard]] policy::Resources measuredOf(const model::Principal& agent) const;
-  // Both, of all that runs, whoever's it is.
+  // Both sums, over all principals.
   [[nodiscard]] policy::Resources reservedByAll() const;
   [[nodiscard]] policy::Resources measuredOfAll() const;
 
   // Ready: a node is connected and the ledger accepts writes; otherwise why not.
   Result<> ready();
-  // Ends admission, ends what runs (SERVER_RESTART), waits for the records, 20 s at most. What
-  // waits in the queue stays queued for the next start. For an orderly stop.
+  // Ends admission, ends running programs (SERVER_RESTART), waits for the records, 20 s at most.
+  // Queued runs stay queued for the next start. For an orderly stop.
   Task<void> drain();
 
  private:

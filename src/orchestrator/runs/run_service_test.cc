@@ -189,7 +189,7 @@ TEST_F(ServiceTest, RefusesOverItsBounds) {
 }
 
 TEST_F(ServiceTest, RunsWithinTheMemoryOfTheMachine) {
-  offer_.memory_bytes = uint64_t{640} << 20;  // 80 % of it hold two of 256 MiB
+  offer_.memory_bytes = uint64_t{640} << 20;  // 80 % hold two sandboxes of 256 MiB
   open();
   std::vector<std::string> ids;
   for (int i = 0; i < 4; i++)
@@ -223,7 +223,7 @@ TEST_F(ServiceTest, RunsWithinTheDiskThatIsForThem) {
   EXPECT_EQ(too_large.error().field, "disk_mb");
 }
 
-// The node has disks, and only the process runtime uses them.
+// The node has disks, but only the process runtime uses disks.
 TEST_F(ServiceTest, AFullWorkspaceNamesNoDiskThatItsRuntimeDoesNotHave) {
   control_config_.disk_bytes = control_config_.disk_over_bytes = uint64_t{1} << 30;
   offer_.findings.push_back({.area = "isolation",
@@ -266,7 +266,7 @@ TEST_F(ServiceTest, WaitsForANode) {
   EXPECT_EQ(ended(id).status, Status::kCompleted);
 }
 
-// One that restarts is not asked for less than it offered.
+// A restarting node still counts with its last offer.
 TEST_F(ServiceTest, WaitsForANodeThatIsAwayWithTheRuntimesItHad) {
   open(false);
   model::RunRequest asks = request({"echo", "x"});

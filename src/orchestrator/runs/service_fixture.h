@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A RunService over the real ledger and blobs, with the fake runtime, for tests. Reopening it is a
-// restart after a crash.
+// For tests: a RunService over the real ledger and blobs, with the fake runtime. Reopening
+// simulates a restart after a crash.
 #pragma once
 
 #include <algorithm>
@@ -126,11 +126,11 @@ class ServiceTest : public testing::Test {
     if (with_node) connect();
   }
   void connect() { control_->nodes.set({fake_.get(), offer_}); }
-  // Who decides; asked when the service is opened.
+  // The policy engine; asked when the service is opened.
   virtual PolicyEngine& engine() { return embedded_; }
-  // What agents are held to; asked once the ledger is open.
+  // Restrictions of agents; asked once the ledger is open.
   virtual AgentGuard* guard() { return nullptr; }
-  // As kill -9 does it: nothing is finished.
+  // Like kill -9: nothing is finished.
   void close() {
     sessions_.reset();
     service_.reset();
@@ -147,7 +147,7 @@ class ServiceTest : public testing::Test {
   T await(Task<T> task) {
     return async::runTask(*io_, std::move(task));
   }
-  // Runs what is ready until `done`.
+  // Runs ready handlers until `done`.
   template <class Condition>
   void runUntil(Condition done) {
     io_->restart();
@@ -180,7 +180,7 @@ class ServiceTest : public testing::Test {
     return execution ? execution->id : "";
   }
   model::Execution ended(const std::string& id, const std::string& tenant = "acme") {
-    // Who waits for one that is blocked is answered at once.
+    // A blocked execution ends the wait at once.
     Result<model::Execution> execution = model::Execution{};
     const base::Monotonic until = base::monotonicNow() + std::chrono::seconds(60);
     do {
@@ -192,7 +192,7 @@ class ServiceTest : public testing::Test {
   model::Execution finished(std::vector<std::string> argv) {
     return ended(accepted(std::move(argv)));
   }
-  // A key of `principal()`'s tenant with that id.
+  // Stores a key of `principal()`'s tenant with this id.
   std::string putKey(int64_t revoked_at = 0, const std::string& id = base::newId("key")) {
     store::KeyRecord key;
     key.id = id;
@@ -235,7 +235,7 @@ class ServiceTest : public testing::Test {
     write([&](const Result<void>& result) { done.set_value(result.has_value()); });
     return done.get_future().get();
   }
-  // As the ledger has it.
+  // The ledger's record.
   model::Execution stored(const std::string& id) {
     const auto execution = store_->get(store::Scope::allTenants(), id);
     EXPECT_TRUE(execution) << execution.error().message;
@@ -283,7 +283,7 @@ class ServiceTest : public testing::Test {
   std::unique_ptr<boost::asio::io_context> io_;
   std::unique_ptr<runtime::FakeRuntime> fake_;
   std::shared_ptr<Control> control_;
-  AgentGuard* agents_ = nullptr;  // guard(), as it was when the service was opened
+  AgentGuard* agents_ = nullptr;  // guard() at the opening of the service
   std::unique_ptr<RunService> service_;
   std::unique_ptr<Sessions> sessions_;
 };

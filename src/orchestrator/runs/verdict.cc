@@ -59,13 +59,13 @@ base::json::object detailsOf(const LimitHit& hit) {
   return details;
 }
 
-// What its limits were, and where they held.
+// The run's limits, and the place of its workspace.
 struct Held {
   const model::Limits& limits;
   const WorkspacePlace& workspace;
 };
 
-// A workspace in memory has no more than its share of that, however large a disk was asked for.
+// A workspace in memory has at most its share of the memory, however large disk_mb is.
 std::string diskRemedy(const model::Limits& limits, const WorkspacePlace& workspace) {
   const uint64_t share = model::scratchBytes(
       {.memory_bytes = limits.memory_bytes, .disk_bytes = std::numeric_limits<uint64_t>::max()});
@@ -163,7 +163,7 @@ void applyEnd(Execution& execution, const model::Outcome& outcome, const Held& h
   }
 }
 
-// What let it run no longer does.
+// The run has lost a permission or a hold.
 void applyLostPermission(Execution& execution, Cause cause) {
   const bool hold = cause == Cause::kHoldLost;
   const bool revoked = cause == Cause::kRevoked;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what became of a run to what its record says: status, exit, error. Pure. What the program
-// did is never our error, and the first cause wins.
+// From a run's outcome to its record: status, exit, error. Pure. The program's outcome is never our
+// error, and the first cause wins.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace cloister::orchestrator {
 
-// Why a run was ended from outside; the first one stays.
+// The cause of a run's end from outside; the first cause stays.
 enum class Cause : uint8_t {
   kNone,
   kCancelled,
@@ -28,22 +28,22 @@ enum class Cause : uint8_t {
   kSessionLocks,       // for the locks on files of its sandbox
   kSessionQuota,       // its processes used more than a quota of processor time
   kSessionLost,        // with its sandbox's runner
-  kHoldLost,           // the workspace that it was approved with was no longer held
-  kRevoked,            // its agent may no longer do what its sandbox lets it do
-  kCredential,         // the credential that began it is revoked or expired
+  kHoldLost,           // the hold on the approved workspace ended
+  kRevoked,            // the agent lost a permission that its sandbox grants
+  kCredential,         // the run's credential is revoked or expired
   kSessionCredential,  // the same of its session's
 };
 
-// Where a workspace lies, and whether a larger one would lie elsewhere.
+// The place of a workspace, and the size from which workspaces lie on disk.
 struct WorkspacePlace {
   bool on_disk = false;
-  // Bytes of a disk_mb above which this runtime and node put a workspace on disk, which is then not
-  // bounded by memory_mb; nothing where they never do.
+  // Above this disk_mb, in bytes, this runtime and node put a workspace on disk, without the bound
+  // of memory_mb; nothing if never.
   std::optional<uint64_t> disk_over = {};
 };
 
-// "the credential that <did it>, <id>, was revoked or has expired". A key stands for as long as
-// the keys that it was rotated to, so it may be one of those.
+// "the credential that <did it>, <id>, was revoked or has expired". A key stays valid through its
+// successors, so the revoked key may be a successor.
 std::string lostCredential(const std::string& did, const std::string& id);
 
 // The limit of an error for want of processor time, by a quota.
@@ -57,13 +57,13 @@ void applyOutcome(model::Execution& execution, const model::Outcome& outcome,
 // A fault of ours. `started`: the program had been started.
 void applyFault(model::Execution& execution, const Error& fault, Cause cause, bool started);
 
-// It ends for `cause` without an outcome.
+// Ends the execution for `cause` without an outcome.
 void applyCause(model::Execution& execution, Cause cause);
 
 void applyDenial(model::Execution& execution, const policy::Denied& denied);
 
-// Notes on a run that went on: output over its bound, artifacts left out or lost. An error that is
-// there already stays.
+// Notes on a run without a fault: output over its bound, artifacts left out or lost. An earlier
+// error stays.
 void noteTruncatedOutput(model::Execution& execution, uint64_t cap);
 void noteLostArtifacts(model::Execution& execution, const std::string& reason);
 void noteOverQuota(model::Execution& execution);

@@ -85,7 +85,7 @@ TEST(Verdict, AFullWorkspaceNamesTheKnobThatHelps) {
   EXPECT_THAT(fullDisk(192, 192, no_disks), EndsWith("raise memory_mb and disk_mb"));
   EXPECT_EQ(fullDisk(100, 100, in_memory),
             std::string(kMet) + "100 MiB (used: 100 MiB)" + std::string(kRaiseDisk));
-  // A file system on disk keeps some of it for itself.
+  // A file system on disk reserves a part for itself.
   EXPECT_THAT(fullDisk(2048, 2004, {.on_disk = true, .disk_over = 1024 * kMiB}),
               EndsWith(kRaiseDisk));
 }

@@ -12,15 +12,15 @@ namespace cloister::orchestrator {
 namespace {
 
 constexpr std::string_view kWorkspace = "/workspace";
-// What a program can write outside of the workspace, or what changes by itself, and the names that
-// images have for these.
+// Places outside the workspace that a program can write or that change by themselves, with images'
+// other names for these places.
 constexpr std::string_view kChanging[] = {"/dev",      "/proc",    "/run",     "/sys",    "/tmp",
                                           "/var/lock", "/var/run", "/var/tmp", "/usr/tmp"};
-// Directories that have such a place in them: a link to one is a way to it.
+// Directories above such a place: a link to the directory leads to the place.
 constexpr std::string_view kAbove[] = {"/", "/dev", "/usr", "/var"};
 constexpr std::string_view kDevices[] = {"/dev/full", "/dev/null", "/dev/random", "/dev/urandom",
                                          "/dev/zero"};
-constexpr int kMostLinks = 40;                       // within one path, as of the kernel
+constexpr int kMostLinks = 40;                       // within a path, as in the kernel
 constexpr size_t kMostLookedAt = size_t{128} << 20;  // bytes of paths, of all links together
 
 bool isAt(std::string_view path, std::string_view place) {
@@ -39,7 +39,7 @@ class Follower {
     }
   }
 
-  // Where it leads to that may change; nothing: to none.
+  // The changeable place that the link leads to; nothing: none.
   std::optional<std::string> follow(const wire::files::State& link) {
     at_ = std::string(kWorkspace) + "/" + link.path;
     rest_.clear();
@@ -59,7 +59,7 @@ class Follower {
       looked_at_ += at_.size();
       const auto found = links_.find(at_);
       if (found != links_.end()) {
-        if (++turns > kMostLinks) return std::nullopt;  // nothing can open it
+        if (++turns > kMostLinks) return std::nullopt;  // cannot be opened
         up();
         turnTo(found->second);
       } else if (anyAt(at_, kDevices)) {
@@ -72,7 +72,7 @@ class Follower {
   }
 
  private:
-  // With what has not been followed.
+  // The path so far, with the names not yet followed.
   [[nodiscard]] std::string there(std::string_view next = {}) const {
     std::string all = at_;
     if (!next.empty()) all.append("/").append(next);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links of a workspace that lead to a place which no approval covers: what lies there can change
-// after the request, and would run all the same.
+// Links of a workspace to places without approval: the content of such a place can change after the
+// request, and would still run.
 #pragma once
 
 #include <optional>
@@ -12,13 +12,13 @@ namespace cloister::orchestrator {
 
 struct LinkOut {
   std::string link;   // its path, beneath the workspace
-  std::string where;  // a path as it was followed so far, and the rest of it
+  std::string where;  // the followed path, and its rest
 };
 
-// The first, by its path, that leads out of the workspace to where something may change, or that
-// cannot be followed without the image: the sandbox's own directories and those above them, and
-// `..` outside of the workspace. Links of the workspace are followed, those of the image are not.
-// Pure. The time is bounded: if there is too much to follow, it is the link at which that shows.
+// The first link, by path, out of the workspace to a changeable place, or to a place that cannot be
+// resolved without the image: the sandbox's own directories, directories above these, and `..`
+// outside of the workspace. Links of the workspace are followed, links of the image are not. Pure.
+// The time is bounded: at the bound, the link being followed is returned.
 std::optional<LinkOut> linkOut(const WorkspaceState& workspace);
 
 }  // namespace cloister::orchestrator

@@ -22,7 +22,7 @@ namespace {
 namespace json = base::json;
 using wire::files::State;
 
-constexpr size_t kMostNamed = 10'000;  // words of a request that are looked for among the names
+constexpr size_t kMostNamed = 10'000;  // words of a request compared with the names
 constexpr size_t kMostOfWord = 4096;
 
 std::string_view typeOf(uint32_t mode) {
@@ -33,7 +33,7 @@ std::string_view typeOf(uint32_t mode) {
   return S_ISSOCK(mode) ? "socket" : "device";
 }
 
-// RFC 3339, or null: it has no form for a year of more than four digits.
+// RFC 3339, or null: RFC 3339 has no years of more than four digits.
 json::value timeModified(const State& name) {
   constexpr int64_t kFirst = -62'167'219'200;  // of the year 0
   constexpr int64_t kLast = 253'402'300'799;   // of the year 9999
@@ -117,7 +117,7 @@ class Words {
   std::unordered_set<std::string> words_;
 };
 
-// Those that have room, each as JSON, or "".
+// The listed names, each as JSON, or "".
 std::vector<std::string> entriesOf(const WorkspaceState& workspace, const Words& words) {
   const std::vector<State>& names = workspace.names();
   std::vector<std::string> entries(names.size());

@@ -19,7 +19,7 @@ using wire::files::State;
 
 constexpr size_t kShownName = 400;
 
-// What a file is known by changes when a sandbox is another; which names are one file does not.
+// Inode numbers differ between sandboxes; the grouping of names into files does not.
 std::vector<uint32_t> firstNames(const std::vector<State>& names) {
   std::map<std::pair<uint64_t, uint64_t>, uint32_t> seen;
   std::vector<uint32_t> first(names.size(), 0);
@@ -30,8 +30,8 @@ std::vector<uint32_t> firstNames(const std::vector<State>& names) {
   return first;
 }
 
-// Seconds since 1970 with nine decimals, as stat(1) writes them: half a second before that is
-// -0.500000000, of which the kernel says -1 and 500000000.
+// Seconds since 1970 with nine decimals, as stat(1) writes them: half a second before 1970 is
+// -0.500000000, for the kernel's -1 and 500000000.
 std::string timeOf(int64_t seconds, uint32_t nanoseconds) {
   constexpr uint32_t kSecond = 1'000'000'000;
   const bool before = seconds < 0 && nanoseconds > 0 && nanoseconds < kSecond;
@@ -45,7 +45,7 @@ std::string timeOf(int64_t seconds, uint32_t nanoseconds) {
   return text;
 }
 
-// A path has no NUL in it, so that no list of names gives the text of another.
+// A path has no NUL, so two lists of names never give the same text.
 std::string digestOfNames(const std::vector<State>& names, const std::vector<uint32_t>& first) {
   constexpr std::string_view kNul("\0", 1);
   base::Sha256 all;
@@ -100,7 +100,7 @@ const State* WorkspaceState::hardLinkOf(size_t at) const {
 
 std::optional<std::string> WorkspaceState::firstChange(const WorkspaceState& now) const {
   if (sha256_ == now.sha256_) return std::nullopt;
-  size_t i = 0;  // up to here they are the same
+  size_t i = 0;  // length of the common prefix
   for (; i < names_.size() && i < now.names_.size(); ++i) {
     const State& was = names_[i];
     const State& is = now.names_[i];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a session's workspace at one moment: what an approval in a session is bound to
-// besides the request. Names, types, modes, content and targets of links; of regular files also
-// when they were modified, by which programs choose what they run, and which names are one file.
-// Its digest is made as docs/ESCALATIONS.md says, so that people can make it too. Immutable once
-// made.
+// The state of a session's workspace at one moment. An approval in a session binds the state and
+// the request. The state has names, types, modes, content and targets of links. For regular files
+// the state also has the modification times, which programs use for choices, and the names of the
+// same file. docs/ESCALATIONS.md defines the digest, so that people can compute the digest, too.
+// Immutable.
 #pragma once
 
 #include <cstddef>
@@ -26,25 +26,25 @@ class WorkspaceState {
   [[nodiscard]] const std::string& sha256() const { return sha256_; }
   // Sorted by the bytes of their paths.
   [[nodiscard]] const std::vector<wire::files::State>& names() const { return names_; }
-  // Of the name at `at` of names(): the first name of the same file; nullptr: it is that itself, or
-  // the file has no other. Lives as long as this does.
+  // For the name at `at` of names(): the first name of the same file; nullptr for a first or only
+  // name. Lives as long as the state.
   [[nodiscard]] const wire::files::State* hardLinkOf(size_t at) const;
   // How many names there are in the workspace, and how many bytes in its files.
   [[nodiscard]] size_t files() const;
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   // "12 files and directories, 3456 bytes, sha256 …".
   [[nodiscard]] std::string shown() const;
-  // Of the first name, by its bytes, at which `now` differs, for people: "deploy.sh has changed".
-  // Nothing: they are the same.
+  // The first differing name, by its bytes, compared with `now`, for people: "deploy.sh has
+  // changed". Nothing without a difference.
   [[nodiscard]] std::optional<std::string> firstChange(const WorkspaceState& now) const;
-  // The first name that is a FIFO, a socket or a device, for people: "the FIFO p". The state has no
-  // content of such a one: a program may have written into it what another reads later.
+  // The first FIFO, socket or device, for people: "the FIFO p". The state lacks the content of
+  // these names: a program may have written bytes there that another program reads later.
   [[nodiscard]] std::optional<std::string> firstWithoutContent() const;
 
  private:
   std::vector<wire::files::State> names_;  // sorted
-  // Of each of `names_`: the place of the first name of the same file, from 1 on; 0: it has no
-  // other.
+  // For each of `names_`: the place of the first name of the same file, from 1 on; 0: no other
+  // name.
   std::vector<uint32_t> first_names_;
   uint64_t bytes_ = 0;
   std::string sha256_;

@@ -67,7 +67,7 @@ TEST(WorkspaceState, ItsOwnModeIsAPartOfIt) {
   EXPECT_TRUE(was.shown().starts_with("3 files and directories, 3 bytes")) << was.shown();
 }
 
-// By it Python and make choose between a file and what was made of it.
+// Python and make compare modification times to choose between a file and its product.
 TEST(WorkspaceState, TimesOfFilesAreAPartOfIt) {
   std::vector<State> now = names();
   now[1].modified_s = 1;
@@ -79,7 +79,7 @@ TEST(WorkspaceState, TimesOfFilesAreAPartOfIt) {
   EXPECT_EQ(change(now), "b has changed");
 }
 
-// What is written into one of them is in the other.
+// A write to one of these names changes the other.
 TEST(WorkspaceState, NamesOfOneFileAreAPartOfIt) {
   const auto linked = [](size_t one, size_t two, uint64_t inode, uint64_t device = 1) {
     std::vector<State> all;
@@ -196,7 +196,7 @@ TEST(WorkspaceList, HasTimesAndHardLinks) {
             "\"2001-09-09T01:46:40.000000001Z\" \"c\"\n");
 }
 
-// Nobody has what is to run cut off by many names before it.
+// Many earlier names must not hide the program from the approver.
 TEST(WorkspaceList, IsBoundedAndHasWhatTheRequestNames) {
   std::vector<State> names = {{.mode = 0100644, .size = 1, .path = "z/deploy.sh", .sum = "x"},
                               {.mode = 0100644, .size = 1, .path = "zz", .sum = "x"}};
