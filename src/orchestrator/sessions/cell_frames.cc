@@ -12,7 +12,7 @@ namespace {
 
 using wire::kernel::Frame;
 
-constexpr size_t kMaxLeftOut = 32;  // that are told
+constexpr size_t kMaxLeftOut = 32;  // reported parts
 
 }  // namespace
 
@@ -99,13 +99,13 @@ void CellFrames::beginResult(std::string_view payload) {
   }
   result_left_ = size;
   result_size_ = size;
-  // The last value says the most: it takes the place of the one before it where both do not fit.
+  // The last value is the most informative: it replaces the previous value if both do not fit.
   if (results_.size() >= bounds_.max_results) dropLast();
   if (size > room() && room() < bounds_.result_bytes && !results_.empty()) dropLast();
   result_ = ResultParts(room());
 }
 
-// For one more result.
+// For another result.
 uint64_t CellFrames::room() const {
   const uint64_t left = bounds_.results_bytes - std::min(bounds_.results_bytes, results_bytes_);
   return std::min(bounds_.result_bytes, left);
@@ -117,7 +117,7 @@ void CellFrames::dropLast() {
   const uint64_t bytes = result_bytes_.back();
   result_bytes_.pop_back();
   results_bytes_ -= bytes;
-  // What was said of it is not of the one that comes in its place.
+  // Earlier reports about the dropped result do not apply to its replacement.
   for (auto each = left_out_.begin(); each != left_out_.end();) {
     const base::json::value& result = each->at("result");
     const bool of_it = result.is_number() && result.to_number<size_t>() == results_.size();
@@ -143,7 +143,7 @@ void CellFrames::addPiece(std::string_view piece) {
   if (result_left_ == 0) keepResult();
 }
 
-// One that is no result is left out; what it was to be is the kernel's own affair.
+// An invalid result is left out; the kernel's intention does not matter.
 void CellFrames::keepResult() {
   ResultParts result = std::exchange(result_, ResultParts());
   if (!result.isResult() || result.parts().empty() || bounds_.max_results == 0) {

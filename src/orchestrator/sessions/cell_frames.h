@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// CellFrames: reads what a cell's program says (wire/kernel.h) and passes on the streams that are
-// in it. All of it comes from the sandbox: sizes are checked before anything is kept, and what
-// breaks the rules is not read further.
+// CellFrames: reads the frames of a cell's program (wire/kernel.h) and passes on the contained
+// streams. All input comes from the sandbox: sizes are checked before anything is kept, and after a
+// violation nothing further is read.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ namespace cloister::orchestrator {
 
 class CellFrames final : public runtime::ExecObserver {
  public:
-  // `changed` is called when the cell begins, and when it has ended. Both outlive it.
+  // `changed` is called at the begin and at the end of the cell. Both outlive the CellFrames.
   CellFrames(runtime::ExecObserver& observer, const KernelBounds& bounds,
              std::function<void()> changed)
       : observer_(observer), bounds_(bounds), changed_(std::move(changed)) {}
 
-  [[nodiscard]] bool started() const { return started_; }  // the program that meets the kernel
+  [[nodiscard]] bool started() const { return started_; }  // the program in contact with the kernel
   [[nodiscard]] bool begun() const { return begun_; }
   [[nodiscard]] std::optional<int> exitCode() const { return exit_code_; }
   [[nodiscard]] bool broken() const { return broken_; }
@@ -34,7 +34,7 @@ class CellFrames final : public runtime::ExecObserver {
   [[nodiscard]] bool resultsTruncated() const { return truncated_; }
   // To stderr, before anything else of the cell.
   void sayFirst(std::string text) { first_ = std::move(text); }
-  // What of them is not there, or not whole: model::Execution::results_left_out.
+  // Missing or cut results: model::Execution::results_left_out.
   [[nodiscard]] base::json::array& leftOut() { return left_out_; }
 
   void onStarted() override;
@@ -59,7 +59,7 @@ class CellFrames final : public runtime::ExecObserver {
   std::function<void()> changed_;
   std::string first_;
   std::string pending_;  // less than a frame
-  ResultParts result_;   // that arrives
+  ResultParts result_;   // the arriving result
   uint32_t result_size_ = 0;
   uint32_t result_left_ = 0;
   base::json::array results_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cell's program says, well and otherwise.
+// Output of a cell's program, valid and invalid.
 #include "orchestrator/sessions/cell_frames.h"
 
 #include <algorithm>
@@ -85,9 +85,9 @@ TEST_F(CellFramesTest, StreamsResultsAndTheEndInAnyPieces) {
 }
 
 TEST_F(CellFramesTest, WhatIsOverABoundIsLeftOut) {
-  say(result(R"({"a/b":"12345678901234567890"})"));  // one
+  say(result(R"({"a/b":"12345678901234567890"})"));  // a single result
   say(result(R"({"a/b":"1"})") + result(R"({"a/b":"2"})"));
-  say(result(R"({"a/b":"3"})"));  // their number: the last takes the place of the one before
+  say(result(R"({"a/b":"3"})"));  // their number: the last replaces the previous result
   EXPECT_EQ(results(), R"([{"a/b":"1"},{"a/b":"3"}])");
   EXPECT_TRUE(frames_.resultsTruncated());
   EXPECT_EQ(frames_.resultsBytes(), 22U);

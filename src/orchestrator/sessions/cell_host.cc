@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host of a cell: it waits for its turn in its kernel, has that started where it is not there,
-// and sees to it that the cell ends.
+// The host of a cell: waits for the cell's turn in its kernel, starts a missing kernel, and makes
+// sure that the cell ends.
 #include <signal.h>
 
 #include <tuple>
@@ -16,7 +16,7 @@ namespace {
 using model::End;
 using model::Outcome;
 
-// For the program that meets the kernel to pass on what is left, once that has ended.
+// For passing on remaining output after the kernel's end.
 constexpr Millis kDrain{2'000};
 
 class CellHost final : public Host {
@@ -72,7 +72,7 @@ class CellHost final : public Host {
   Task<void> keepFigures(runtime::ExecObserver& observer);
   [[nodiscard]] Outcome ofKernel(Outcome met) const;
   [[nodiscard]] bool isOver() const { return *cancelled_ || home_->cause() != Cause::kNone; }
-  // For the end of what its session's workspace is held for: its time has not begun.
+  // The cell waits for the end of the hold on the session's workspace: its time has not begun.
   [[nodiscard]] bool waits() const { return !frames_->started() && !home_->notHeld(); }
 
   boost::asio::any_io_executor executor_;
@@ -81,18 +81,19 @@ class CellHost final : public Host {
   std::shared_ptr<Kernel> kernel_;
   Millis wall_;
   Millis cpu_;
-  Millis cpu_before_{0};  // what its kernel had used before
+  Millis cpu_before_{0};  // of the kernel, before the cell
   std::optional<CellFrames> frames_;
   uint64_t number_ = 0;
   Stage stage_ = Stage::kRuns;
   int pending_signal_ = 0;  // until the cell begins
-  // Shared with what starts its kernel, which may outlive it.
+  // Shared with the start of the kernel, which may outlive the host.
   const std::shared_ptr<bool> cancelled_ = std::make_shared<bool>(false);
   bool timed_out_ = false;
   std::optional<model::LimitHit> cpu_hit_;
-  bool told_ = false;               // the cell's program, that the kernel has ended
+  bool told_ = false;               // the cell's program, of the kernel's end
   bool lost_ = false;               // with this cell
-  std::optional<std::string> why_;  // what earlier cells kept is lost, or this one's with it
+  std::optional<std::string> why_;  // reason for the loss of earlier cells' state, or of this
+                                    // cell's
   bool done_ = false;
   bool watching_ = false;
 };
@@ -133,7 +134,7 @@ Task<Result<Outcome>> CellHost::run(const model::ExecSpec& spec, runtime::ExecOb
   co_return outcome;
 }
 
-// As files that it left, those that no answer shows.
+// Keeps figures as files, except figures shown by the answer.
 Task<void> CellHost::keepFigures(runtime::ExecObserver& observer) {
   const KernelBounds& bounds = kernel_->bounds();
   size_t shown = 0;
@@ -201,7 +202,7 @@ base::Monotonic CellHost::step(base::Monotonic until) {
   return until;
 }
 
-// More processor time than it may, which is what its kernel has used since it began.
+// True if the kernel has used more processor time since the cell's begin than the cell may use.
 bool CellHost::usedUp() {
   const Millis used = kernel_->cpu() - cpu_before_;
   if (cpu_.count() == 0 || used < cpu_) return false;
@@ -213,7 +214,7 @@ bool CellHost::usedUp() {
   return true;
 }
 
-// How it ended where we saw to that.
+// The end caused by the service, if any.
 End CellHost::endOr(End otherwise) const {
   return cpu_hit_      ? End::kLimit
          : timed_out_  ? End::kTimedOut
@@ -228,7 +229,7 @@ Task<void> CellHost::loseKernel() {
   why_ = kernel_->sayLoss();
 }
 
-// What became of the cell, from what its program told and what became of its kernel.
+// The cell's outcome, from its program's report and from the kernel's outcome.
 Task<Result<Outcome>> CellHost::judge(Outcome met) {
   if (home_->cause() != Cause::kNone) co_return met;
   if (stage_ == Stage::kStopping) co_await loseKernel();  // also when the cell's last word came yet
@@ -278,7 +279,7 @@ void CellHost::cancel() {
   kernel_->changed().notify();
 }
 
-// To the interpreter and what it has started; one that comes early waits for the cell to begin.
+// Sends the signal to the interpreter and its children; an early signal waits for the cell's begin.
 Result<> CellHost::signal(int number) {
   if (!frames_ || frames_->exitCode()) return Host::signal(number);
   if (frames_->begun()) {

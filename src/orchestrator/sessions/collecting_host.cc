@@ -50,15 +50,15 @@ class CollectingHost final : public Host {
   std::unique_ptr<Host> inner_;
   AskFiles ask_;
   model::ArtifactRules rules_;
-  std::shared_ptr<FileCall> call_;  // the last one
-  // Shared with the calls, of which one may outlive this.
+  std::shared_ptr<FileCall> call_;  // the last call
+  // Shared with the calls; a call may outlive the host.
   const std::shared_ptr<bool> cancelled_ = std::make_shared<bool>(false);
   bool passes_ = false;
 };
 
 void CollectingHost::cancel() {
   *cancelled_ = true;
-  inner_->cancel();  // which wakes a call that waits for the workspace
+  inner_->cancel();  // wakes a call that waits for the workspace
   if (call_) call_->abandon();
 }
 
@@ -83,7 +83,7 @@ Task<Result<Outcome>> CollectingHost::run(const model::ExecSpec& spec,
   co_return outcome;
 }
 
-// The sandbox's own, which need not be ours.
+// The sandbox's clock, which may differ from ours.
 Task<Result<int64_t>> CollectingHost::clock() {
   const auto asked = CO_TRY(co_await call({"clock"}));
   const files::Entry now = CO_TRY(co_await asked->entry());
@@ -101,7 +101,7 @@ Task<Result<bool>> CollectingHost::collect(int64_t since, const model::ExecSpec&
   while (auto part = CO_TRY(co_await asked->next())) {
     if (const auto* end = std::get_if<files::EndOfEntries>(&*part)) whole = end->left_out == 0;
     if (auto* entry = std::get_if<files::Entry>(&*part)) found.push_back(std::move(*entry));
-    if (found.size() > rules_.max_files) co_return false;  // it is not our file server any more
+    if (found.size() > rules_.max_files) co_return false;  // not from our file server
   }
   uint64_t room = rules_.max_bytes;
   for (files::Entry& file : found) {
@@ -115,16 +115,15 @@ Task<Result<bool>> CollectingHost::collect(int64_t since, const model::ExecSpec&
   co_return whole;
 }
 
-// What came with the request, and is as it came, is nothing that the program has made. A file that
-// grows meanwhile is what it was when it was found; one that has gone is none. A server that sends
-// more is not ours any more.
+// An unchanged file of the request is no artifact. A growing file counts with its size at
+// discovery; a vanished file does not count. A server that sends more bytes is not our file server.
 Task<Result<>> CollectingHost::copy(files::Entry file, const model::ExecSpec& spec,
                                     runtime::ExecObserver& observer) {
   const auto sent = std::ranges::find(spec.files, file.path, &model::FileSpec::path);
   const bool compared = sent != spec.files.end() && file.size == sent->content.size();
   const auto asked = CO_TRY(co_await call({"read", file.path, "0", std::to_string(file.size)}));
   CO_TRY(co_await asked->entry());
-  std::string held;  // what may be as it came
+  std::string held;  // content that may be unchanged
   if (!compared) co_await observer.onFileBegin(file.path, file.size);
   for (uint64_t left = file.size;;) {
     const std::string piece = CO_TRY(co_await asked->read());

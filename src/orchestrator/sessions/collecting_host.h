@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host of a session's program whose files are to become artifacts: those that have changed in
-// the session's workspace while it ran, whoever changed them. They stay in the session, too.
+// The host of a session's program with artifacts: files that changed in the session's workspace
+// during the program, by whichever program. The files stay in the session, too.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace cloister::orchestrator {
 // Makes a request to the file server of the session.
 using AskFiles = std::function<Task<Result<std::shared_ptr<FileCall>>>(FileRequest request)>;
 
-// `inner`, and what `rules` say of the files.
+// Wraps `inner`; `rules` select the files.
 std::unique_ptr<Host> makeCollectingHost(std::unique_ptr<Host> inner, AskFiles ask,
                                          model::ArtifactRules rules);
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace files = wire::files;
 
-constexpr size_t kWindow = size_t{256} << 10;  // of an answer that its reader has not taken
+constexpr size_t kWindow = size_t{256} << 10;  // bytes of an answer not yet taken by the reader
 constexpr size_t kPiece = size_t{64} << 10;
 constexpr size_t kMostSaid = 4096;  // on stderr
 
@@ -41,7 +41,7 @@ Result<> judge(const Result<model::Outcome>& outcome, std::string_view said) {
 
 }  // namespace
 
-// What outlives a call that was given up: the request on its way to its end.
+// The request on its way to its end; outlives a FileCall that was given up.
 class FileCall::State final : public runtime::ExecObserver {
  public:
   State(boost::asio::any_io_executor executor, std::unique_ptr<Host> host, model::ExecSpec spec,
@@ -55,14 +55,14 @@ class FileCall::State final : public runtime::ExecObserver {
     const auto outcome = co_await self->host_->run(self->spec_, *self);
     const Result<> result = judge(outcome, self->said_);
     std::ignore = co_await self->host_->release();
-    // Of one that was given up nobody may wait for the end.
+    // After giving up, nobody may be waiting for the end.
     if (!result || self->given_up_) co_await recordEnd(self, result);
     self->result_ = result;
     self->host_->vacate();
     self->changed_.notify();
   }
 
-  // `why`: what it failed of, if it fails; "": it will say so itself.
+  // `why`: the reason of the failure; "": the request reports its own reason.
   void giveUp(std::string why = "") {
     if (!given_up_) why_ = std::move(why);
     given_up_ = true;
@@ -74,7 +74,7 @@ class FileCall::State final : public runtime::ExecObserver {
     if (!self->result_) {
       if (const auto sent = co_await self->host_->input(std::move(bytes)); sent) co_return sent;
     }
-    // It has ended, or is about to, and its own words say more.
+    // The request has ended or is about to end, and its own error says more.
     while (!self->result_)
       co_await self->changed_.wait();
     CO_TRY(*self->result_);
@@ -165,7 +165,7 @@ class FileCall::State final : public runtime::ExecObserver {
   std::unique_ptr<Host> host_;
   model::ExecSpec spec_;
   Record record_;
-  std::string answer_;  // from `taken_` on it waits for the reader
+  std::string answer_;  // waits for the reader from `taken_` on
   size_t taken_ = 0;
   std::string said_;
   std::optional<Result<>> result_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileCall: one request to the file server of a session's sandbox (wire/files.h), and its answer as
-// it comes. Neither side is held whole: what is sent waits for the sandbox, what it says waits for
-// the reader. One executor; giving up the call ends the request where it is.
+// FileCall: one request to the file server of a session's sandbox (wire/files.h), and its streamed
+// answer. Neither side is held whole: input waits for the sandbox, and output waits for the reader.
+// One executor; giving up the call ends the request at once.
 #pragma once
 
 #include <functional>
@@ -20,39 +20,40 @@ namespace cloister::orchestrator {
 struct FileRequest {
   std::vector<std::string> argv;  // see wire/files.h
   bool takes_input = false;
-  std::string action;   // of its audit row, with the paths; "": it changes nothing, and has none
-  bool own = false;     // the service's, for an approval: policy has wanted that already
+  std::string action;   // of its audit row, with the paths; "" for a request without changes, and
+                        // without an audit row
+  bool own = false;     // the service's own, for an approval: policy already wanted the approval
   bool passes = false;  // Host::pass()
-  // It waits while the workspace is held for another, until that is so (Home::wake()). Without, it
-  // fails then.
+  // Waits while the workspace is held for another program, until `over` is true (Home::wake()).
+  // Without `over` the request fails then.
   std::function<bool()> over = {};
   bool stays = false;  // as long as the session, and is none of its programs
 };
 
 class FileCall {
  public:
-  // Writes the row of a request that has succeeded, or of one that failed for that reason.
+  // Writes the audit row of a successful request, or of a request that failed for this reason.
   using Record = std::function<Task<Result<>>(const std::optional<Error>& failed)>;
 
-  // `host` is prepared for `spec` and occupied. `record` is called once, before anyone hears how it
-  // ended.
+  // `host` is prepared for `spec` and occupied. `record` is called once, before the caller learns
+  // the result.
   FileCall(boost::asio::any_io_executor executor, std::unique_ptr<Host> host, model::ExecSpec spec,
            Record record);
   ~FileCall();
   FileCall(const FileCall&) = delete;
   FileCall& operator=(const FileCall&) = delete;
 
-  // More of what it takes; "" is the end.
+  // More input; "" is the end.
   Task<Result<>> send(std::string bytes);
   // The next part of the answer; nothing at its end.
   Task<Result<std::optional<wire::files::Part>>> next();
-  // The first part, where that is an entry.
+  // The first part, if the part is an entry.
   Task<Result<wire::files::Entry>> entry();
   // The answer's next raw bytes, at most 64 KiB; "" at its end.
   Task<Result<std::string>> read();
-  // To the end of the request, and of its record: only now is it done.
+  // Waits for the end of the request and of its record.
   Task<Result<>> finish();
-  // Ends the request where it is: the session is ending.
+  // Ends the request at once: the session is ending.
   void abandon();
 
  private:

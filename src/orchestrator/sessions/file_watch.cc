@@ -15,8 +15,8 @@ namespace {
 
 using wire::files::ChangeKind;
 
-// A sandbox that changes files without end takes only so much of our time: the rest waits inside,
-// where the kernel counts it as an overflow.
+// Bounds the service's time for a sandbox that changes files without end: the rest waits inside,
+// and the kernel reports an overflow.
 constexpr uint32_t kBatch = 512;
 constexpr Millis kPause{20};
 
@@ -104,7 +104,7 @@ void FileWatch::take(wire::files::Change what) {
   if (what.kind == ChangeKind::kLimit && unwatched_.size() <= wire::files::kMostLimits) {
     unwatched_.push_back(what.path);
   }
-  if (!ready_) {  // until then it only says what it cannot watch
+  if (!ready_) {  // until then, only reports of unwatched directories
     ready_ = what.kind == ChangeKind::kReady;
     if (ready_) changed_.notify();
     return;
@@ -120,7 +120,7 @@ void FileWatch::take(wire::files::Change what) {
 
 void FileWatch::close(Result<> why) {
   if (!closed_) closed_ = std::move(why);
-  // It leads back to its session, which has us.
+  // The call refers to its session, which refers to the watch.
   if (const auto call = std::exchange(call_, nullptr)) call->abandon();
   changed_.notify();
   readers_changed_.notify();

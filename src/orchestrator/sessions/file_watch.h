@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileWatch: what changes in one directory of a session, for any number of readers at their own
-// pace. One request to the file server (wire/files.h) serves them all; the last changes are kept,
-// in bounded memory, and a reader that falls behind them is told so. It goes on for a while after
-// its last reader has left, so that one who comes back misses nothing. One executor.
+// FileWatch: changes in one directory of a session, for any number of readers at their own pace.
+// One request to the file server (wire/files.h) serves all readers. The last changes are kept in
+// bounded memory, and a reader behind these changes is notified. The watch continues for a while
+// after its last reader has left, so that a returning reader misses nothing. One executor.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@
 namespace cloister::orchestrator {
 
 struct WatchBounds {
-  uint32_t per_session = 4;             // directories watched at once, each with those beneath it
-  uint32_t directories = 8192;          // of one watch, at most wire::files::kMostWatched
+  uint32_t per_session = 4;             // directories watched at once, each with its subdirectories
+  uint32_t directories = 8192;          // of a watch, at most wire::files::kMostWatched
   size_t kept_bytes = size_t{1} << 20;  // of changes
   Millis linger{30'000};                // without a reader
 };
@@ -36,7 +36,7 @@ class FileWatch {
     wire::files::Change what;
   };
 
-  // Counted as a reader while it lives.
+  // Counts as a reader during its lifetime.
   class Reader {
    public:
     explicit Reader(std::shared_ptr<FileWatch> of);
@@ -54,41 +54,41 @@ class FileWatch {
   FileWatch& operator=(const FileWatch&) = delete;
   ~FileWatch() = default;
 
-  // Takes what `call` says, to its end; and, beside that, ends it when it has no readers for long.
-  // Without a call there is only the reason why.
+  // Takes the changes of `call` to its end, and ends the call after a long time without readers.
+  // Without a call there is only the error.
   static Task<void> run(std::shared_ptr<FileWatch> self, Result<std::shared_ptr<FileCall>> call);
   static Task<void> endUnread(std::shared_ptr<FileWatch> self);
 
-  // Once it stands, or cannot.
+  // Resumes once the watch is ready, or has failed.
   static Task<Result<>> begun(std::shared_ptr<FileWatch> self);
-  // The changes are of another watch's numbers unless this is the same.
+  // Numbers of changes are valid only within the watch with this id.
   [[nodiscard]] const std::string& id() const { return id_; }
   [[nodiscard]] uint64_t last() const { return last_; }
-  // Whether a reader that has seen all up to `seq` can go on without loss.
+  // True if a reader with all changes up to `seq` can continue without loss.
   [[nodiscard]] bool keepsAfter(uint64_t seq) const;
   // The first change after `seq`; nothing while there is none.
   [[nodiscard]] const Change* after(uint64_t seq) const;
-  // What is not watched, as it was last said.
+  // Unwatched directories, as last reported.
   [[nodiscard]] const std::vector<std::string>& unwatched() const { return unwatched_; }
   [[nodiscard]] bool closed() const { return closed_.has_value(); }
   [[nodiscard]] bool read() const { return readers_ > 0; }
-  // Why it is closed; no error where the directory is gone.
+  // The reason for the close; no error for a removed directory.
   [[nodiscard]] Result<> end() const { return closed_.value_or(Result<>{}); }
-  // Ends it: its place is needed.
+  // Ends the watch: its place is needed.
   void stop();
 
-  // Resumes when there may be a change after `seq`, it is closed, or at `deadline`. The caller
-  // keeps it alive.
+  // Resumes at a change after `seq`, at the close, or at `deadline`. The caller keeps the watch
+  // alive.
   Task<void> wait(uint64_t seq, base::Monotonic deadline);
 
-  // What the file server says, one by one, and its end.
+  // Handles the file server's changes, one by one, and its end.
   void take(wire::files::Change what);
   void close(Result<> why);
 
  private:
   std::string id_;
   WatchBounds bounds_;
-  async::Signal changed_;  // also: it has begun, or is closed
+  async::Signal changed_;  // also notified of begin and close
   async::Signal readers_changed_;
   std::shared_ptr<FileCall> call_;
   bool ready_ = false;

@@ -17,10 +17,10 @@ using model::Outcome;
 constexpr Millis kStartPatience{20'000};
 constexpr size_t kMostSaid = 4096;
 constexpr char kSessionEnded[] = "its session ended";
-// Beyond a cell's own time and its kernel's interrupt: for the node to end what we did not.
+// Beyond a cell's own time and its kernel's interrupt: the node then ends the program.
 constexpr Millis kBackstop{15'000};
 
-// What a kernel that could not be started said: hostile, and for a message.
+// The output of a kernel that failed to start: hostile, shortened for a message.
 std::string shown(std::string_view said) {
   constexpr size_t kMost = 200;
   std::string text(said.substr(0, kMost));
@@ -32,7 +32,7 @@ std::string shown(std::string_view said) {
   return text.empty() ? "it did not begin" : text;
 }
 
-// Why an interpreter ended that nobody ended.
+// The reason of an interpreter's end by itself.
 std::string causeOf(const Result<Outcome>& outcome) {
   if (!outcome) return outcome.error().message;
   for (const model::LimitHit& hit : outcome->limits) {
@@ -46,7 +46,7 @@ std::string causeOf(const Result<Outcome>& outcome) {
 
 }  // namespace
 
-// One interpreter, from its start to its end.
+// An interpreter, from its start to its end.
 class Kernel::Instance final : public runtime::ExecObserver {
  public:
   explicit Instance(Begun begun) : begun_(std::move(begun)) {}
@@ -56,7 +56,7 @@ class Kernel::Instance final : public runtime::ExecObserver {
     std::ignore = co_await self->begun_.host->release();
     if (outcome) self->onUsage(outcome->usage);
     self->outcome_ = std::move(outcome);
-    self->begun_.host.reset();  // which holds the session, which holds its kernels
+    self->begun_.host.reset();  // the host holds the session, which holds its kernels
     kernel->changed_.notify();
   }
 
@@ -64,13 +64,13 @@ class Kernel::Instance final : public runtime::ExecObserver {
   // While there is no outcome.
   [[nodiscard]] Host& host() { return *begun_.host; }
   [[nodiscard]] bool ready() const { return said_.starts_with(wire::kernel::kReady); }
-  // Why it never began.
+  // The reason of a failed start.
   [[nodiscard]] std::string reason() const {
     if (outcome_ && !*outcome_) return outcome_->error().message;
     return outcome_ && !(*outcome_)->message.empty() ? (*outcome_)->message : said_;
   }
   [[nodiscard]] const std::optional<Result<Outcome>>& outcome() const { return outcome_; }
-  // It is being ended, because of `why`.
+  // Notes the reason of an end by the service.
   void endFor(std::string_view why) {
     if (why_.empty()) why_ = why;
   }

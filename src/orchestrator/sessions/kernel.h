@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel: an interpreter of a session that keeps its state between cells. It is a program of the
-// session's sandbox that no client asked for, on a permit of its own; each cell is an execution
-// like any other, whose program is the one that meets the kernel inside (wire/kernel.h). One
-// executor.
+// Kernel: an interpreter of a session that keeps its state between cells. A kernel is a program of
+// the session's sandbox, without a client's request, on a permit of its own. Each cell is an
+// execution like any other; the cell's program hands the code to the kernel inside (wire/kernel.h).
+// One executor.
 //
-// A cell waits for those before it. A kernel that is not there is started for the cell whose turn
-// it is. A cell that is to end is interrupted first; if it does not yield, its kernel is ended, and
-// so is one whose cell does not say how it ended: the next cell gets a fresh one. What a kernel
-// kept is lost with it. One cell says so: the one with which the kernel ended, or else the first of
+// A cell waits for earlier cells. A missing kernel is started at the turn of a cell. To end a cell,
+// the kernel is first interrupted. If the cell does not yield, or does not report its end, its
+// kernel is ended, and the next cell gets a fresh kernel. A kernel's state is lost with the kernel.
+// Exactly one cell reports the loss: the cell at which the kernel ended, or else the first cell of
 // the next kernel.
 #pragma once
 
@@ -33,11 +33,11 @@ namespace cloister::orchestrator {
 
 struct KernelBounds {
   uint32_t max_per_session = 4;
-  uint32_t max_results = 64;                  // of one cell, as the next two
+  uint32_t max_results = 64;                  // of a cell, as the next two
   uint64_t result_bytes = uint64_t{4} << 20;  // of each
   uint64_t results_bytes = uint64_t{8} << 20;
-  uint64_t code_bytes = uint64_t{1} << 20;  // of one cell
-  // Figures of a cell that an answer can show; the others are kept as artifacts, too.
+  uint64_t code_bytes = uint64_t{1} << 20;  // of a cell
+  // Bounds of a cell's figures in answers; larger and further figures become artifacts.
   uint32_t inline_figures = 4;
   uint64_t inline_figure_bytes = uint64_t{256} << 10;
   Millis interrupt{2'000};  // for a cell to yield
@@ -47,21 +47,21 @@ struct KernelState {
   std::string name;
   std::string language;
   bool running = false;    // the interpreter is there
-  uint32_t cells = 0;      // that run or wait
-  uint64_t number = 0;     // of the last cell, since it was started
-  int64_t started_at = 0;  // wall-clock microseconds; 0: it is not there
+  uint32_t cells = 0;      // running or waiting
+  uint64_t number = 0;     // number of the last cell since the kernel's start
+  int64_t started_at = 0;  // wall-clock microseconds; 0: not started
 };
 base::json::object toJsonObject(const KernelState& state);
 
 class Kernel final : public Interpreter, public std::enable_shared_from_this<Kernel> {
  public:
-  // What it runs on: prepared, and not started yet.
+  // A prepared program for the interpreter, not started yet.
   struct Begun {
     std::unique_ptr<Host> host;
     model::ExecSpec spec;
-    std::function<void(uint64_t cpu_ms)> charge = {};  // for what it has used since the last call
+    std::function<void(uint64_t cpu_ms)> charge = {};  // charges the use since the last call
   };
-  // Fails where it has to wait once nobody wants it any more: `over`, for which its session is
+  // Fails instead of waiting once the kernel is no longer wanted: `over`, for which its session is
   // woken.
   using Begin =
       std::function<Task<Result<Begun>>(std::shared_ptr<Kernel>, std::function<bool()> over)>;
@@ -76,7 +76,7 @@ class Kernel final : public Interpreter, public std::enable_shared_from_this<Ker
   [[nodiscard]] bool wasStarted() const { return instance_ != nullptr; }
   [[nodiscard]] const std::string& language() const { return language_; }
   [[nodiscard]] const KernelBounds& bounds() const { return bounds_; }
-  // Where it meets its cells, inside the sandbox.
+  // The kernel's directory for its cells, inside the sandbox.
   [[nodiscard]] std::string dir() const { return "/tmp/.cloister-kernel-" + name_; }
   [[nodiscard]] KernelState state() const;
   [[nodiscard]] bool runs() const;
@@ -89,23 +89,23 @@ class Kernel final : public Interpreter, public std::enable_shared_from_this<Ker
   void leave(const void* cell);
   [[nodiscard]] bool isNext(const void* cell) const;
 
-  // There is an interpreter when it succeeds; the number of the next cell in it. One that is being
-  // ended is waited for, and replaced. `over`: the cell has ended.
+  // After success an interpreter runs; returns the number of the next cell. Waits for an ending
+  // interpreter, and starts another. `over`: the cell has ended.
   Task<Result<uint64_t>> ensure(std::function<bool()> over);
-  // Why what earlier cells kept is lost, where no cell has said so yet; once.
+  // The reason for the loss of earlier cells' state, if not reported yet; only once.
   std::optional<std::string> takeLoss() { return std::exchange(loss_, std::nullopt); }
-  // The cell with which it ended says so: why.
+  // The reason of the loss, reported by the cell at which the kernel ended.
   std::string sayLoss();
-  // How it ended; nothing while it runs.
+  // The outcome; null while the kernel runs.
   [[nodiscard]] const Result<model::Outcome>* outcome() const;
-  // Processor time of the interpreter and what it has started, as the node last told.
+  // Processor time of the interpreter and its children, as last reported by the node.
   [[nodiscard]] Millis cpu() const;
   void signal(int number);
   void stop(std::string_view why);  // returns at once; the first cause counts
-  Task<void> stopped();             // once it has ended
+  Task<void> stopped();             // resumes after the end
   void abandon();                   // its session ends
 
-  // Something of it, or of its line, has changed.
+  // Notified of changes of the kernel or its queue of cells.
   async::Signal& changed() { return changed_; }
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lease: how long a session lives. Its absolute end is `ttl` after its sandbox was there or it was
-// renewed last; its idle end is `idle_ttl` after that, or after its last program ended, and there
-// is none while a program runs. What comes at or after the earlier of them comes too late, so
-// whoever was told of a renewal never meets the end that was due before. Pure: the caller tells the
-// time. One thread.
+// Lease: a session's lifetime. The absolute end is `ttl` after the sandbox's start or the last
+// renewal. The idle end is `idle_ttl` after the same time, or after the end of the last program;
+// while a program runs there is no idle end. Requests at or after the earlier end are too late, so
+// an acknowledged renewal never meets the earlier deadline. Pure: the caller passes the time. One
+// thread.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ class Lease {
     Millis ttl{0};
     Millis idle_ttl{0};
   };
-  // What it was held to when it ended.
+  // The limit at the session's end.
   enum class Limit : uint8_t { kTtl, kIdleTtl };
 
   Lease(base::Monotonic now, Terms terms) : terms_(terms), from_(now), idle_from_(now) {}
@@ -35,7 +35,7 @@ class Lease {
   [[nodiscard]] bool over(base::Monotonic now) const { return now >= deadline(); }
   [[nodiscard]] const Terms& terms() const { return terms_; }
 
-  // Both ends count from `now` on. False, and nothing has changed, once it is over.
+  // Both ends count from `now` on. False, without a change, after the end.
   bool renew(base::Monotonic now, Terms terms) {
     if (over(now)) return false;
     terms_ = terms;
@@ -43,24 +43,24 @@ class Lease {
     return true;
   }
 
-  // Both ends count from `now` on, however long it took until then.
+  // Both ends count from `now` on, after the start of the sandbox.
   void begin(base::Monotonic now) { from_ = idle_from_ = now; }
 
-  // As if it had not been renewed since it was `before`; programs came and went as they did.
+  // Undoes renewals since `before`; keeps begins and ends of programs.
   void revert(const Lease& before) {
     if (idle_from_ == from_) idle_from_ = before.idle_from_;
     terms_ = before.terms_;
     from_ = before.from_;
   }
 
-  // A program begins; false, and nothing has changed, once it is over.
+  // Begins a program; false, without a change, after the end.
   bool enter(base::Monotonic now) {
     if (over(now)) return false;
     programs_++;
     return true;
   }
   void leave(base::Monotonic now) {
-    if (programs_ > 0) programs_--;  // one that came when it was over was not counted
+    if (programs_ > 0) programs_--;  // a program refused after the end was not counted
     idle_from_ = now;
   }
 
@@ -68,7 +68,7 @@ class Lease {
   Terms terms_;
   base::Monotonic from_;
   base::Monotonic idle_from_;
-  uint32_t programs_ = 0;  // that run
+  uint32_t programs_ = 0;  // running programs
 };
 
 }  // namespace cloister::orchestrator

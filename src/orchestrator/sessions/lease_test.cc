@@ -66,7 +66,7 @@ TEST(Lease, ARenewalCanBeTakenBack) {
   ASSERT_TRUE(lease.renew(t0 + seconds(5), {.ttl = seconds(500), .idle_ttl = seconds(400)}));
   lease.revert(before);
   EXPECT_EQ(lease.deadline(), t0 + seconds(10));
-  // A program that ran meanwhile counts.
+  // A program during the renewal counts.
   before = lease;
   ASSERT_TRUE(lease.renew(t0 + seconds(6), {.ttl = seconds(500), .idle_ttl = seconds(400)}));
   ASSERT_TRUE(lease.enter(t0 + seconds(6)));
@@ -75,7 +75,7 @@ TEST(Lease, ARenewalCanBeTakenBack) {
   EXPECT_EQ(lease.deadline(), t0 + seconds(18));
 }
 
-// Whoever watches looks at it when it is due, or later; a renewal comes up to 5 ms to either side.
+// The watcher checks at the deadline or later; a renewal comes up to 5 ms to either side.
 TEST(Lease, ARenewalThatIsTakenIsNeverFollowedByTheOldEnd) {
   std::mt19937_64 random(1);
   const Monotonic t0{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One session as its programs see it, and its record as it changes from moment to moment.
+// A session as seen by its programs, and its record with present figures.
 #include <algorithm>
 
 #include "base/clock.h"
@@ -83,7 +83,7 @@ void LiveSession::leave() {
   lease.leave(base::monotonicNow());
   programs--;
   record.last_used_at = clock.now();
-  if (opened && programs == 0) {  // what else was let in has to go (session_rules.cc)
+  if (opened && programs == 0) {  // other programs have to leave (session_rules.cc)
     opened = false;
     was_opened = revoked = true;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One session while it lives: what Sessions::Impl (sessions_impl.h) knows of it.
+// A live session: the state that Sessions::Impl (sessions_impl.h) keeps per session.
 #pragma once
 
 #include <functional>
@@ -25,12 +25,12 @@
 
 namespace cloister::orchestrator {
 
-// Of a session that goes on from a snapshot of memory, for its record.
+// For the record of a session restored from a snapshot of memory.
 inline constexpr char kWeakerFromMemory[] =
     "goes on from a snapshot of memory: what its programs draw their random numbers from is that "
     "of every session that does";
 
-// One session from its creation to its final record.
+// A session from its creation to its final record.
 struct LiveSession final : Home {
   LiveSession(boost::asio::any_io_executor executor, Lease::Terms terms)
       : lease(base::monotonicNow(), terms), changed(std::move(executor)) {}
@@ -41,12 +41,12 @@ struct LiveSession final : Home {
   Result<> count() override;
   void uncount() override { rate.giveBack(); }
   Result<> admit() override { return admitTo("running in a session"); }
-  // `doing`: what is asked for, for the errors.
+  // `doing`: the requested action, for the errors.
   Result<> admitTo(const std::string& doing);
   void enter() override;
   void leave() override;
   void visit(const model::Principal& who) override;
-  // Whether one more agent may run something in it beside those that have.
+  // True if another agent may run programs here beside the present visitors.
   [[nodiscard]] bool mayVisit(const model::Principal& who) const;
   [[nodiscard]] std::shared_ptr<runtime::Sandbox> sandbox() const override;
   [[nodiscard]] Cause cause() const override { return ending ? ending->programs : Cause::kNone; }
@@ -60,24 +60,24 @@ struct LiveSession final : Home {
   [[nodiscard]] int64_t imageSince() const override { return image_since; }
   void addProcessorTime(uint64_t cpu_ms) override { meter.addProgram(cpu_ms); }
   uint64_t chargeProgram(uint64_t cpu_ms) override { return meter.chargeProgram(cpu_ms); }
-  // For an approval, or for room once it has one.
+  // For an approval, or for room after the approval.
   [[nodiscard]] bool waits() const { return record.status == model::SessionStatus::kBlocked; }
 
-  // Its record, with what changes from moment to moment.
+  // The record, with present figures.
   [[nodiscard]] model::Session now() const;
   // By all its boxes so far.
   [[nodiscard]] model::Usage usage() const;
-  // By the one that it has, as told last.
+  // Use of the present sandbox, as last reported.
   [[nodiscard]] model::Usage measured() const;
 
-  model::Session record;  // as the ledger has it, or will have it
+  model::Session record;  // as in the ledger, or soon in the ledger
   model::RunRequest request;
   std::string rule_language;
   policy::RiskFacts risk_facts;
-  std::string runtime;  // of its sandbox, as its permit says; "" before there is one
-  Held held;            // of its agent, in its sandbox
-  bool opened = false;  // its sandbox is one program's, which was approved with more than its rules
-  Held by_rules;        // then: `held`, but for that
+  std::string runtime;      // of the sandbox, as in its permit; "" before the first sandbox
+  Held held;                // of its agent, in its sandbox
+  bool opened = false;      // the sandbox is for one program with approved exceptions to its rules
+  Held by_rules;            // then: `held` without the exceptions
   bool was_opened = false;  // and has to go back under its rules
   // Other agents whose programs were let into `box`, and may have left something behind there: as
   // many as programs may run in it at once.
@@ -87,49 +87,49 @@ struct LiveSession final : Home {
   uint32_t max_programs = 0;
   uint32_t calls_per_minute = 0;  // 0: no bound
   RateBucket rate;
-  uint32_t deepest = 0;    // CallSite::depth of the programs that could call from inside
-  SessionFill fill;        // until it has been filled
-  std::string escalation;  // that it waits for while it is blocked
-  std::optional<model::Escalation> approval;  // that it was made with
-  bool taken = false;                         // it has its place, and its part of the quotas
-  bool goes_on = false;                       // it is approved, and being made
+  uint32_t deepest = 0;    // CallSite::depth of programs that could call from inside
+  SessionFill fill;        // until filled
+  std::string escalation;  // awaited while blocked
+  std::optional<model::Escalation> approval;  // used for the creation
+  bool taken = false;                         // has its place, and its part of the quotas
+  bool goes_on = false;                       // approved, and under construction
   Lease lease;
   base::Monotonic accepted_at = base::monotonicNow();
   base::RecordClock clock;  // of `record`
   std::shared_ptr<SessionLog> log;
   std::shared_ptr<runtime::Sandbox> box;
   SessionMeter meter{Millis(0)};  // with SessionConfig::usage_lag
-  uint64_t over_quota_ms = 0;     // charged to it since its quota of processor time was used up
-  model::Usage earlier;     // of boxes that it had before, or the last of `box` when it has none
+  uint64_t over_quota_ms = 0;     // charged since its quota of processor time was used up
+  model::Usage earlier;           // of earlier boxes, or of the last `box` after its end
   int64_t image_since = 0;  // model::ImageState::since of the first `box`: later ones are younger
-  std::optional<SessionEnd> ending;  // its first cause; from then on it is ending
+  std::optional<SessionEnd> ending;  // the first cause; set while ending
   model::Principal ended_by;
   base::Monotonic give_up = base::Monotonic::max();
   uint32_t programs = 0;
   std::map<std::string, std::shared_ptr<Kernel>> kernels;
-  std::vector<std::weak_ptr<FileCall>> calls;        // under way, and a few that no longer are
-  std::vector<std::weak_ptr<FileCall>> connections;  // those of `calls` that are to its ports
+  std::vector<std::weak_ptr<FileCall>> calls;        // under way, and a few ended calls
+  std::vector<std::weak_ptr<FileCall>> connections;  // the calls to ports among `calls`
   uint32_t connecting = 0;
-  // By the directory, and whether with those beneath it; a few may be closed.
+  // By directory, and by the inclusion of subdirectories; a few may be closed.
   std::map<std::pair<std::string, bool>, std::shared_ptr<FileWatch>> watches;
-  bool begun = false;          // it is known whether there is a sandbox
-  bool abandoned = false;      // its end did not wait for that
-  bool start_refused = false;  // by the ledger
-  bool saving = false;         // its workspace is read for a snapshot
-  bool reading = false;        // its workspace, for one that is asked to be approved
+  bool begun = false;                             // the sandbox's start has succeeded or failed
+  bool abandoned = false;                         // ended without waiting for `begun`
+  bool start_refused = false;                     // by the ledger
+  bool saving = false;                            // its workspace is read for a snapshot
+  bool reading = false;                           // the workspace is read for an approval
   std::weak_ptr<const WorkspaceState> last_read;  // then
-  bool workspace_held = false;  // its workspace, for a program that was approved (session_hold.cc)
-  std::string held_for;         // the execution that this is
-  uint32_t opening = 0;         // programs that the node is being asked for, or is told to start
-  const Kernel* held_kernel = nullptr;  // whose cell that is
+  bool workspace_held = false;                    // for an approved program (session_hold.cc)
+  std::string held_for;                           // the approved execution
+  uint32_t opening = 0;                 // programs requested from the node, or being started
+  const Kernel* held_kernel = nullptr;  // the kernel of the approved cell
   bool arrived = false;                 // its place is there
   bool moving = false;                  // to another sandbox
-  bool revoked = false;      // its sandbox lets programs do what its agent may no longer do
-  bool under_rules = false;  // it is on its way to one that does not
-  base::Monotonic rules_since = base::Monotonic::max();  // nothing is waited for but such a one
-  uint32_t unreadable = 0;  // looks, one after the other, at which its rules could not be read
-  bool changing = false;    // a change of its record is being written, one after the other
-  bool closed = false;      // its end is recorded
+  bool revoked = false;                 // the sandbox grants permissions that its agent lost
+  bool under_rules = false;             // moving to a sandbox under the rules
+  base::Monotonic rules_since = base::Monotonic::max();  // start of the wait for such a sandbox
+  uint32_t unreadable = 0;                               // failed reads of the rules in a row
+  bool changing = false;  // a change of the record is being written; changes are serial
+  bool closed = false;    // its end is recorded
   async::Signal changed;
 };
 using SessionPtr = std::shared_ptr<LiveSession>;

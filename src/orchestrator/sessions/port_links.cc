@@ -9,7 +9,7 @@
 namespace cloister::orchestrator {
 namespace {
 
-// A time and a signature, with no credential between them.
+// The format of earlier versions: a time and a signature, without a credential.
 bool isOfBefore(std::string_view token) {
   const size_t dash = token.find('-');
   if (dash == 0 || dash == std::string_view::npos || dash + 1 == token.size()) return false;
@@ -32,7 +32,7 @@ Result<PortLinks::Verified> PortLinks::verify(const std::string& tenant, const s
   const auto bad = [] { return fail(Code::kNotFound, "no such link to a port of a session"); };
   const size_t first = token.find('-');
   const size_t last = token.rfind('-');
-  if (first == last) {  // one, or none
+  if (first == last) {  // one dash, or none
     if (!isOfBefore(token)) return bad();
     return fail(Code::kUnauthorized,
                 "the link to the port is of an earlier version; ask for another");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// PortLinks: tokens with which one port of one session is reached without a key, until they expire,
-// the session ends, or the credential that made them is revoked. A token is its expiry (Unix
-// seconds), the id of that credential and an HMAC (artifacts/links.h), with "-" between them, so
-// nothing is kept for it. The owner thread of the keyring.
+// PortLinks: tokens for access without a key to one port of one session. A token is valid until its
+// expiry, the session's end, or the revocation of its maker's credential. A token consists of its
+// expiry (Unix seconds), the credential's id and an HMAC (artifacts/links.h), joined by "-", so
+// nothing is stored. The owner thread of the keyring.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class PortLinks {
     std::string made_with;
     int64_t expires_at = 0;  // Unix seconds
   };
-  // kNotFound for what sign() did not make for exactly that, kUnauthorized for what has expired or
-  // was made with a credential that is no longer good.
+  // kNotFound for a token not from sign() with exactly these arguments; kUnauthorized for an
+  // expired token, or a token of an invalid credential.
   [[nodiscard]] Result<Verified> verify(const std::string& tenant, const std::string& session,
                                         uint16_t port, std::string_view token) const;
 

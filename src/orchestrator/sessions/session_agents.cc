@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where sessions and their files meet the sandboxes of agents.
+// Sessions, their files, and the sandboxes of agents.
 #include <algorithm>
 #include <utility>
 
@@ -25,7 +25,7 @@ Task<Result<model::Session>> Sessions::Impl::refuseAgent(SessionPtr session,
   co_return co_await refuse(std::move(session), std::move(record), std::move(refusal.denied));
 }
 
-// What is refused has no record but the violation.
+// A refused request is recorded only as a violation.
 Task<Result<>> Sessions::Impl::mayUseFiles(model::Principal principal, SessionPtr session,
                                            const std::vector<std::string>& argv) {
   const auto self = shared_from_this();
@@ -40,12 +40,13 @@ Task<Result<>> Sessions::Impl::mayUseFiles(model::Principal principal, SessionPt
   co_return std::unexpected(std::move(error));
 }
 
-// What the agent may not read is no artifact of its programs; and no violation, as a glob names it.
+// Files unreadable for the agent are no artifacts of its programs. No violation is recorded,
+// because the request names a glob.
 Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPtr session,
                                                                        model::Principal principal,
                                                                        FileRequest request) {
   const auto self = shared_from_this();
-  // The names alone are nobody's to forbid; they decide what is read.
+  // Names alone may always be listed; the check is for reads.
   if (agents != nullptr && request.argv.at(0) == "read") {
     const auto refusal =
         CO_TRY(agents->judgeFiles(principal, session->record.principal, request.argv));
@@ -54,7 +55,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askForArtifact(SessionPt
   co_return co_await askFiles(std::move(session), std::move(principal), std::move(request));
 }
 
-// What is refused has no record but its audit row.
+// A refusal is recorded only in the audit log.
 Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr session) {
   const auto self = shared_from_this();
   if (!session->mayVisit(principal)) {
@@ -66,8 +67,9 @@ Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr ses
   if (agents == nullptr) co_return Result<>{};
   const auto denied = CO_TRY(agents->tooOpen(principal, session->within()));
   if (!denied) co_return Result<>{};
-  CO_TRY(session->admit());  // one that has no sandbox yet, or another's for now, is told apart
-  CO_TRY(session->count());  // as one of its programs that is refused
+  CO_TRY(session->admit());  // a session without a sandbox, or held for another program, has its
+                             // own error
+  CO_TRY(session->count());  // counts like a refused program
   const std::string doing = "running in a session";
   Error error = toError(*denied, doing);
   control->metrics.denied("exec");
@@ -81,9 +83,9 @@ Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr ses
   co_return std::unexpected(std::move(error));
 }
 
-// A program that calls from inside does so in the name of the session's agent. The service cannot
-// tell which program calls, nor what those that have ended left behind. So it refuses what an agent
-// may not do that has run anything there. The agent of the session is not told which rule that was.
+// A program that calls from inside acts in the name of the session's agent. The service cannot tell
+// which program calls, or the remains of which ended program. So the service refuses actions
+// forbidden to any agent with programs here. The error does not reveal the other agent's rule.
 Result<std::optional<HomeRefusal>> Sessions::Impl::beyondVisitors(
     const LiveSession& session, const model::ExecRequest& request) const {
   if (agents == nullptr || !request.from_inside) return std::nullopt;
@@ -102,7 +104,7 @@ Result<std::optional<HomeRefusal>> Sessions::Impl::beyondVisitors(
   return std::nullopt;
 }
 
-// What ran in the sandbox before is gone with that; who is let in already is in the new one.
+// Earlier programs are gone with the old sandbox; admitted programs run in the new sandbox.
 void Sessions::Impl::forgetVisitors(LiveSession& session) const {
   const auto is_in = [&](const model::Principal& visitor) {
     const auto programs = runs->programsIn(session.record.id);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sessions that need approval: blocked without a sandbox, a place or a part of the quotas, and made
-// when it is given. As with runs (blocking.cc) the escalation in the ledger is the truth. Requests
-// of one agent that are alike wait for one escalation: the first that goes on uses it up for all.
+// after the approval. As with runs (blocking.cc) the escalation in the ledger is the truth. Alike
+// requests of an agent wait for one escalation: the first session to continue uses the approval for
+// all.
 #include <algorithm>
 #include <utility>
 
@@ -38,8 +39,8 @@ model::RunError refusedError(const Error& why, const std::string& escalation) {
 
 }  // namespace
 
-// Its approval counts as long as those who gave it are whom policy names. For what its sandbox
-// needs besides, its kernels and files, it counts where the same rule wants one.
+// The approval counts while its approvers are still the approvers named by policy. For the
+// sandbox's other needs, kernels and files, the approval counts if the same rule wants an approval.
 Permits::Approval Sessions::Impl::approvalOf(const LiveSession& session, bool of_itself) {
   return [&session, of_itself](const policy::NeedsApproval* wanted) {
     if (wanted == nullptr || !session.approval) return false;
@@ -76,11 +77,11 @@ Task<Result<Session>> Sessions::Impl::askApproval(SessionPtr session, store::New
       co_await control->ledger.write(store::createSession, std::move(record), std::move(event)));
   if (created.replayed) co_return co_await replayed(created.session);
   session->record = created.session;
-  session->fill = {};  // got anew once it is approved
+  session->fill = {};  // obtained again after the approval
   hold(session);
   asks.reset();
   approvals->announce();
-  // The one that it shares may have been decided meanwhile.
+  // The shared escalation may have been decided meanwhile.
   if (const auto e = escalationOf(*session)) settleOne(session, *e);
   co_return session->now();
 }
@@ -136,7 +137,7 @@ Result<> Sessions::Impl::wantApproval(LiveSession& session, store::NewSession& r
   return {};
 }
 
-// As its own, whichever of those that share it was the first.
+// The escalation as this session's own, whichever sharing session was the first.
 Result<Escalation> Sessions::Impl::escalationOf(const LiveSession& session) const {
   const std::string& tenant = session.record.principal.tenant;
   Escalation e =
@@ -155,13 +156,13 @@ void Sessions::Impl::hold(const SessionPtr& session) {
   count();
 }
 
-// After a restart, with the request that it was accepted with.
+// After a restart, with the accepted request.
 Result<> Sessions::Impl::holdAgain(const Session& stored) {
   store::PendingSession pending =
       TRY(control->store.pendingSession(store::Scope::of(stored.principal), stored.id));
   base::json::object body = TRY(parseStored(pending.request_json));
   model::SessionRequest request = TRY(model::parseStoredSession(std::move(body), storedBounds()));
-  // As policy settled them then: a later document denies what is over it, and lowers no more.
+  // The limits from the acceptance: a later document denies larger limits, but lowers none.
   request.settings.limits = stored.limits;
   request.settings.named_limits.set();
   store::NewSession unused;
@@ -172,7 +173,7 @@ Result<> Sessions::Impl::holdAgain(const Session& stored) {
   return {};
 }
 
-// What became of an escalation, to the sessions that wait for it.
+// Reports an escalation's end to the waiting sessions.
 void Sessions::Impl::settle(const Escalation& e) {
   const auto sessions = live;
   for (const auto& [id, session] : sessions) {
@@ -184,7 +185,7 @@ void Sessions::Impl::settle(const Escalation& e) {
 
 void Sessions::Impl::settleOne(const SessionPtr& session, const Escalation& e) {
   if (e.status == EscalationStatus::kPending || session->ending || draining) return;
-  // One that waited with others goes on though another has used it up.
+  // A sharing session continues though another session has used the approval.
   if (e.status == EscalationStatus::kApproved || e.status == EscalationStatus::kUsed) {
     if (!std::exchange(session->goes_on, true)) async::spawn(control->executor, resume(session));
   } else {
@@ -227,7 +228,7 @@ Task<void> Sessions::Impl::resume(SessionPtr session) {
                                     ? endByApproval(refusedError(done.error(), session->escalation))
                                     : endByFault(done.error()));
   }
-  if (session->waits()) {  // the service stops, or it takes other votes
+  if (session->waits()) {  // the service stops, or the escalation needs other votes
     if (std::exchange(session->taken, false)) give(session);
     const auto e = escalationOf(*session);
     if (e && !draining && e->status != EscalationStatus::kPending) settleOne(session, *e);
@@ -258,7 +259,7 @@ Task<Result<>> Sessions::Impl::goOn(SessionPtr session) {
   co_return co_await recordGoingOn(session);
 }
 
-// It has its turn as other sessions have: when there is room.
+// Waits for room, like other sessions.
 Task<Result<>> Sessions::Impl::waitForRoom(SessionPtr session) {
   const Escalation e = CO_TRY(escalationOf(*session));
   while (!session->ending && !draining) {
@@ -301,7 +302,7 @@ Task<Result<>> Sessions::Impl::approve(LiveSession& session) {
   co_await consult(session);
   Escalation e = CO_TRY(escalationOf(session));
   CO_TRY(strikeRevoked(control->store, e));
-  const bool used = e.status == EscalationStatus::kUsed;  // by one that is alike
+  const bool used = e.status == EscalationStatus::kUsed;  // by an alike session
   if (used) e.status = EscalationStatus::kApproved;
   const policy::Use use = CO_TRY(useOf(session));
   CO_TRY(policy::use(e, use));
@@ -340,7 +341,7 @@ Task<Result<>> Sessions::Impl::holdToRules(LiveSession& session) {
   if (agents == nullptr) co_return Result<>{};
   const model::Principal& by = session.record.principal;
   policy::Resources used = runs->usedBy(&by).reserved;
-  const model::Limits& own = session.record.limits;  // it has its place: it is to be counted once
+  const model::Limits& own = session.record.limits;  // has its place: count the session only once
   used.memory_bytes -= std::min(used.memory_bytes, own.memory_bytes);
   used.cpu_millis -= std::min(used.cpu_millis, own.cpu_millis);
   used.running -= std::min(used.running, 1U);
@@ -361,7 +362,7 @@ Task<Result<>> Sessions::Impl::holdToRules(LiveSession& session) {
                  "sessions of the agent are nested now, and this was not approved so");
 }
 
-// From here on it is made as any other.
+// From here on the session is made like any other.
 Task<Result<>> Sessions::Impl::recordGoingOn(SessionPtr session) {
   session->lease.begin(base::monotonicNow());  // and once more when its sandbox is there
   Session next = session->record;
@@ -381,7 +382,7 @@ Task<Result<>> Sessions::Impl::recordGoingOn(SessionPtr session) {
   co_return Result<>{};
 }
 
-// Nobody waits for it any more: it is neither to be decided nor of use.
+// Closes the escalation after its last waiting session: a decision would have no use.
 Task<void> Sessions::Impl::withdraw(SessionPtr session) {
   const auto self = shared_from_this();
   if (session->escalation.empty() || session->approval) co_return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions that wait for an approval, and programs that wait for one in a session.
+// Sessions that wait for an approval, and programs of a session that wait for an approval.
 #include <gmock/gmock.h>
 
 #include "orchestrator/runs/blocking_fixture.h"
@@ -12,7 +12,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// For a test that is about sessions, whatever wants the approval.
+// For tests of sessions, whatever wants the approval.
 template <class Base>
 class WithSessions : public Base {
  protected:
@@ -177,7 +177,7 @@ TEST_F(SessionAsksTest, WhatPolicyDeniesByThenIsNotMade) {
   EXPECT_EQ(fake_->live(), 0U);
 }
 
-// Programs in a session of an agent that may run `echo` and `hold` alone.
+// Programs in a session whose agent may run only `echo` and `hold`.
 class ExecAsksTest : public WithSessions<BlockedAgentTest> {
  protected:
   std::string begin(const std::string& pattern = "echo *") {
@@ -316,7 +316,7 @@ TEST_F(ExecVotesTest, EndsWhileItWaitsForAnother) {
   runUntil([&] { return escalation(idIn(held)).status == EscalationStatus::kExpired; });
 }
 
-// The approval is asked for by the first of those that are alike.
+// The first of the alike programs made the request for approval.
 TEST_F(ExecAsksTest, WhoSharesAnApprovalUsesItWhereTheFirstHasEnded) {
   const std::string session = begin("hold *");
   const auto other = exec(session, {"hold", "x"});
@@ -359,7 +359,7 @@ TEST_F(ExecAsksTest, AWorkspaceThatHasChangedDeniesIt) {
   EXPECT_TRUE(store_->mismatches(0, 10)->empty());
 }
 
-// What is read there afterwards is another matter.
+// Later reads of the workspace may differ.
 TEST_F(ExecAsksTest, WhoDecidesSeesWhatIsBound) {
   const std::string session = begin();
   put(session, "deploy.sh", "evil");
@@ -382,7 +382,7 @@ TEST_F(ExecAsksTest, WhoDecidesSeesWhatIsBound) {
   EXPECT_EQ(escalations_->workspaceOf(escalation(e.id)).error().code, Code::kConflict);
 }
 
-// What such a link leads to can be written after the approval.
+// The target of such a link can be written after the approval.
 TEST_F(ExecAsksTest, ALinkToWhatIsNotCoveredIsRefused) {
   const std::string session = begin();
   put(session, "deploy.sh", "/tmp/real.sh", std::to_string(0120777));
@@ -397,7 +397,7 @@ TEST_F(ExecAsksTest, ALinkToWhatIsNotCoveredIsRefused) {
   waits(session, {"ls"});
 }
 
-// What is in a pipe can be read once, and by whoever comes first.
+// A pipe's content can be read only once, by the first reader.
 TEST_F(ExecAsksTest, AWorkspaceWithAPipeHasNoApproval) {
   const std::string session = begin();
   put(session, "p", "x", std::to_string(010644));
@@ -466,7 +466,7 @@ TEST_F(ExecAsksTest, AWorkspaceThatIsTooLargeHasNoApproval) {
   EXPECT_THAT(refused.error().message, HasSubstr("escalation.workspace_files"));
 }
 
-// An interpreter that is approved would run whatever is typed.
+// An approved interpreter would run any later input.
 TEST_F(ExecAsksTest, OneThatTakesInputLaterIsNotAskedFor) {
   const std::string session = begin();
   model::ExecRequest wanted;
@@ -480,7 +480,7 @@ TEST_F(ExecAsksTest, OneThatTakesInputLaterIsNotAskedFor) {
   EXPECT_EQ(denied->error->details.at("escalation_available"), false);
 }
 
-// What was let in before does not start, and what comes gets 503, until the approved one has ended.
+// Earlier programs do not start, and new requests get 503, until the approved program has ended.
 TEST_F(ExecAsksTest, NothingElseIsLetInWhileItRuns) {
   const std::string session = begin("echo *");
   const model::Execution held = waits(session, {"hold"});

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs and calls in a session: what the session itself says of one before it is asked for, and
-// who called for it.
+// Programs and calls in a session: the session's own checks before the request, and the caller.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -36,8 +35,8 @@ std::string fieldOf(const model::ExecRequest& request) {
   return request.run.code.empty() ? "command" : "code";
 }
 
-// What the program would be told to run from places that others of the session write at any time.
-// One in a sandbox of its own finds nothing of theirs there.
+// Checks paths of the program in places writable for others of the session at any time. A program
+// in a separate sandbox finds no files of others there.
 Result<> staysCovered(const LiveSession& session, const model::ExecRequest& request,
                       const model::LanguageSet& languages) {
   if (request.run.fresh || request.run.nested) return {};
@@ -67,7 +66,7 @@ Result<> staysCovered(const LiveSession& session, const model::ExecRequest& requ
   return {};
 }
 
-// What is in a pipe, or what a server says, is not in the state of the workspace.
+// The content of a pipe, or of a server's socket, is not in the state of the workspace.
 Result<> hasContent(const WorkspaceState& workspace, std::string field) {
   const auto without = workspace.firstWithoutContent();
   if (!without) return {};
@@ -84,7 +83,9 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
                                                     model::ExecRequest request,
                                                     std::string idempotency_key) {
   const auto self = shared_from_this();
-  if (session->waits()) CO_TRY(session->admit());  // nobody is asked about a program of such a one
+  if (session->waits())
+    CO_TRY(session->admit());  // no approval is asked for a program of a
+                               // blocked session
   auto& runtime = request.run.runtime;
   if (runtime.empty()) runtime = session->request.runtime;
   request.run.image = session->record.provenance.image;
@@ -99,7 +100,7 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
       return makeCollectingHost(std::move(host), ask, rules);
     };
   }
-  // Weak: the run is kept by what the sessions keep.
+  // Weak, because sessions own the objects that keep the run.
   asked.enter = [weak = weak_from_this(), session](Held opened, Held by_rules) {
     const auto sessions = weak.lock();
     return sessions ? sessions->enter(session, std::move(opened), std::move(by_rules))
@@ -138,7 +139,7 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
   co_return co_await runs->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }
 
-// Who asks over the API says who calls; what a program in the session says of that counts nothing.
+// An API client names the caller; a program in the session cannot name its caller.
 Result<CallSite> Sessions::Impl::siteOf(const model::Principal& principal,
                                         const LiveSession& session,
                                         const model::ExecRequest& request) const {
@@ -162,9 +163,10 @@ Result<CallSite> Sessions::Impl::siteOf(const model::Principal& principal,
   return CallSite{.parent_id = request.parent_id, .depth = parent.depth + 1};
 }
 
-// The socket does not tell which of the session's programs asks; those with a sandbox of their own
-// cannot. So it is the deepest that runs, or the one that began last of these; no program can make
-// itself less deep than it is. What an ended program left behind counts as the deepest there was.
+// The socket does not tell which of the session's programs calls; programs in separate sandboxes
+// cannot call. So the caller is taken for the deepest running program, or the newest of the
+// deepest; no program can lower its own depth. Remains of ended programs count as the deepest
+// program so far.
 CallSite Sessions::Impl::siteFromInside(const LiveSession& session) const {
   const model::Execution* caller = nullptr;
   for (const model::Execution* each : runs->programsIn(session.record.id)) {
@@ -174,8 +176,8 @@ CallSite Sessions::Impl::siteFromInside(const LiveSession& session) const {
     if (caller == nullptr || order(*each) > order(*caller)) caller = each;
   }
   if (caller == nullptr) return {.parent_id = "", .depth = session.deepest + 1};
-  // Of another agent's program the record of the call has no id, as its own agent does not see
-  // that.
+  // A call by another agent's program is recorded without an id, because the session's agent cannot
+  // see the program.
   const bool seen = session.record.principal.sees(caller->principal);
   return {.parent_id = seen ? caller->id : "", .depth = caller->depth + 1};
 }

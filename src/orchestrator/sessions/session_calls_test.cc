@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session bounds by itself: its scope, the depth of its calls, and their rate.
+// A session's own bounds: its scope, the depth of its calls, and their rate.
 #include <gmock/gmock.h>
 
 #include "model/capability.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a session: Sessions::Impl::finish. Whatever causes it comes by beginEnd, which lets
-// the first one in.
+// The end of a session: Sessions::Impl::finish. Every cause arrives through beginEnd, which accepts
+// only the first cause.
 #include <algorithm>
 #include <latch>
 #include <utility>
@@ -21,7 +21,7 @@ using model::SessionStatus;
 
 constexpr Millis kDrainPatience{20'000};
 
-// A teardown under way; it may take longer than anyone waits.
+// A teardown under way, possibly longer than anyone's wait.
 struct TearDown {
   TearDown(const boost::asio::any_io_executor& executor, std::shared_ptr<runtime::Sandbox> of)
       : sandbox(std::move(of)), changed(executor) {}
@@ -55,7 +55,7 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
   session->give_up = base::monotonicNow() + config.patience.programs + config.patience.tear_down +
                      config.patience.late;
   session->changed.notify();
-  control->changed.notify();  // it may wait for its place
+  control->changed.notify();  // the session may wait for its place
   runs->endPrograms(session->record.id, programs, true);
   for (const auto& [name, kernel] : session->kernels)
     kernel->abandon();
@@ -76,7 +76,7 @@ void Sessions::Impl::lookAtCredentials(const std::function<bool(const std::strin
 Task<void> Sessions::Impl::finish(SessionPtr session) {
   const auto self = shared_from_this();
   const base::Monotonic until = base::monotonicNow() + config.patience.begin;
-  // A service that stops waits for no sandbox: the node ends it with the connection.
+  // A stopping service waits for no sandbox: the node ends the sandbox with the connection.
   while (!session->begun && !draining && base::monotonicNow() < until)
     co_await session->changed.wait(until);
   session->abandoned = !session->begun;
@@ -111,7 +111,7 @@ Task<void> Sessions::Impl::tearDown(LiveSession& session) {
   base::log(base::Level::kError, "sandbox not torn down in time", {{"session", session.record.id}});
 }
 
-// Nobody hears of the end before it is durable.
+// Clients see the end only after the end is durable.
 Task<void> Sessions::Impl::recordEnd(LiveSession& session) {
   chargeLast(session);
   Session record = session.now();
@@ -208,7 +208,7 @@ Result<> Sessions::recover() {
   return {};
 }
 
-// Nothing runs yet, so this thread may wait for the ledger's.
+// Nothing runs yet, so this thread may wait for the ledger's thread.
 Result<> Sessions::Impl::settleNow(Session session) {
   const model::AuditEvent event = endedEvent(session, session.principal);
   Result<> written;
@@ -229,7 +229,7 @@ Task<void> Sessions::drain() {
   impl->draining = true;
   const base::Monotonic until = base::monotonicNow() + kDrainPatience;
   impl->control->giveUpAt(std::min(impl->control->givesUpAt(), until));
-  // What waits for an approval stays so: the ledger has it for the next start.
+  // Sessions waiting for approval stay: the ledger has these sessions for the next start.
   const auto sessions = impl->live;
   for (const auto& [id, session] : sessions) {
     if (!session->waits()) impl->beginEnd(session, endOfService());

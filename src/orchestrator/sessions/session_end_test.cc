@@ -249,7 +249,7 @@ TEST_F(SessionsTest, CanBeEndedWhileItIsMade) {
   const auto made = finish(making);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().code, Code::kConflict);
-  fake_->holdProvisions(false);  // too late: it goes at once
+  fake_->holdProvisions(false);  // too late: ends at once
   runUntil([&] { return !fake_->provisioned().empty() && fake_->live() == 0; });
   EXPECT_THAT(auditOf(id), ElementsAre("session.created", "session.ended"));
 }

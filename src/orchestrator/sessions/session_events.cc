@@ -115,7 +115,7 @@ SessionEnd endByApproval(model::RunError reason) {
 SessionEnd endByFault(const Error& fault) {
   if (fault.code == Code::kUnavailable) return endOfNode(fault.message);
   const bool retryable = fault.code != Code::kUnsupported && fault.code != Code::kDenied;
-  // A sandbox that died while it started is no error of the service: the caller may ask for
+  // A sandbox that died during its start is no error of the service: the caller may ask for
   // another.
   const Code answered = fault.code == Code::kInternal ? Code::kUnavailable : fault.code;
   return end(error_type::kStartupFailed, fault.message, Cause::kSessionLost, answered, retryable);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session's record and the audit log say of its steps. Pure.
+// A session's steps in its record and in the audit log. Pure.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@
 
 namespace cloister::orchestrator {
 
-// The end of a session, as its record, its programs and whoever waits for it hear of it.
+// The end of a session, for its record, its programs and waiting clients.
 struct SessionEnd {
   model::RunError reason;
-  Cause programs = Cause::kSessionEnded;  // of those that run in it
-  // For those who ask something of it from then on, or wait for its creation.
+  Cause programs = Cause::kSessionEnded;  // for running programs
+  // For later requests to the session, and for clients waiting for its creation.
   Code code = Code::kConflict;
 };
 
@@ -29,33 +29,33 @@ SessionEnd endOfSandbox(const model::SandboxEnd& end, const model::Limits& limit
 SessionEnd endOfNode(const std::string& message);
 SessionEnd endOfService();
 SessionEnd endByDenial(const policy::Denied& denied);
-// Nobody approved it, or what it was approved for is not what it would be now.
+// No approval was given, or the approved effect would now differ.
 SessionEnd endByApproval(model::RunError reason);
 // Its sandbox could not be had.
 SessionEnd endByFault(const Error& fault);
-// Processes that its programs left behind went on when the quota that `over` names was used up.
+// Processes left by the session's programs continued after the quota named by `over` was used up.
 SessionEnd endByQuota(const Error& over);
-// Something was taken from its agent, and no sandbox without that could be had.
+// The agent lost a permission, and no sandbox without the permission was available.
 SessionEnd endByRules(const Error& fault);
 
-// The credential that made it is revoked or expired.
+// The credential of the session's maker is revoked or expired.
 SessionEnd endByCredential(const model::Session& session);
 
-// What an ended session answers: "doing: …".
+// The answer of an ended session: "doing: …".
 Error endedError(const std::string& doing, const model::RunError& reason);
 
 model::AuditEvent createdEvent(const model::Session& session, const std::string& request_sha256,
                                const std::string& rule);
-// It is approved, and made from now on.
+// The session is approved, and is made from now on.
 model::AuditEvent resumedEvent(const model::Session& session, const std::string& escalation);
 model::AuditEvent startedEvent(const model::Session& session);
-// To the sandbox that its record has now, from one of the runtime `from`; `action`: why.
+// The session moved to the sandbox in its record, from the runtime `from`; `action`: the reason.
 model::AuditEvent movedEvent(const char* action, const model::Session& session,
                              const std::string& from, const model::Principal& by);
-// The digest of its image, which its record has now, was not known before.
+// The image's digest, now in the record, was unknown before.
 model::AuditEvent imageVerifiedEvent(const model::Session& session);
 model::AuditEvent renewedEvent(const model::Session& session, const model::Principal& by);
-// `by`: who asked for it; otherwise whose session it is.
+// `by`: the requester; otherwise the session's owner.
 model::AuditEvent endedEvent(const model::Session& session, const model::Principal& by);
 
 }  // namespace cloister::orchestrator

@@ -27,7 +27,7 @@ Task<Result<>> nothing() {
   co_return Result<>{};
 }
 
-// Whether a request that failed may have done a part, which stays.
+// True if a failed request may leave a partial result.
 bool leavesParts(const FileRequest& request, const Error& failed) {
   const std::string& verb = request.argv[0];
   if (verb == "unpack") return true;
@@ -143,7 +143,7 @@ Result<SessionPtr> Sessions::Impl::findToUse(const model::Principal& principal,
   return session;
 }
 
-// As what is typed into a program (RunService::Impl::mayType()): rules cannot judge it.
+// Like input to a program (RunService::Impl::mayType()): rules cannot judge traffic to a port.
 Result<SessionPtr> Sessions::Impl::findToConnect(const model::Principal& principal,
                                                  const std::string& id,
                                                  const std::string& doing) const {
@@ -165,7 +165,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   std::unique_ptr<Host> host = makeSessionHost(control->executor, session, when_held);
   if (request.own || request.passes) host->pass();
   if (!request.stays)
-    host->occupy();  // before the engine is asked: the place that was admitted is ours
+    host->occupy();  // before asking the engine, because the place is already admitted
   model::RunRequest as = session->request;
   as.nested = false;  // the session's files are beside its programs
   as.fresh = false;
@@ -179,7 +179,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::Impl::askFiles(SessionPtr sess
   // The timeout is also how long the node may be silent.
   spec.run.timeout = request.stays ? kForever : as.limits.wall;
   subject.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
-  // What the service itself needs for an approval is approved with that.
+  // The approval covers the service's own request for the approval.
   const Permits::Approval approved = [&](const policy::NeedsApproval*) { return true; };
   Permission granted = control->permits.ask(ruling, subject, base::newId("permit"),
                                             request.own ? approved : approvalOf(*session, false));

@@ -89,7 +89,7 @@ TEST_F(SessionFilesTest, OneThatIsGivenUpLeavesNothingRunning) {
   EXPECT_EQ(read(id, "file").error().code, Code::kNotFound);
 }
 
-// What came before the failure stays.
+// Files before the failure stay.
 TEST_F(SessionFilesTest, AnArchiveThatFailsHasItsAuditRow) {
   open();
   const std::string id = created();
@@ -120,7 +120,7 @@ TEST_F(SessionFilesTest, OneThatBreaksOffHasItsAuditRowWhereItsPartStays) {
   EXPECT_FALSE(detailsOf(id, "file.written").contains("incomplete"));
 }
 
-// Its reader stands still, which must not hold up the end.
+// A stalled reader must not delay the session's end.
 TEST_F(SessionFilesTest, EndsWithItsSession) {
   open();
   const std::string id = created();

@@ -15,7 +15,7 @@ class SessionsTest : public ServiceTest {
  protected:
   using Asked = model::SessionRequest;
 
-  // Started, and its result once it has one.
+  // A started task, with its result once done.
   template <class T>
   struct Pending {
     std::optional<T> result;
@@ -35,7 +35,7 @@ class SessionsTest : public ServiceTest {
     runUntil([&] { return pending->done(); });
     return *pending->result;
   }
-  // Everything that can happen now, has.
+  // Runs all ready handlers.
   void settle() {
     io_->restart();
     while (io_->poll_one() > 0) {
@@ -80,13 +80,13 @@ class SessionsTest : public ServiceTest {
     EXPECT_TRUE(session) << session.error().message;
     return session ? *session : model::Session{};
   }
-  // As the ledger has it.
+  // The ledger's record.
   model::Session storedSession(const std::string& id) {
     const auto session = store_->session(store::Scope::allTenants(), id);
     EXPECT_TRUE(session) << session.error().message;
     return session ? *session : model::Session{};
   }
-  // Once it has.
+  // Waits for the session's end.
   model::Session endedSession(const std::string& id) {
     runUntil([&] { return shown(id).status == model::SessionStatus::kEnded; });
     return storedSession(id);

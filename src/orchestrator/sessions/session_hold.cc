@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// An approval in a session is of an effect, which the workspace is a part of. Its state is read
-// when the approval is asked for. Before the program starts, all else that runs in the session is
-// stopped, nothing new is let in, and the state is read once more; both stay so until the program
-// has ended. The reading is done inside, by a program that holds the workspace as long as it runs
-// (wire::files::kHold); the node stops the others, or there are none.
+// An approval in a session covers an effect, and the workspace is a part of the effect. The state
+// of the workspace is read at the request for the approval. Before the program starts, all other
+// programs of the session are stopped, no program is admitted, and the state is read again; both
+// hold until the program has ended. A program inside reads the state, and holds the workspace as
+// long as it runs (wire::files::kHold); the node stops the other programs, if any.
 #include <algorithm>
 #include <utility>
 
@@ -16,11 +16,11 @@ namespace cloister::orchestrator {
 namespace {
 
 constexpr char kReading[] = "reading the workspace for an approval";
-// What is kept of one state: its names, and a digest for each.
+// Bytes of a kept state: its names, and a digest for each name.
 constexpr size_t kMostKept = size_t{16} << 20;
 
-// An answer of the file server that is another only once somebody changes something; not that of
-// one that was ended, or did not come to it.
+// True for a final answer of the file server, until somebody changes something; false for an
+// interrupted or unsent request.
 bool isForGood(const Error& error) {
   return error.field == "path" && error.code != Code::kUnavailable;
 }
@@ -36,9 +36,9 @@ Error tooLarge(const EscalationConfig& bounds) {
           "path"};
 }
 
-// `change` of the workspace, and what helps. The service keeps the script of each program there
-// that was sent as code, as long as the program runs. A program can give a file such a name too, so
-// that the names are counted like all others.
+// The `change` of the workspace, and a remedy. The service keeps the script of each program with
+// code in the workspace, as long as the program runs. A program can give a file such a name, too,
+// so these names count like all others.
 std::string toldChange(const std::string& change) {
   const std::string_view path = std::string_view(change).substr(0, change.find(' '));
   const bool script = path.starts_with(".cloister-") && !path.contains('/');
@@ -65,7 +65,7 @@ struct Sessions::Impl::Holding {
   Holding(const Holding&) = delete;
   Holding& operator=(const Holding&) = delete;
   ~Holding() {
-    call.reset();  // which ends it
+    call.reset();  // ends the call
     session->workspace_held = false;
     session->held_for.clear();
     session->held_kernel = nullptr;
@@ -93,7 +93,8 @@ FileRequest Sessions::Impl::stateRequest(bool hold) const {
 
 Task<Result<WorkspacePtr>> Sessions::Impl::stateFrom(FileCall& call) const {
   const EscalationConfig& bounds = approvals->escalationConfig();
-  const size_t most = size_t{bounds.workspace_files} + 1;  // the workspace itself is no file in it
+  const size_t most = size_t{bounds.workspace_files} + 1;  // the workspace itself is not counted as
+                                                           // a file
   std::vector<wire::files::State> names;
   for (size_t kept = 0;;) {
     auto part = co_await call.next();
@@ -113,7 +114,8 @@ Task<Result<WorkspacePtr>> Sessions::Impl::stateFrom(FileCall& call) const {
   co_return std::make_shared<const WorkspaceState>(std::move(names));
 }
 
-// One after the other: each takes a channel of the runner. Those that find the same share it.
+// One read after the other, because each read takes a channel of the runner. Callers with the same
+// result share one state.
 Task<Result<WorkspacePtr>> Sessions::Impl::readWorkspace(SessionPtr session) {
   const auto self = shared_from_this();
   while (session->reading && !session->ending)
@@ -135,7 +137,7 @@ Task<Result<WorkspacePtr>> Sessions::Impl::readWorkspace(SessionPtr session) {
   co_return state;
 }
 
-// One that reads may have changed the modes of what its owner cannot read, until it has.
+// During a read the modes of unreadable files may be changed temporarily.
 std::shared_ptr<void> Sessions::Impl::turnToRead(const SessionPtr& session) {
   session->reading = true;
   return {nullptr, [session](void*) {
@@ -144,8 +146,8 @@ std::shared_ptr<void> Sessions::Impl::turnToRead(const SessionPtr& session) {
           }};
 }
 
-// Of the session's programs that are told to start, and of what reads its workspace, the end of
-// that. No other begins meanwhile.
+// Waits for programs being started, and for reads of the workspace. No other program begins
+// meanwhile.
 Task<Result<>> Sessions::Impl::quiet(SessionPtr session, std::function<bool()> over) {
   const base::Monotonic until = base::monotonicNow() + config.quiet;
   const auto busy = [&] { return session->opening > 0 || session->reading; };
@@ -156,7 +158,7 @@ Task<Result<>> Sessions::Impl::quiet(SessionPtr session, std::function<bool()> o
                  "running in a session: programs that were let in before have not started yet");
 }
 
-// By a program in a sandbox of its own: the node would not hold it.
+// True if a program in a separate sandbox has the workspace: the node would not stop the program.
 bool Sessions::Impl::isShared(const LiveSession& session) const {
   const auto programs = runs->programsIn(session.record.id);
   return std::ranges::any_of(programs, [](const model::Execution* each) {
@@ -164,8 +166,8 @@ bool Sessions::Impl::isShared(const LiveSession& session) const {
   });
 }
 
-// What an interpreter keeps is not in the workspace, and its threads cannot be told from the cell:
-// the cell gets a fresh one.
+// An interpreter's state is not in the workspace, and its threads cannot be told from the cell: the
+// cell gets a fresh interpreter.
 Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(
     SessionPtr session, std::shared_ptr<Kernel> kernel, std::string execution,
     WorkspacePtr as_asked, std::function<void()> lost, std::function<bool()> over) {
@@ -197,7 +199,7 @@ Task<Result<std::shared_ptr<void>>> Sessions::Impl::holdWorkspace(
   co_return holding;
 }
 
-// Its state, from the program that holds it from now on.
+// Reads the state with the program that holds the workspace from now on.
 Task<Result<WorkspacePtr>> Sessions::Impl::readHeld(Holding& holding) {
   const auto turn = turnToRead(holding.session);
   holding.call = CO_TRY(
@@ -211,12 +213,12 @@ Task<Result<WorkspacePtr>> Sessions::Impl::readHeld(Holding& holding) {
                        state.error().message + "); end what runs, and ask anew",
                    std::string(policy::approval::kMismatch));
   }
-  // It was ended, or refused for the moment.
+  // The call was ended, or refused for now.
   if (state.error().code == Code::kConflict) state.error().code = Code::kUnavailable;
   co_return state;
 }
 
-// It ends with what it is held for. If it ends before, the program goes on among others.
+// The hold ends with its program. After an earlier end the program continues beside other programs.
 Task<void> Sessions::Impl::watchHold(std::weak_ptr<Holding> holding, Task<Result<>> end) {
   const auto ended = co_await std::move(end);
   const auto left = holding.lock();

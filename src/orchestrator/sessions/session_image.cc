@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session that began before the node's image was verified: its record is given the digest once
-// that is known.
+// A session from before the verification of the node's image: its record gets the digest after the
+// verification.
 #include "async/spawn.h"
 #include "orchestrator/sessions/sessions_impl.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of a session: which code goes to which, how one is started, shown and ended.
+// The kernels of a session: assigning code to kernels, starting, listing and ending kernels.
 #include <algorithm>
 #include <utility>
 
@@ -29,12 +29,12 @@ model::AuditEvent startedEventOf(const model::Session& session, const Kernel& ke
 
 }  // namespace
 
-// Code goes to a kernel unless its language has none, or it is to be a program of its own.
+// Code goes to a kernel, except code in a language without kernels, or code for a separate program.
 Result<std::shared_ptr<Kernel>> Sessions::Impl::toKernel(const SessionPtr& session,
                                                          model::ExecRequest& request) {
   if (!isCode(request) || request.kernel == model::kNoKernel) return nullptr;
   const model::Language* language = control->languages.find(request.run.language);
-  if (language == nullptr) return nullptr;  // which is told later
+  if (language == nullptr) return nullptr;  // reported later
   if (language->kernel.empty()) {
     if (!request.kernel) return nullptr;
     return fail(Code::kInvalid, "kernel: " + language->name + " has none; leave it out", "kernel");
@@ -50,7 +50,7 @@ Result<std::shared_ptr<Kernel>> Sessions::Impl::toKernel(const SessionPtr& sessi
   const std::string name = request.kernel.value_or(language->name);
   request.kernel = name;
   if (session->kernels.size() >= config.kernels.max_per_session) {
-    // Names of cells that were refused.
+    // Removes kernels whose only cells were refused.
     std::erase_if(session->kernels, [](const auto& known) {
       return known.second.use_count() == 1 && !known.second->wasStarted();
     });
@@ -82,7 +82,7 @@ Result<std::shared_ptr<Kernel>> Sessions::Impl::toKernel(const SessionPtr& sessi
   return kernel;
 }
 
-// Nothing of it runs before its audit row is durable.
+// The kernel starts only after its audit row is durable.
 Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
                                                         std::shared_ptr<Kernel> kernel,
                                                         std::function<bool()> over) {
@@ -149,8 +149,8 @@ Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, st
     co_return fail(Code::kNotFound, "restarting a session's kernel: there is none of this name");
   }
   const std::shared_ptr<Kernel> kernel = found->second;
-  CO_TRY(
-      session->notHeldTo("restarting a session's kernel"));  // it may be that of the approved cell
+  CO_TRY(session->notHeldTo("restarting a session's kernel"));  // possibly the kernel of the
+                                                                // approved cell
   CO_TRY(co_await impl->control->ledger.write(store::appendEvent, {.action = "kernel.restarted",
                                                                    .subject = session->record.id,
                                                                    .principal = principal,

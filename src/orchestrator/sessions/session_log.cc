@@ -6,7 +6,7 @@
 namespace cloister::orchestrator {
 namespace {
 
-// Of what a client says of it, which may be megabytes, and is in each of its states.
+// The size of the client's texts, which may be megabytes, and are in each state.
 size_t costOf(const SessionEvent& event) {
   if (!event.session) return 0;
   size_t cost = base::toJson(event.session->metadata).size();

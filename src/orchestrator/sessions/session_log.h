@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SessionLog: what has happened in one session, for any number of readers at their own pace. It
-// keeps the last kKept events; a reader that comes later than that begins with the session as it is
-// now. One thread.
+// SessionLog: the events of one session, for any number of readers at their own pace. The log keeps
+// the last kKept events; a late reader begins with the session's present state. One thread.
 #pragma once
 
 #include <chrono>
@@ -22,16 +21,16 @@ namespace cloister::orchestrator {
 
 struct SessionEvent {
   uint64_t seq = 0;                       // from 1 on
-  std::optional<model::Session> session;  // its new state; otherwise of one of its programs:
+  std::optional<model::Session> session;  // the new state; without it, an event of a program:
   std::string execution;
   model::Status status = model::Status::kRunning;
-  std::string tenant;  // whose program it is
+  std::string tenant;  // the program's tenant
   std::string agent;
 };
 
 class SessionLog {
  public:
-  // The last of them are kept, and of sessions with much about them fewer: at least one.
+  // The last events are kept; of sessions with large texts fewer events, but at least one.
   static constexpr size_t kKept = 256;
   static constexpr size_t kKeptBytes = size_t{256} << 10;
 
@@ -40,22 +39,22 @@ class SessionLog {
   SessionLog& operator=(const SessionLog&) = delete;
   ~SessionLog() = default;
 
-  // The closed log of a session that has ended, from its record.
+  // The closed log of an ended session, from its record.
   static std::shared_ptr<SessionLog> ofRecord(boost::asio::any_io_executor executor,
                                               const model::Session& session);
 
-  void publish(const model::Session& session);  // closes it with its end
+  void publish(const model::Session& session);  // the end closes the log
   void publish(const model::Execution& execution);
   void close();
 
-  // The first event after `seq`; where that is not kept, or `seq` is not one of this log, the
-  // session as it is now. Nothing when there is none yet.
+  // The first event after `seq`. If the event is not kept, or `seq` is not of this log, the
+  // session's present state. Nothing without an event yet.
   [[nodiscard]] std::optional<SessionEvent> after(uint64_t seq) const;
   [[nodiscard]] const model::Session& latest() const { return latest_; }
   [[nodiscard]] bool closed() const { return closed_; }
 
-  // Resumes when there is one after `seq`, the log is closed, or `timeout` has passed. The caller
-  // keeps the log alive.
+  // Resumes at an event after `seq`, at the close, or after `timeout`. The caller keeps the log
+  // alive.
   boost::asio::awaitable<void> wait(uint64_t seq, std::chrono::milliseconds timeout);
 
  private:
@@ -67,7 +66,7 @@ class SessionLog {
   };
 
   std::deque<Kept> events_;
-  size_t bytes_ = 0;  // what they cost
+  size_t bytes_ = 0;  // size of the kept events
   uint64_t last_ = 0;
   model::Session latest_;
   bool closed_ = false;

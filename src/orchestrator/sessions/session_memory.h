@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of sessions: who may reach it, and its bounds. The values are in the ledger, so they
-// outlive a restart of the service, a move of the session and its end; they go with its record.
-// Snapshots and forks do not have them, and programs in the sandbox do not reach them.
+// The memory of sessions: access and bounds. The values are in the ledger, so values outlive a
+// restart of the service, a move of the session and its end, and are deleted with its record.
+// Snapshots and forks do not contain the values, and programs in the sandbox cannot reach the
+// values.
 //
-// Whoever sees the session may read its memory, and whoever may change the session's files may
-// change it; an administrator of another tenant may neither.
-// All methods run on the service's executor.
+// Principals that see the session may read its memory; principals that may change the session's
+// files may change its memory. An administrator of another tenant may do neither. All methods run
+// on the service's executor.
 #pragma once
 
 #include <string>
@@ -21,18 +22,18 @@ namespace cloister::orchestrator {
 
 class SessionMemory {
  public:
-  // `sessions` and `store` outlive it, and it outlives what it has begun.
+  // `sessions` and `store` outlive the SessionMemory, which outlives its tasks.
   SessionMemory(Sessions& sessions, store::Store& store, model::MemoryBounds bounds)
       : sessions_(sessions), store_(store), bounds_(bounds) {}
 
-  // Without the values, in the order of keys. kNotFound for a session that the caller does not see;
-  // kDenied for an administrator of another tenant, and to change it for who only sees it.
+  // Items without values, in the order of keys. kNotFound for a session invisible to the caller;
+  // kDenied for an administrator of another tenant, and for changes by a viewer.
   Result<std::vector<model::MemoryItem>> list(const model::Principal& principal,
                                               const store::MemoryQuery& query);
-  // Errors as list(), kNotFound for a key that is not there, kInvalid for what is none.
+  // Errors as list(), kNotFound for an unknown key, kInvalid for an invalid key.
   Result<model::MemoryValue> get(const model::Principal& principal, const std::string& session,
                                  const std::string& key);
-  // Keeps `json` (one text of JSON, byte for byte) as `key`; returns once that is durable. Errors
+  // Stores `json` (a JSON text, byte for byte) as `key`; returns once the value is durable. Errors
   // as get(), kInvalid and kTooLarge for the value, kQuota beyond the bounds, kConflict once the
   // session has ended.
   Task<Result<model::MemoryItem>> set(model::Principal principal, std::string session,

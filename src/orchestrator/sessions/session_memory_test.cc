@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who reaches a session's memory, and when.
+// Access to a session's memory, by principal and time.
 #include "orchestrator/sessions/session_memory.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which part of a session's processor time is charged to the session itself: all that its sandbox
-// used and that its programs and kernels, which are charged by themselves, did not. Processes that
-// a program left behind are such a part. No time is charged twice. Pure; one thread.
+// The part of a session's processor time charged to the session itself: its sandbox's use, minus
+// the use of its programs and kernels, which are charged separately. Processes left by a program
+// belong to this part. No time is charged twice. Pure; one thread.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ class SessionMeter {
   // A program or kernel is reported to have used so much more.
   void addProgram(uint64_t cpu_ms) { programs_ += cpu_ms; }
 
-  // A program or kernel is to be charged for `cpu_ms`, which addProgram() has counted. Returns what
-  // is left of that: the session may have been charged for a program that was not reported.
+  // Called for a program or kernel with `cpu_ms`, counted by addProgram(). Returns the part still
+  // to charge: the session may already be charged for a program reported late.
   uint64_t chargeProgram(uint64_t cpu_ms) {
     const uint64_t over = session_ - std::min(session_, rest(total_));
     const uint64_t charged_before = std::min(over, cpu_ms);
@@ -30,7 +30,7 @@ class SessionMeter {
     return cpu_ms - charged_before;
   }
 
-  // The sandbox has used `total_ms` so far. Returns what the session is to be charged for now.
+  // The sandbox has used `total_ms` so far. Returns the session's charge for now.
   uint64_t look(uint64_t total_ms, base::Monotonic now) {
     total_ = std::max(total_, total_ms);
     if (seen_.empty() || seen_.back().second < total_) seen_.emplace_back(now, total_);
@@ -61,7 +61,7 @@ class SessionMeter {
 
   Millis lag_;
   uint64_t total_ = 0;                                     // of the sandbox, as reported last
-  uint64_t programs_ = 0;                                  // of that, by programs and kernels
+  uint64_t programs_ = 0;                                  // the part of programs and kernels
   uint64_t session_ = 0;                                   // charged to the session
   std::deque<std::pair<base::Monotonic, uint64_t>> seen_;  // not old enough to be charged
 };

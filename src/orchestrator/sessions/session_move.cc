@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session moves behind stronger walls: another sandbox is made beside the one it has, the
-// workspace goes from one to the other, and only when that is durable is the first one given up. If
-// anything fails before, the session stays what it was.
+// A session moves to stronger isolation. Another sandbox is made beside the present sandbox, and
+// the workspace is copied to the new sandbox. Only after the move is durable is the old sandbox
+// given up. After an earlier failure the session stays unchanged.
 #include <utility>
 
 #include "async/spawn.h"
@@ -45,7 +45,7 @@ void describe(const runtime::SandboxInfo& info, const model::PermitFields& permi
 
 }  // namespace
 
-// Of a session that moves: nothing is started in it, and it has a second place.
+// During a move nothing is started in the session, and the session has a second place.
 class Sessions::Impl::OnItsWay {
  public:
   OnItsWay(Impl& sessions, SessionPtr session) : sessions_(sessions), session_(std::move(session)) {
@@ -114,7 +114,7 @@ Task<Result<>> Sessions::Impl::goOnInAnother(SessionPtr session, model::Principa
   co_return done;
 }
 
-// Of everything that runs in it, and of every request to it.
+// Empties the session of programs and of file requests.
 Task<Result<>> Sessions::Impl::clear(SessionPtr session, bool end_programs, Cause cause) {
   if (session->programs > 0 && !end_programs) {
     co_return conflict(
@@ -133,7 +133,7 @@ Task<Result<>> Sessions::Impl::clear(SessionPtr session, bool end_programs, Caus
     kernel->stop("it was ended for a move of its session to another sandbox");
     co_await kernel->stopped();
   }
-  // One that was let in just before may have no record yet by which it could be ended.
+  // A program admitted just before may have no record yet, and so could not be ended.
   const base::Monotonic until = base::monotonicNow() + config.patience.programs;
   for (base::Monotonic now; session->programs > 0 && (now = base::monotonicNow()) < until;) {
     end_all();
@@ -143,8 +143,8 @@ Task<Result<>> Sessions::Impl::clear(SessionPtr session, bool end_programs, Caus
   co_return conflict("what runs in it did not end in time");
 }
 
-// A sandbox that policy lets it have; of a session that moves, behind stronger walls than those it
-// has.
+// Makes a sandbox allowed by policy; for a moving session, with stronger isolation than the present
+// sandbox.
 Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& session,
                                                                 const model::SessionMove& to,
                                                                 const char* why) {
@@ -156,7 +156,7 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& ses
   Subject subject = subjectWithin(session, "session", request, session.record.principal);
   subject.inside.clear();
   Ruling ruling = co_await control->permits.rule(subject);
-  // What was approved is the sandbox that was asked for, and not every one that it may move to.
+  // An approval covers the requested sandbox, not every sandbox of a later move.
   Permission granted =
       control->permits.ask(ruling, subject, base::newId("permit"),
                            why == kMoved ? Permits::Approval() : approvalOf(session, true));
@@ -186,7 +186,7 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& ses
                   .weaker = std::move(weaker)};
 }
 
-// Which of both is given up at the end is known only then.
+// Only the end of the copy decides which sandbox is given up.
 Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal principal,
                                          Moved moved) {
   const auto self = shared_from_this();
@@ -195,7 +195,7 @@ Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal pr
   auto done = co_await copyWorkspace(session, principal, moved);
   if (done && session->ending) done = std::unexpected(endedError(kDoing, session->ending->reason));
   if (done) done = co_await recordMove(*session, moved, principal);
-  // A session that ended meanwhile has given up the one that it had last.
+  // A session that ended meanwhile has already given up its last sandbox.
   const bool there = session->box != nullptr;
   const bool has_new = there ? done.has_value() : moved.entered;
   if (there) session->box = has_new ? moved.box : before;
@@ -207,7 +207,7 @@ Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal pr
   co_return done;
 }
 
-// What is asked of the session's files goes to the new sandbox from the second request on.
+// From the second request on, requests for files go to the new sandbox.
 Task<Result<>> Sessions::Impl::copyWorkspace(SessionPtr session, model::Principal principal,
                                              Moved& moved) {
   const auto too_late = [&] {

@@ -32,7 +32,7 @@ class SessionMoveTest : public SessionsTest {
     return await(call->read());
   }
 
-  // `meanwhile` for a session that moves, once at each step of its way, and after it.
+  // Calls `meanwhile` for a moving session, at each step of the move, and after the move.
   void atEachStep(
       const std::function<void(const std::string& id, const Moving& moving)>& meanwhile) {
     open();
@@ -120,7 +120,7 @@ TEST_F(SessionMoveTest, ALedgerThatRefusesLeavesItAsItWas) {
   runUntil([&] { return fake_->live() == 1; });
 }
 
-// Whichever is written last, neither takes back what the other has changed.
+// In either order of the writes, neither write undoes the other.
 TEST_F(SessionMoveTest, ARenewalMeanwhileKeepsBoth) {
   atEachStep([this](const std::string& id, const Moving& moving) {
     const auto renewed = renew(id, Millis(7'000'000), Millis(500'000));
@@ -134,11 +134,11 @@ TEST_F(SessionMoveTest, ARenewalMeanwhileKeepsBoth) {
   });
 }
 
-// Wherever it is on its way, both sandboxes are given up.
+// At every step of the move, both sandboxes are given up.
 TEST_F(SessionMoveTest, ItsEndMeanwhileLeavesNothing) {
   atEachStep([this](const std::string& id, const Moving& moving) {
     const auto ending = start(sessions_->end(principal(), id));
-    finish(moving);  // or not: its end may come too late for that
+    finish(moving);  // or not: the end may come too late
     const auto ended = finish(ending);
     ASSERT_TRUE(ended) << ended.error().message;
     EXPECT_EQ(ended->status, model::SessionStatus::kEnded);

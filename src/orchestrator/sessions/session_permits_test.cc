@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What policy is asked about a session, and about what runs in its sandbox besides programs: each
-// question has the risks of the session's request and the walls of its agent.
+// Questions to policy about a session, and about other programs in its sandbox: each question has
+// the risks of the session's request and the isolation of its agent.
 #include <map>
 
 #include <gmock/gmock.h>

@@ -8,7 +8,7 @@
 namespace cloister::orchestrator {
 namespace {
 
-// What the session may still use once its quota is used up: its runner and its file server go on.
+// Use allowed after the quota is used up: the runner and the file server continue.
 constexpr uint64_t kOverQuotaMs = 1000;
 
 uint64_t cpuOf(const LiveSession& session) {
@@ -25,8 +25,8 @@ void Sessions::Impl::charge() {
   }
 }
 
-// What ran when the quota was used up goes on to its own end, which it has. Processes that no
-// execution waits for have none: their session is ended.
+// Running executions continue to their own end after the quota is used up. Processes without an
+// execution have no end: their session is ended.
 void Sessions::Impl::chargeOne(const SessionPtr& session) {
   const model::Principal& owner = session->record.principal;
   const auto left = control->quotas->hasProcessorTime(owner);

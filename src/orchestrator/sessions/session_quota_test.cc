@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session uses is charged once: to the executions that used it, and the rest to its owner.
+// A session's use is charged once: to the executions, and the rest to the session's owner.
 #include <gmock/gmock.h>
 
 #include "orchestrator/core/quota.h"
@@ -104,7 +104,7 @@ TEST_F(SessionQuotaTest, AQuietSessionStaysWhenItsQuotaIsUsedUp) {
   openWith(1);
   const std::string id = created();
   EXPECT_EQ(ran(id, {"spin", "1500"}).usage.cpu_ms, 1500);
-  setUsed(2500);  // of which the program has all but a second
+  setUsed(2500);  // the program has all but a second
   runUntil([&] { return made_->use({"acme"}).cpu_seconds == 2; });
   EXPECT_EQ(shown(id).status, SessionStatus::kRunning);
 }

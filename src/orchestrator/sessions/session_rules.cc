@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of an agent change while its session lives, or those of another agent that has run
-// something in it. What was taken from the agent is taken from the session: its programs end, or
-// come to their end, and it goes on in another sandbox, with the same workspace, under the rules in
-// force. Until then nothing is let in.
+// The rules of an agent may change during its session; so may the rules of a visiting agent. A
+// permission lost by the agent is lost by the session: its programs end, or run to their end, and
+// the session continues in another sandbox, with the same workspace, under the rules in force.
+// Until then no program is admitted.
 #include <utility>
 
 #include "async/spawn.h"
@@ -13,10 +13,10 @@
 namespace cloister::orchestrator {
 namespace {
 
-// From when nothing is waited for but such a sandbox. Then the session ends: what its programs left
-// running in the one that it has may do what it may no longer.
+// Time to wait for such a sandbox. Then the session ends, because programs left running in the
+// present sandbox may still have the lost permission.
 constexpr std::chrono::seconds kPatience{60};
-// The same after a program that was approved: what it left behind may do what it might.
+// As kPatience, after an approved program: its remains may have the approved exceptions.
 constexpr std::chrono::seconds kSoon{5};
 
 }  // namespace
@@ -25,7 +25,7 @@ void Sessions::Impl::lookAtRules(RulesNow& now) {
   const auto sessions = live;
   for (const auto& [id, session] : sessions) {
     if (!session->begun || !session->box || session->ending) continue;
-    // The program that was let in with more keeps that to its end.
+    // The approved program keeps its exceptions to its end.
     const Held& held = session->opened ? session->by_rules : session->held;
     const auto own = now.stricter(session->record.principal, held);
     const auto visitors = isTooOpenForVisitors(*session, now);
@@ -40,7 +40,7 @@ void Sessions::Impl::lookAtRules(RulesNow& now) {
   }
 }
 
-// What a visitor's program left behind cannot be ended by itself: it goes with the sandbox.
+// A visitor's remaining processes cannot be ended separately, only with the sandbox.
 Result<bool> Sessions::Impl::isTooOpenForVisitors(const LiveSession& session, RulesNow& now) {
   for (const auto& [agent, visitor] : session.visitors) {
     if (TRY(now.stricterOnVisit(visitor, session.held))) return true;
@@ -49,7 +49,7 @@ Result<bool> Sessions::Impl::isTooOpenForVisitors(const LiveSession& session, Ru
 }
 
 void Sessions::Impl::lookAtRulesOf(const SessionPtr& session, bool stricter) {
-  // While it moves, `held` is of the sandbox that it is to have, and may not get.
+  // During a move, `held` belongs to the new sandbox, which the session may not get.
   if (!stricter && session->moving) return;
   session->revoked = stricter;
   if (!stricter) {
@@ -90,8 +90,8 @@ Task<void> Sessions::Impl::applyRules(SessionPtr session) {
   session->log->publish(session->now());
 }
 
-// What a program was approved with, its session's sandbox has to let it do: where that does not,
-// the session goes on in another until the program has ended. It is alone there.
+// The session's sandbox must grant the program's approved exceptions. Otherwise the session
+// continues in another sandbox until the program has ended. The program is alone there.
 Task<Result<>> Sessions::Impl::enter(SessionPtr session, Held opened, Held by_rules) {
   const auto self = shared_from_this();
   CO_TRY(session->admit());
@@ -110,7 +110,7 @@ Task<Result<>> Sessions::Impl::enter(SessionPtr session, Held opened, Held by_ru
   co_return Result<>{};
 }
 
-// The sandbox that it had is kept until another has its workspace.
+// The present sandbox is kept until another sandbox has the workspace.
 Task<Result<>> Sessions::Impl::goOnUnderRules(SessionPtr session) {
   CO_TRY(co_await clear(session, true, Cause::kRevoked));
   CO_TRY(hasRoomToMove());

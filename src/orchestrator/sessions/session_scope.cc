@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scope of a session: what it was made for, which holds whoever uses it and whatever policy
-// says.
+// The scope of a session: its purpose, which binds every user of the session, whatever policy
+// allows.
 #include "orchestrator/sessions/session_scope.h"
 
 #include <algorithm>
@@ -75,7 +75,7 @@ Task<Result<>> Sessions::Impl::withinScope(SessionPtr session, model::Principal 
   const auto self = shared_from_this();
   std::optional<HomeRefusal> refusal = beyondScope(*session, needs);
   if (!refusal) co_return Result<>{};
-  CO_TRY(session->count());  // as one of its programs that is refused
+  CO_TRY(session->count());  // counts like a refused program
   refusal->details["doing"] = doing;
   CO_TRY(
       co_await control->ledger.write(store::appendEvent, {.action = "session.refused",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The capabilities that a request to a session's file server needs (model/capability.h). Pure.
+// The capabilities needed by a request to a session's file server (model/capability.h). Pure.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace cloister::orchestrator {
 
-// `argv` in the words of wire/files.h; a verb that is not known here needs all of them.
+// `argv` in the format of wire/files.h; an unknown verb needs all capabilities.
 std::vector<std::string> filesNeed(const std::vector<std::string>& argv);
 // Whether such a request changes nothing.
 bool onlyReads(const std::vector<std::string>& argv);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tool calls from within a session: a process in its sandbox asks (wire/files.h, `tools`), and each
-// call becomes a program in a sandbox of its own within the session's, decided, permitted and
-// recorded like any other. What comes is hostile: who breaks the form of it loses the line, and the
-// next is offered after a pause.
+// Tool calls from within a session: a process in the sandbox calls (wire/files.h, `tools`), and
+// each call becomes a program in a sandbox of its own within the session, decided, permitted and
+// recorded like any other. The input is hostile: a malformed message ends the line, and the next
+// line is offered after a pause.
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,8 +18,8 @@ namespace json = base::json;
 namespace files = wire::files;
 
 constexpr auto kPause = std::chrono::seconds(1);
-// Before a caller hears that his call was refused, which has a record all the same: a program that
-// does nothing but ask is not to fill the ledger as fast as its disk is.
+// Delay before reporting a refusal, because each refusal has a record: a looping program must not
+// fill the ledger at the speed of the disk.
 constexpr auto kRefusalPause = Millis(250);
 constexpr auto kLook = Millis(1'000);
 constexpr size_t kPiece = size_t{64} << 10;
@@ -35,7 +35,7 @@ json::object toObject(const Error& error) {
 
 }  // namespace
 
-// One line into a session's sandbox, while it lasts.
+// A line into a session's sandbox, during its lifetime.
 class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
  public:
   ToolLine(std::shared_ptr<Impl> of, SessionPtr session, std::shared_ptr<FileCall> call)
@@ -59,7 +59,7 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
   }
 
  private:
-  // The calls that are whole. False where they are not what a runner says.
+  // Takes the complete calls. False for input that no runner sends.
   bool take(std::string& heard) {
     std::string_view rest = heard;
     for (;;) {
@@ -106,7 +106,7 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
     const auto accepted =
         CO_TRY(co_await sessions_->exec(principal, session_, std::move(request), ""));
     const auto log = sessions_->runs->findLog(principal, accepted.id);
-    // One that waits for people is answered at once: they may first want what asks to end.
+    // A blocked call is answered at once: approvers may first want the calling program to end.
     const auto blocked = [&] { return log->latest().status == model::Status::kBlocked; };
     while (log && !log->closed() && !blocked())
       co_await log->wait(log->version(), kLook);
@@ -114,7 +114,7 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
     co_return sessions_->control->store.get(store::Scope::of(principal), accepted.id);
   }
 
-  // Whole, one after the other. Only then may the caller ask again.
+  // Sends whole answers, one after the other. Only then may the caller call again.
   Task<void> send(uint32_t caller, std::string text) {
     while (sending_)
       co_await changed_.wait();
@@ -135,7 +135,7 @@ class Sessions::Impl::ToolLine : public std::enable_shared_from_this<ToolLine> {
   bool sending_ = false;
 };
 
-// Until the next line is offered: at once in another sandbox, to which the session has moved.
+// Waits before the next line; no wait in another sandbox after a move.
 Task<void> Sessions::Impl::pauseTools(SessionPtr session, const runtime::Sandbox* was) {
   const auto until = base::monotonicNow() + kPause;
   const auto moved = [&] { return !session->moving && session->box.get() != was; };
@@ -143,8 +143,8 @@ Task<void> Sessions::Impl::pauseTools(SessionPtr session, const runtime::Sandbox
     co_await session->changed.wait(session->moving ? base::monotonicNow() + kPause : until);
 }
 
-// As long as the session is there: a line that ends, since somebody inside ended it or the session
-// was moved, is followed by another.
+// While the session lives: after a line's end, caused by somebody inside or by a move, another line
+// follows.
 Task<void> Sessions::Impl::serveTools(SessionPtr session) {
   const auto self = shared_from_this();
   while (!session->ending && !draining) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions::watch: the watches of a session's directories, one for all who ask for the same.
+// Sessions::watch: the watches of a session's directories, shared by readers of the same directory.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@
 namespace cloister::orchestrator {
 namespace {
 
-// Makes room for another watch, where one has no readers.
+// Makes room for another watch by ending a watch without readers.
 Result<> makeRoom(LiveSession& session, uint32_t most) {
   if (session.watches.size() < most) return {};
   const auto unread =

@@ -23,7 +23,7 @@ std::unexpected<Error> full(uint32_t bound, std::string_view what) {
                                 "; end one, or come back later");
 }
 
-// Policy's rules are about languages; a session without one is for commands.
+// Policy's rules are about languages; a session without a language is for commands.
 Result<std::string> ruleLanguageOf(model::RunRequest request, const model::LanguageSet& languages) {
   if (request.language.empty()) return "command";
   request.command = std::string();
@@ -161,7 +161,7 @@ Task<void> Sessions::Impl::consult(LiveSession& session) const {
   session.record.provenance.policy_id = session.ruling.policy->id;
 }
 
-// As of a run: its programs have what the sandbox has.
+// Like a run's limits: programs share the sandbox's limits.
 void Sessions::Impl::settleLimits(LiveSession& session) const {
   const auto limits = control->permits.limits(session.ruling, subjectOf(session));
   if (limits) session.request.limits = *limits;
@@ -205,7 +205,7 @@ Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSessi
   co_return fail(end.code, end.reason.message);
 }
 
-// A retry of what was made is answered as that was, whatever is full by now.
+// A retry of a successful request gets the earlier answer, even at a bound.
 Task<Result<Session>> Sessions::Impl::earlierOr(store::NewSession record, Error refusal) {
   const auto self = shared_from_this();
   auto earlier = CO_TRY(control->store.earlier(record));
@@ -307,7 +307,7 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
   CO_TRY(co_await waitForPlace(session));
   session.record.provenance.permit_id = base::newId("permit");
   co_await consult(session);
-  CO_TRY(co_await waitForPlace(session));  // it may have gone meanwhile
+  CO_TRY(co_await waitForPlace(session));  // the node may be lost meanwhile
   Permission granted =
       control->permits.ask(session.ruling, subjectOf(session), session.record.provenance.permit_id,
                            approvalOf(session, true));
@@ -338,7 +338,7 @@ Task<Result<>> Sessions::Impl::fillIn(SessionPtr session) {
   co_return Result<>{};
 }
 
-// It has its place before the runs that wait; those that run are waited for.
+// Takes a place ahead of waiting runs, but waits for running programs.
 Task<Result<>> Sessions::Impl::waitForPlace(LiveSession& session) {
   Places& places = control->places;
   const Need need = places.needOf(session.record.limits, session.record.principal.tenant);
@@ -375,7 +375,7 @@ Task<Result<>> Sessions::Impl::recordStart(LiveSession& session) {
   co_return written;
 }
 
-// The session once it runs, or why it does not. A ledger that refuses is told of at once.
+// The running session, or the reason of its failure. A refusal by the ledger is reported at once.
 Task<Result<Session>> Sessions::Impl::begun(SessionPtr session) {
   const auto decided = [&] {
     if (session->ending) return session->closed || session->start_refused;
@@ -443,7 +443,7 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
   const Lease before = session->lease;
   const Lease::Terms terms{renewal.ttl, renewal.idle_ttl};
   if (session->ending || !session->lease.renew(base::monotonicNow(), terms)) co_return late();
-  // From here on the old deadline does not end it, however long the ledger takes.
+  // From here on the old deadline does not end the session, however long the ledger takes.
   session->changing = true;
   Session renewed = session->now();
   renewed.ttl = renewal.ttl;
@@ -472,7 +472,7 @@ SessionPtr Sessions::Impl::find(const model::Principal& principal, const std::st
   return found->second;
 }
 
-// kConflict for one that has ended.
+// kConflict for an ended session.
 Result<SessionPtr> Sessions::Impl::findLive(const model::Principal& principal,
                                             const std::string& id, const std::string& doing) const {
   if (SessionPtr session = find(principal, id)) return session;

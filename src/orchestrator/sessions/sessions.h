@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions: sandboxes that stay, for programs that come and go; each from its creation to its one
-// end, in which the first cause wins.
+// Sessions: long-lived sandboxes for short programs; from each session's creation to its single
+// end, by the first cause.
 //
-// Order of a creation: policy.decide → admission → ledger.createSession (only now there) → a place
-// on the node → policy.decide again → runtime.provision → ledger (running; only now acknowledged).
-// Order of an end: nothing more is let in → its programs are ended → the sandbox is torn down → the
-// ledger has it → whoever waits is told. Programs run by Programs::ask (runs/programs.h). All
-// methods run on the executor of Control (one thread).
+// Order of a creation: policy.decide → admission → ledger.createSession (only now visible) → a
+// place on the node → policy.decide again → runtime.provision → ledger (running; only now
+// acknowledged). Order of an end: no more admissions → the programs are ended → the sandbox is torn
+// down → the ledger records the end → waiting clients are answered. Programs run by Programs::ask
+// (runs/programs.h). All methods run on the executor of Control (one thread).
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,13 @@
 
 namespace cloister::orchestrator {
 
-// How long the end of a session waits, for each of these at most; it goes on without.
+// Maximum wait for each step of a session's end; then the end continues without the step.
 struct SessionPatience {
-  Millis place{10'000};      // for runs to end that are in its place
-  Millis begin{5'000};       // for a sandbox that is under way
+  Millis place{10'000};      // for runs in its place
+  Millis begin{5'000};       // for a sandbox under construction
   Millis programs{500};      // for its programs to end as cancelled, before the sandbox goes
   Millis tear_down{10'000};  // for the sandbox to be gone
-  Millis late{5'000};        // for programs that have not said how they ended by then
+  Millis late{5'000};        // for programs without a reported end by then
 };
 
 class AgentGuard;
@@ -43,79 +43,80 @@ class Approvals;
 class Programs;
 
 struct SessionConfig {
-  uint32_t max = 240;             // at once, those being created too
-  uint32_t max_per_tenant = 200;  // the same, of one tenant
-  uint32_t max_execs = 24;        // programs at once in one
-  uint32_t max_connections = 16;  // to the ports of one, at once; each is one of its programs too
-  uint32_t calls_per_minute = 0;  // programs and tool calls in one; 0: no bound
-  uint32_t max_call_depth = 8;    // of an execution in one, see model::Execution
-  double memory_share = 0.6;      // of the node's memory, for the limits of all of them
+  uint32_t max = 240;             // at once, including sessions under creation
+  uint32_t max_per_tenant = 200;  // as `max`, of a tenant
+  uint32_t max_execs = 24;        // programs at once in a session
+  uint32_t max_connections = 16;  // to the ports of a session, at once; a connection counts as a
+                                  // program
+  uint32_t calls_per_minute = 0;  // programs and tool calls in a session; 0: no bound
+  uint32_t max_call_depth = 8;    // of an execution in a session, see model::Execution
+  double memory_share = 0.6;      // part of the node's memory, for the limits of all sessions
   size_t ended_in_memory = 256;   // event logs kept for late readers
   SessionPatience patience;
-  // For what was told to start to do so, before the workspace is held for an approved program.
+  // Time for started programs to begin, before the workspace is held for an approved program.
   Millis quiet{10'000};
-  Millis usage_lag{2000};  // of what programs are reported to use, behind their sandbox
+  Millis usage_lag{2000};  // delay of programs' reported use behind their sandbox's
   KernelBounds kernels;
   WatchBounds watches;
   model::RequestBounds requests = model::defaultBounds();  // of tool calls from within
 };
 
-// What a session begins with.
+// The initial content of a session.
 struct SessionFill {
   std::function<Task<Result<>>(FileCall&)> write = {};
-  bool memory = false;  // an archive as Sessions::save() gives it with that
+  bool memory = false;  // an archive by Sessions::save() with `memory`
 };
 
 class Sessions {
  public:
   // Joins `programs` and watches the nodes of `control`; both and `approvals` are a RunService's.
-  // `agents`: what agents are held to, outlives it; null: nothing.
+  // `agents`: restrictions of agents, outlives the Sessions; null: none.
   Sessions(std::shared_ptr<Control> control, std::shared_ptr<Programs> programs,
            std::shared_ptr<Approvals> approvals, const AgentGuard* agents, SessionConfig config);
   ~Sessions();
   Sessions(const Sessions&) = delete;
   Sessions& operator=(const Sessions&) = delete;
 
-  // Ends what a crash left (SERVER_RESTART); what waits for an approval goes on waiting. Before the
-  // first create().
+  // Ends sessions left by a crash (SERVER_RESTART); blocked sessions continue to wait. Call before
+  // the first create().
   Result<> recover();
-  // How one that waited for its approval is filled from the snapshot that it names.
+  // Sets the source of a blocked session's content, by the snapshot that its request names.
   void onFill(std::function<Task<Result<SessionFill>>(model::Principal, std::string)> fill);
 
-  // Returns once its sandbox is there and its record says so, or kBlocked where it waits for an
-  // approval: it is made once it has that. What cannot be had leaves an ended
-  // record; what is not admitted (kQuota, kUnavailable without a node, kInvalid) leaves none.
-  // `fill`, if there is one, writes the archive that its workspace begins with, or goes on from,
-  // before anyone has the session; when it fails there is none.
+  // Returns once the sandbox is ready and recorded, or kBlocked for a session that waits for an
+  // approval; the session is made after the approval. A failed creation leaves an ended record; a
+  // request without admission (kQuota, kUnavailable without a node, kInvalid) leaves none. `fill`
+  // writes the archive of the initial workspace, or of a restored session, before any client sees
+  // the session; after a failure there is no session.
   Task<Result<model::Session>> create(model::Principal principal, model::SessionRequest request,
                                       std::string idempotency_key, SessionFill fill = {});
 
-  // What create() made before for the same request under this key, once it has begun; nullopt if
-  // there is none. kConflict: the key was another request's.
+  // The earlier session of create() with the same request and key, once begun; nullopt for none.
+  // kConflict: another request had the key.
   Task<Result<std::optional<model::Session>>> earlier(model::Principal principal,
                                                       model::SessionRequest request,
                                                       std::string idempotency_key);
 
-  // As it is now; kNotFound for what does not exist or is another tenant's.
+  // The present state; kNotFound for an unknown session, or another tenant's.
   Result<model::Session> get(const model::Principal& principal, const std::string& id);
   Result<std::vector<model::Session>> list(const model::Principal& principal,
                                            const store::SessionQuery& query);
   Result<std::shared_ptr<SessionLog>> log(const model::Principal& principal, const std::string& id);
 
-  // kConflict once it has ended, or its time is over. A renewal that is acknowledged holds.
+  // kConflict after the end or the deadline. An acknowledged renewal holds.
   Task<Result<model::Session>> renew(model::Principal principal, std::string id,
                                      model::Renewal renewal);
-  // Into another sandbox, behind stronger walls, with its workspace; its time goes on. Returns once
-  // that is durable, and until then it is what it was. Kernels end, and programs if that is asked
-  // for; kConflict where some run otherwise, or where what it gets would be no stronger; kDenied by
-  // policy. Meanwhile nothing is started in it (kUnavailable).
+  // Moves the session with its workspace into another sandbox with stronger isolation; its time
+  // continues. Returns once the move is durable; before, the session stays unchanged. Kernels end,
+  // and programs on request; kConflict if programs run otherwise, or if the new isolation would be
+  // no stronger; kDenied by policy. Meanwhile nothing is started here (kUnavailable).
   Task<Result<model::Session>> move(model::Principal principal, std::string id,
                                     model::SessionMove to);
   // Returns the ended session once its end is durable; again: unchanged.
   Task<Result<model::Session>> end(model::Principal principal, std::string id);
 
-  // Starts a program in it, as RunService::run(); kConflict once it has ended, kQuota beyond
-  // `max_execs`, kDenied for another tenant's.
+  // Starts a program in the session, as RunService::run(); kConflict after the session's end,
+  // kQuota beyond `max_execs`, kDenied for another tenant's.
   Task<Result<model::Execution>> exec(model::Principal principal, std::string id,
                                       model::ExecRequest request, std::string idempotency_key);
 
@@ -123,11 +124,11 @@ class Sessions {
   Task<Result<std::shared_ptr<FileCall>>> files(model::Principal principal, std::string id,
                                                 FileRequest request);
 
-  // The kernels that cells have been run in, by name.
+  // The kernels of cells so far, by name.
   Result<std::vector<KernelState>> kernels(const model::Principal& principal,
                                            const std::string& id);
-  // Ends a kernel, and what it was about; its next cell gets a fresh one. kNotFound for a name that
-  // no cell has had. Returns once it is gone.
+  // Ends a kernel and its cells; the next cell gets a fresh kernel. kNotFound for an unused name.
+  // Returns after the kernel's end.
   Task<Result<KernelState>> restartKernel(model::Principal principal, std::string id,
                                           std::string name);
 
@@ -137,27 +138,27 @@ class Sessions {
   // is held to rules.
   Task<Result<std::shared_ptr<FileCall>>> connect(model::Principal principal, std::string id,
                                                   uint16_t port);
-  // The session, if `principal` may be given a link to a port of it. Errors as connect().
+  // The session, if `principal` may have a link to a port. Errors as connect().
   Result<model::Session> mayConnect(const model::Principal& principal, const std::string& id,
                                     const std::string& doing);
-  // What changes in a directory of it, with `all` in those beneath it too, from now on; one request
-  // for all who ask for the same. Errors as exec(), kNotFound and kConflict for what is no
+  // Changes in a directory from now on, with `all` including subdirectories; readers of the same
+  // directory share a request. Errors as exec(), kNotFound and kConflict if the path is no
   // directory, kQuota also beyond `watches.per_session`.
   Task<Result<std::shared_ptr<FileWatch::Reader>>> watch(model::Principal principal, std::string id,
                                                          std::string path, bool all);
-  // Whose a live session is, for one who has a link into it; kNotFound for every other.
+  // The owner of a live session, for a client with a link; kNotFound otherwise.
   [[nodiscard]] Result<model::Principal> ownerOf(const std::string& id) const;
 
-  // Its workspace as an archive, read while all that runs in it is stopped, or, with `memory`, all
-  // that is in its sandbox at one moment; until the call goes, nothing is started in it
-  // (kUnavailable). Errors as exec(); kConflict while another one is read, and with `memory` where
-  // another agent may have left something behind; kUnsupported in the
-  // call, where its runtime does not keep memory.
+  // The workspace as an archive, read while the session's programs are stopped; with `memory`, the
+  // whole content of the sandbox at one moment. During the call nothing is started here
+  // (kUnavailable). Errors as exec(); kConflict during another save, and with `memory` if another
+  // agent may have left something behind; kUnsupported in the call, if the runtime cannot keep
+  // memory.
   Task<Result<std::shared_ptr<FileCall>>> save(model::Principal principal, std::string id,
                                                bool memory);
 
-  // Ends admission and every session that has a sandbox (SERVER_RESTART), and waits for the
-  // records, 20 s at most.
+  // Ends admission and every session with a sandbox (SERVER_RESTART), and waits for the records, 20
+  // s at most.
   Task<void> drain();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions' inside: sessions.cc has creation and what is asked of a session, session_end.cc the
-// end.
+// The implementation of Sessions: sessions.cc has creation and requests to a session,
+// session_end.cc the end.
 #pragma once
 
 #include <deque>
@@ -44,8 +44,8 @@ struct Sessions::Impl final : Neighbour,
   Task<void> consult(LiveSession& session) const;
   void settleLimits(LiveSession& session) const;
   [[nodiscard]] static Subject subjectOf(const LiveSession& session);
-  // Of what the session's sandbox needs besides programs of clients: an interpreter, a request to
-  // its files. `request` and `by` outlive it.
+  // For the sandbox's needs beside clients' programs: an interpreter, a request to its files.
+  // `request` and `by` outlive the subject.
   [[nodiscard]] static Subject subjectWithin(const LiveSession& session, std::string_view operation,
                                              const model::RunRequest& request,
                                              const model::Principal& by);
@@ -56,14 +56,14 @@ struct Sessions::Impl final : Neighbour,
   void give(const SessionPtr& session);
   Task<Result<model::Session>> refuse(SessionPtr session, store::NewSession record,
                                       policy::Denied denied);
-  // What the session's own scope lets be done in it (session_scope.cc).
+  // Actions allowed by the session's own scope (session_scope.cc).
   static std::optional<HomeRefusal> beyondScope(const LiveSession& session,
                                                 const std::vector<std::string>& needs);
-  // For what has no record of its own: an audit row and an error.
+  // For a request without a record: an audit row and an error.
   Task<Result<>> withinScope(SessionPtr session, model::Principal principal,
                              std::vector<std::string> needs, std::string doing);
-  // What needs approval, and the way back (session_asks.cc).
-  // Of the session, for what is decided of it (true) and of what runs within it.
+  // Sessions that need approval, and their continuation (session_asks.cc). `of_itself`: for
+  // decisions about the session itself; otherwise for programs within.
   [[nodiscard]] static Permits::Approval approvalOf(const LiveSession& session, bool of_itself);
   Task<Result<model::Session>> askApproval(SessionPtr session, store::NewSession record,
                                            policy::NeedsApproval wanted);
@@ -85,7 +85,7 @@ struct Sessions::Impl final : Neighbour,
   Task<Result<>> holdToRules(LiveSession& session);
   Task<Result<>> recordGoingOn(SessionPtr session);
   Task<void> withdraw(SessionPtr session);
-  // What agents are held to (session_agents.cc).
+  // Restrictions of agents (session_agents.cc).
   Result<AgentJudgement> heldBack(const model::Principal& principal,
                                   model::SessionRequest& request) const;
   Task<Result<model::Session>> refuseAgent(SessionPtr session, store::NewSession record,
@@ -95,7 +95,7 @@ struct Sessions::Impl final : Neighbour,
                                                          FileRequest request);
   Task<Result<>> mayUseFiles(model::Principal principal, SessionPtr session,
                              const std::vector<std::string>& argv);
-  // Whether another agent than its own may run anything in it (AgentGuard::tooOpen()).
+  // Checks that another agent may run programs here (AgentGuard::tooOpen()).
   Task<Result<>> mayRun(model::Principal principal, SessionPtr session);
   [[nodiscard]] Result<std::optional<HomeRefusal>> beyondVisitors(
       const LiveSession& session, const model::ExecRequest& request) const;
@@ -113,21 +113,21 @@ struct Sessions::Impl final : Neighbour,
   static constexpr char kUnderRules[] = "session.rules_applied";
   static constexpr char kOpened[] = "session.opened";
   struct Moved {
-    const char* why = kMoved;  // what the audit log calls it
+    const char* why = kMoved;  // action in the audit log
     std::shared_ptr<runtime::Sandbox> box;
     model::PermitFields permit;
     model::RunRequest request;
     Ruling ruling;
     std::string weaker;    // policy::weakerOf()
-    bool entered = false;  // it is the session's, if only for the time being
+    bool entered = false;  // the box is the session's, possibly only for a while
   };
   class OnItsWay;
   [[nodiscard]] Result<> hasRoomToMove() const;
-  // Until what is returned goes, nothing is started in it, and it has a second place.
+  // While the result lives, nothing is started in the session, and the session has a second place.
   std::shared_ptr<void> holdSecondPlace(const SessionPtr& session);
   Task<Result<>> clear(SessionPtr session, bool end_programs, Cause cause);
-  // With its workspace, under the rules that its agent is held to now.
-  // `rules`: in place of those; null: none.
+  // With the workspace, under the agent's present rules. `rules`: in place of the present rules;
+  // null: none.
   Task<Result<>> goOnInAnother(SessionPtr session, model::Principal by, model::SessionMove to,
                                const char* why, Held rules = nullptr);
   Task<Result<Moved>> makeAnother(LiveSession& session, const model::SessionMove& to,
@@ -137,7 +137,7 @@ struct Sessions::Impl final : Neighbour,
   Task<Result<>> recordMove(LiveSession& session, const Moved& moved, const model::Principal& by);
   Task<void> giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id);
 
-  // What was taken from its agent is taken from a session (session_rules.cc).
+  // Withdraws an agent's lost permissions from its sessions (session_rules.cc).
   void lookAtRules(RulesNow& now) override;
   void lookAtRulesOf(const SessionPtr& session, bool stricter);
   static Result<bool> isTooOpenForVisitors(const LiveSession& session, RulesNow& now);
@@ -145,7 +145,7 @@ struct Sessions::Impl final : Neighbour,
   Task<Result<>> goOnUnderRules(SessionPtr session);
   Task<Result<>> enter(SessionPtr session, Held opened, Held by_rules);
 
-  // The workspace of those with a program that waits for an approval (session_hold.cc).
+  // The workspace of a session with a program waiting for approval (session_hold.cc).
   struct Holding;
   Task<Result<WorkspacePtr>> readWorkspace(SessionPtr session);
   Task<Result<std::shared_ptr<void>>> holdWorkspace(SessionPtr session,
@@ -161,14 +161,14 @@ struct Sessions::Impl final : Neighbour,
   [[nodiscard]] FileRequest stateRequest(bool hold) const;
   static Task<void> watchHold(std::weak_ptr<Holding> holding, Task<Result<>> end);
 
-  // Those whose credential no longer stands end.
+  // Ends sessions without a valid credential.
   void lookAtCredentials(const std::function<bool(const std::string&)>& stands) override;
 
-  // The image of those that began before it was verified now has a digest (session_image.cc).
+  // Adds the image's digest to sessions from before the verification (session_image.cc).
   void imageVerified() override;
   Task<void> recordImage(SessionPtr session);
 
-  // What the quotas are charged for beside programs and kernels (session_quota.cc).
+  // Charges the quotas for use beside programs and kernels (session_quota.cc).
   void charge() override;
   void chargeOne(const SessionPtr& session);
   void chargeLast(LiveSession& session) const;
@@ -184,12 +184,12 @@ struct Sessions::Impl final : Neighbour,
   Task<void> watchLease(SessionPtr session);
   Task<void> watchSandbox(SessionPtr session, std::shared_ptr<runtime::Sandbox> sandbox);
   Result<> settleNow(model::Session session);
-  // A request to the session's file server; it has been admitted.
+  // An admitted request to the session's file server.
   Task<Result<std::shared_ptr<FileCall>>> askFiles(SessionPtr session, model::Principal principal,
                                                    FileRequest request);
   void nodeLost() override;
 
-  // The calls that led to a program (session_calls.cc).
+  // The calls leading to a program (session_calls.cc).
   Result<CallSite> siteOf(const model::Principal& principal, const LiveSession& session,
                           const model::ExecRequest& request) const;
   [[nodiscard]] CallSite siteFromInside(const LiveSession& session) const;
@@ -202,8 +202,8 @@ struct Sessions::Impl final : Neighbour,
   Task<Result<model::Execution>> exec(model::Principal principal, SessionPtr session,
                                       model::ExecRequest request, std::string idempotency_key);
 
-  // Kernels (session_kernels.cc).
-  // Null: it goes to none. The request names its kernel then.
+  // Kernels (session_kernels.cc). Null: no kernel takes the request. Otherwise the request names
+  // its kernel.
   Result<std::shared_ptr<Kernel>> toKernel(const SessionPtr& session, model::ExecRequest& request);
   Task<Result<Kernel::Begun>> startKernel(SessionPtr session, std::shared_ptr<Kernel> kernel,
                                           std::function<bool()> over);
@@ -211,12 +211,12 @@ struct Sessions::Impl final : Neighbour,
   [[nodiscard]] SessionPtr find(const model::Principal& principal, const std::string& id) const;
   Result<SessionPtr> findLive(const model::Principal& principal, const std::string& id,
                               const std::string& doing) const;
-  // The same, and kDenied for another tenant's; and to do more than read, for who only sees it.
+  // As find(), and kDenied for another tenant's session; findToUse() also for a viewer.
   Result<SessionPtr> findOwn(const model::Principal& principal, const std::string& id,
                              const std::string& doing) const;
   Result<SessionPtr> findToUse(const model::Principal& principal, const std::string& id,
                                const std::string& doing) const;
-  // The same for its ports: kDenied for another agent that is held to rules.
+  // As findToUse(), for ports: kDenied for another agent with rules.
   Result<SessionPtr> findToConnect(const model::Principal& principal, const std::string& id,
                                    const std::string& doing) const;
   void count() const;
@@ -231,7 +231,7 @@ struct Sessions::Impl final : Neighbour,
   std::map<std::string, std::shared_ptr<SessionLog>> ended;  // kept for late readers
   std::deque<std::string> ended_order;
   bool draining = false;
-  // What a session begins with, by the snapshot that it names.
+  // The initial content of a session, by the snapshot that its request names.
   std::function<Task<Result<SessionFill>>(model::Principal, std::string)> fill_from;
 };
 

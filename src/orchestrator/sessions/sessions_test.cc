@@ -295,7 +295,7 @@ TEST_F(SessionsTest, AnswersARetryWhereNoMoreMayBeMade) {
 }
 
 TEST_F(SessionsTest, BoundsTheMemoryOfAll) {
-  offer_.memory_bytes = uint64_t{1} << 30;  // of which 60% are 614 MiB
+  offer_.memory_bytes = uint64_t{1} << 30;  // 60% are 614 MiB
   open();
   const std::string id = created();
   created();

@@ -53,7 +53,7 @@ Result<> writeBlob(artifacts::BlobWriter& writer, std::string_view bytes) {
 
 }  // namespace
 
-// One on its way. What it holds is let go of with it; unless it is kept, what it wrote too.
+// A snapshot under construction. Destruction releases its holds, and removes its files unless kept.
 class SnapshotService::Taking {
  public:
   Taking(SnapshotService& service, model::Snapshot snapshot, uint64_t room,
@@ -88,7 +88,7 @@ class SnapshotService::Taking {
     co_return Result<>{};
   }
 
-  // The manifest, and the record that names it and the chunks.
+  // Writes the manifest, and the record of the manifest and the chunks.
   Task<Result<model::Snapshot>> finish(model::Principal by) {
     for (const model::SnapshotChunk& chunk : chunks_)
       manifest_.add(chunk);
@@ -153,7 +153,7 @@ class SnapshotService::Taking {
     co_return Result<>{};
   }
 
-  // Writes a chunk, unless the tenant has it and it is whole.
+  // Writes a chunk, unless the tenant has the whole chunk already.
   Task<Result<>> keep(std::string chunk) {
     const auto bytes = std::make_shared<const std::string>(std::move(chunk));
     std::string digest = co_await async::inBackground<std::string>(
@@ -161,7 +161,7 @@ class SnapshotService::Taking {
     chunks_.push_back({digest, bytes->size()});
     if (!seen_.insert(digest).second) co_return Result<>{};
     const model::BlobName name{snapshot_.tenant, std::move(digest)};
-    // From here on nobody removes it.
+    // From here on nobody removes the chunk.
     service_.blobs_.hold(name);
     held_.push_back(name);
     artifacts::Blobs& blobs = service_.blobs_.blobs();
@@ -203,7 +203,7 @@ class SnapshotService::Taking {
   artifacts::Chunker chunker_;
   uint64_t file_left_ = 0;
   bool alone_ = false;
-  std::vector<model::SnapshotChunk> chunks_;  // in order, some of them more than once
+  std::vector<model::SnapshotChunk> chunks_;  // in order, possibly repeated
   std::set<std::string> seen_;
   std::vector<model::BlobName> held_;
   bool kept_ = false;
@@ -234,7 +234,7 @@ model::SnapshotQuota SnapshotService::quotaOf(const std::string& tenant) const {
   return quota;
 }
 
-// What the ledger will say at the end, before anything is read.
+// The ledger's later check, before anything is read.
 Result<uint64_t> SnapshotService::roomFor(const std::string& tenant) {
   if (TRY(store_.snapshotCount(tenant)) >= config_.quota.snapshots) {
     return fail(Code::kQuota, "taking a snapshot: the tenant may keep " +
@@ -258,7 +258,8 @@ Task<Result<model::Snapshot>> SnapshotService::take(model::Principal principal, 
   model::Snapshot made;
   made.id = base::newId(model::kSnapshotPrefix);
   made.tenant = of.principal.tenant;
-  made.agent = of.principal.agent;  // what is in it is the session's, whoever takes it
+  made.agent = of.principal.agent;  // a snapshot belongs to the session's agent, whoever takes the
+                                    // snapshot
   made.session_id = of.id;
   made.name = std::move(request.name);
   made.metadata = std::move(request.metadata);
@@ -270,7 +271,7 @@ Task<Result<model::Snapshot>> SnapshotService::take(model::Principal principal, 
     made.memory = {of.provenance.runtime, of.provenance.image, of.limits};
   }
   const auto call = CO_TRY(co_await sessions_.save(principal, of.id, request.memory));
-  // Under the key that the tenant has now: if that is destroyed meanwhile, the last step fails.
+  // Under the tenant's present key: if the key is destroyed meanwhile, the last step fails.
   auto manifest = CO_TRY(blobs_.blobs().create(made.tenant));
   Taking taking(*this, std::move(made), room, std::move(manifest));
   if (auto read = co_await taking.read(*call); !read) {
@@ -308,7 +309,7 @@ Result<std::shared_ptr<artifacts::BlobReader>> SnapshotService::open(const model
                   (missing ? "is missing" : "is damaged: " + reader.error().message));
 }
 
-// Whether all of it is there. What is inside the chunks is checked when they are read.
+// Checks that all chunks exist. Their content is checked at the read.
 Task<Result<>> SnapshotService::check(model::Snapshot snapshot) {
   const auto blob = CO_TRY(open(snapshot.manifest(), "manifest"));
   const auto manifest =
@@ -360,7 +361,7 @@ Task<Result<>> SnapshotService::fill(model::Snapshot snapshot, FileCall& call) {
 
 namespace {
 
-// For whoever asked: what is wrong is the snapshot, and it stays wrong.
+// For the client: the snapshot is damaged, and stays damaged.
 Error unusable(Error error, const std::string& id) {
   Error told = std::move(error).within("restoring snapshot " + id);
   if (told.code == Code::kInternal) told.code = Code::kConflict;
@@ -389,7 +390,7 @@ Result<> checkFits(const model::Snapshot& snapshot, const model::Limits& limits,
   return {};
 }
 
-// What is built into a sandbox that goes on is as it was: what the request does not ask for, too.
+// A restored sandbox has its earlier settings, including settings absent from the request.
 Result<> goOnAs(const model::SnapshotMemory& memory, const std::string& id,
                 model::RunRequest& request) {
   const auto differs = [&](const char* field, const std::string& was) {

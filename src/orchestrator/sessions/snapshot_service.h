@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// SnapshotService: workspaces of sessions kept as snapshots, and put into new sessions.
+// SnapshotService: keeps workspaces of sessions as snapshots, and restores snapshots into new
+// sessions.
 //
-// A snapshot: the session's programs are stopped (wire/files.h, `save`) → its archive is read as it
-// comes, cut into chunks, and those that the tenant does not have are written → the manifest is
-// written → the ledger names all of it; only now is it acknowledged. A chunk is noted in the ledger
-// before it is written, so that after a crash retention finds what nothing names.
+// A snapshot: the session's programs are stopped (wire/files.h, `save`) → the streamed archive is
+// cut into chunks, and chunks that the tenant lacks are written → the manifest is written → the
+// ledger names all of these; only now is the snapshot acknowledged. The ledger notes a chunk before
+// its write, so that after a crash retention finds unnamed chunks.
 //
-// A restoration: the manifest and every chunk are there and whole as far as their ends tell → the
-// session is made → its file server unpacks what is read, each chunk checked before any of it is
-// used → the session runs. Whatever fails on the way ends the session before anyone has it.
+// A restoration: the manifest and every chunk exist and are whole, as far as their ends tell → the
+// session is made → its file server unpacks the archive, and each chunk is checked before its use →
+// the session runs. Any failure ends the session before any client sees the session.
 //
-// docs/adr/0025. On the executor; what takes time happens on background threads.
+// docs/adr/0025. On the executor; slow work happens on background threads.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +36,13 @@ namespace cloister::orchestrator {
 
 struct SnapshotConfig {
   model::SnapshotQuota quota;              // of each tenant
-  const Quotas* quotas = nullptr;          // whose bytes count before those; null: none
-  uint64_t max_bytes = uint64_t{4} << 30;  // of one: its files and their names
+  const Quotas* quotas = nullptr;          // storage quotas, counted before those; null: none
+  uint64_t max_bytes = uint64_t{4} << 30;  // of a snapshot: its files and their names
   uint64_t max_entries = 200'000;          // the same
   uint32_t at_once = 4;                    // taken and restored, of all tenants
   uint32_t at_once_per_tenant = 3;
   int64_t ttl_us = 0;                     // at most; 0: none
-  uint64_t disk_over_bytes = UINT64_MAX;  // model::needsDisk(), of sessions that are filled
+  uint64_t disk_over_bytes = UINT64_MAX;  // model::needsDisk(), of filled sessions
 };
 
 class SnapshotService {
@@ -58,10 +59,10 @@ class SnapshotService {
                                             const store::ArtifactQuery& query);
   Task<Result<>> remove(model::Principal principal, std::string id);
 
-  // As Sessions::create(), with the files of `request.from_snapshot`. kNotFound for one that is
-  // not the principal's tenant's; kConflict for one that is damaged, naming the chunk; kInvalid
-  // for limits that its files do not fit into. One with memory goes on, with the runtime, image and
-  // limits that it had.
+  // As Sessions::create(), with the files of `request.from_snapshot`. kNotFound for a snapshot
+  // beyond the principal's tenant; kConflict for a damaged snapshot, naming the chunk; kInvalid if
+  // its files exceed the limits. A snapshot with memory continues with its earlier runtime, image
+  // and limits.
   Task<Result<model::Session>> restore(model::Principal principal, model::SessionRequest request,
                                        std::string idempotency_key);
 
