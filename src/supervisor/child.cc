@@ -48,7 +48,7 @@ bool Child::checkReady() {
   const ssize_t n = ::read(ready_pipe_.get(), bytes, sizeof bytes);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (n <= 0) {
-    ready_pipe_.reset();  // it closed without a word: its end will be reported by wait
+    ready_pipe_.reset();  // closed without a message: wait will report the process's end
     return false;
   }
   constexpr size_t kMostText = 4096;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One supervised process: started, told apart as ready or not, started again after it died with a
-// delay that doubles from 100 ms to 10 s and falls back once it has lived 30 s.
+// A supervised process: started, checked for readiness, and restarted after its death. The delay
+// doubles from 100 ms to 10 s, and falls back after 30 s of life.
 #pragma once
 
 #include <optional>
@@ -15,18 +15,19 @@ namespace cloister::supervisor {
 
 class Child {
  public:
-  // `program` without the flags that name descriptors; they are added at each start.
+  // `program` without the flags for descriptors, which each start adds.
   Child(std::string name, Program program) : name_(std::move(name)), program_(std::move(program)) {}
 
   Result<> startNow(int lifeline);
-  // Its process has been reaped; when it is to be started again (never, unless startNow is called).
+  // Call after reaping the process; sets the time of the restart (never, unless startNow is
+  // called).
   void ended(int wait_status);
-  // Reads the readiness pipe; true when this made it ready.
+  // Reads the readiness pipe; true if the process has just become ready.
   bool checkReady();
   void signal(int signal) const;
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] pid_t pid() const { return pid_; }  // 0 when it does not run
+  [[nodiscard]] pid_t pid() const { return pid_; }  // 0 while not running
   [[nodiscard]] bool ready() const { return ready_; }
   [[nodiscard]] bool everReady() const { return ever_ready_; }
   [[nodiscard]] int readyFd() const { return pid_ > 0 && !ready_ ? ready_pipe_.get() : -1; }

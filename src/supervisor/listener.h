@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The socket that clients reach: bound by the supervisor, so that connections made while the
-// control plane restarts wait instead of being refused.
+// The socket for clients: bound by the supervisor, so that connections during a restart of the
+// control plane wait instead of being refused.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ namespace cloister::supervisor {
 // is tried again until `patience` is over: a server that was killed may still be ending.
 Result<Fd> listenOn(std::string_view address, Millis patience);
 
-// "host:port" of a listening TCP socket; "" for one of another family.
+// "host:port" of a listening TCP socket; "" for a socket of another family.
 std::string addressOf(int fd);
 
-// The address that a client on this machine uses: a wildcard becomes its loopback.
+// The address for clients on this machine: a wildcard becomes its loopback.
 std::string reachable(std::string_view address);
 
 bool isLoopback(std::string_view address);

@@ -23,9 +23,8 @@ struct Program {
   int stdout_fd = -1;  // -1: on stderr
 };
 
-// Starts it in a process group of its own, with default signals. All descriptors given here must be
-// kFirstSafeFd or higher. Call from a process
-// with one thread.
+// Starts the program in its own process group, with default signals. All descriptors given here
+// must be kFirstSafeFd or higher. Call from a process with a single thread.
 inline constexpr int kFirstSafeFd = 64;
 Result<pid_t> start(const Program& program);
 
@@ -40,7 +39,7 @@ Result<Fd> moveUp(Fd fd);
 // "exited with status 1", "was killed by SIGSEGV".
 std::string describeExit(int wait_status);
 
-// This process's environment without the names given.
+// This process's environment without the given names.
 std::vector<std::string> environmentWithout(const std::vector<std::string>& names);
 
 }  // namespace cloister::supervisor

@@ -28,10 +28,10 @@ class Notifier {
   std::optional<Millis> watchdog_;
 };
 
-// The sockets that systemd passed to this very process, moved up (see process.h); empty if none.
+// The sockets that systemd passed to this process, moved up (see process.h); empty if none.
 Result<std::vector<Fd>> takeListeners();
 
-// What children must not see of the protocols.
+// The protocols' variables, to be hidden from children.
 std::vector<std::string> protocolVariables();
 
 }  // namespace cloister::supervisor

@@ -22,7 +22,7 @@ constexpr size_t kMaxCertificate = 65'536;
 constexpr const char* kControl = "cloisterd";
 constexpr const char* kNode = "cloister-node";
 
-// Removes what a private server leaves, at every way out.
+// Removes a private server's files at every way out.
 class StateGuard {
  public:
   explicit StateGuard(std::string dir) : dir_(std::move(dir)) {}
@@ -43,7 +43,7 @@ struct ServePlan {
   std::string certificate;         // "": plain HTTP
   std::vector<std::string> flags;  // for every part
 
-  // The URL under which this account's commands reach `address`.
+  // The URL of `address` for this account's commands.
   [[nodiscard]] std::string urlOf(const std::string& address) const {
     return (certificate.empty() ? "http://" : "https://") + reachable(address);
   }

@@ -20,7 +20,7 @@ Result<Signals> Signals::block(std::initializer_list<int> signals) {
 
 Signals::~Signals() {
   if (!fd_) return;
-  while (take() != 0) {  // what came and was acted on must not strike afterwards
+  while (take() != 0) {  // handled signals must not strike after the mask is restored
   }
   ::sigprocmask(SIG_SETMASK, &before_, nullptr);
 }

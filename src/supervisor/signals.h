@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals as a descriptor to poll: blocked for the process while this object lives. Children must
+// Signals as a descriptor to poll: blocked for the process during this object's life. Children must
 // reset their mask (see process.h).
 #pragma once
 
@@ -19,10 +19,10 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
   Signals(Signals&&) noexcept = default;
   Signals& operator=(Signals&&) noexcept = delete;
-  ~Signals();  // drops what has arrived, restores the mask
+  ~Signals();  // drops pending signals, restores the mask
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  // The next one that has arrived, 0 if none.
+  // The next pending signal, 0 if none.
   [[nodiscard]] int take() const;
 
  private:

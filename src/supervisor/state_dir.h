@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state directory as the command line sees it: who holds it, where its server listens, and its
-// admin key.
+// The state directory as seen by the command line: its holder, its server's address, and the admin
+// key.
 #pragma once
 
 #include <string>
@@ -11,17 +11,17 @@
 
 namespace cloister::supervisor {
 
-// Makes the directory if needed and takes it for this process and the children that inherit the
-// descriptor: until the last of them is gone nobody else gets it. kConflict names the holder.
-// Waits up to `patience` for the children of a server that was killed.
+// Makes the directory if needed, and locks it for this process and for children with the
+// descriptor: the lock ends with the last of these processes. kConflict names the holder. Waits up
+// to `patience` for the children of a killed server.
 Result<Fd> lockState(const std::string& dir, Millis patience);
 
-// True while a server holds the directory. A key is sent only to such an address: one left behind
-// by a server that was killed could have been taken by anyone.
+// True while a server holds the directory. A key is sent only to a held address: anyone could have
+// taken over the address of a killed server.
 bool isHeld(const std::string& dir);
 
 std::string addressPath(const std::string& dir);
-// The certificate of a server that speaks TLS, which this account's commands then need not look up.
+// The certificate of a server with TLS; with the file, this account's commands need no lookup.
 std::string certificatePath(const std::string& dir);
 std::string adminKeyPath(const std::string& dir);
 Result<std::string> readKey(const std::string& path);

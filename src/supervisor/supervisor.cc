@@ -94,7 +94,7 @@ Result<> Supervisor::startDue() {
   return {};
 }
 
-// Ready is what the service itself says, asked again after every death.
+// Readiness is the service's own answer, checked again after every death.
 Result<> Supervisor::announce() {
   if (!isRunning() || answering_ || !allReady()) return {};
   if (monotonicNow() < next_probe_) return {};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The supervisor of `cloister serve`: one thread, one poll loop, over a table of child processes.
-// It holds the resources that must outlive the children: the lock of the state directory, the
-// listening socket, and the write end of the lifeline, a pipe whose end of file tells the children
-// that the supervisor has ended, for whatever reason. As pid 1 of a container it reaps orphans too.
+// The supervisor holds the resources that must outlive the children: the lock of the state
+// directory, the listening socket, and the write end of the lifeline. The lifeline is a pipe whose
+// end of file tells the children that the supervisor has ended, for any reason. As pid 1 of a
+// container the supervisor reaps orphans, too.
 //
 // Start: all children at once. The death of a child before its first readiness ends the service
 // with its reason; after a later death the child is started again. Stop: in the order of the table.
@@ -19,7 +20,7 @@
 
 namespace cloister::supervisor {
 
-// One row of the table.
+// A row of the table.
 struct Part {
   std::string name;
   Program program;  // without the flags for descriptors, which each start adds
@@ -30,7 +31,7 @@ struct Part {
   // Asked until true, after all parts have written to their readiness pipes: the part answers
   // requests. Without a probe the pipe is enough.
   std::function<bool(int interrupt)> probe = {};
-  // The name of another part. A line with the process id of that part on --hung-fd kills the
+  // The name of another part. A line with the other part's process id on --hung-fd kills the
   // process.
   std::string watches = {};
 };
@@ -90,7 +91,7 @@ class Supervisor {
   bool answering_ = false;  // the probes succeeded since the last death
   bool told_to_stop_ = false;
   base::Monotonic next_beat_;
-  // The parts meet within a few milliseconds, and a private server's run waits for that.
+  // The parts are ready within a few milliseconds, and a private server's run waits for readiness.
   static constexpr Millis kFirstProbePause{1};
   static constexpr Millis kLongestProbePause{20};
   base::Monotonic next_probe_;

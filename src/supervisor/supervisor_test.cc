@@ -26,8 +26,8 @@ class SupervisorTest : public testing::Test {
   void SetUp() override { ASSERT_NE(::mkdtemp(dir_.data()), nullptr); }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
-  // A part that runs `script` with its name as $0, then says that it is ready, and waits for
-  // SIGTERM. $ready and $hung are paths of its descriptors.
+  // A part that runs `script` with its name as $0, then reports readiness, and waits for SIGTERM.
+  // $ready and $hung are paths of its descriptors.
   [[nodiscard]] Part part(const std::string& name, int stop_turn,
                           const std::string& script = "") const {
     const std::string whole =
@@ -78,7 +78,7 @@ TEST_F(SupervisorTest, StopsTurnByTurn) {
 }
 
 TEST_F(SupervisorTest, PartsOfOneTurnStopTogether) {
-  // Each part waits for the SIGTERM of the other one.
+  // Each part waits for the other part's SIGTERM.
   const std::string both =
       "trap 'echo stop $0 >> log; until [ $(grep -c ^stop log) = 2 ]; do sleep 0.01; done;"
       " kill $pause; exit 0' TERM";
