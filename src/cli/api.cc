@@ -8,7 +8,7 @@
 namespace cloister::cli {
 namespace {
 
-// What the reader can do about a status, beyond what the server said.
+// Advice for a status, beyond the server's message.
 std::string_view remedyFor(int status, std::string_view message) {
   // The log has no ids, and says itself how an entry is named.
   if (status == 404 && message.contains("audit entry")) return "";

@@ -19,23 +19,23 @@ namespace json = base::json;
 // The error of an answer outside 2xx: a problem document (RFC 9457) or whatever came.
 Error refusal(const net::HttpHead& head, std::string_view body);
 
-// An object, from an answer that is one.
+// The object of an answer.
 Result<json::object> parseObject(std::string_view body);
 
-// One exchange. `body` is sent with POST and PUT.
+// A request and its answer. `body` is sent with POST and PUT.
 Result<json::object> call(net::BlockingClient& client, std::string_view method,
                           const std::string& target, const json::object& body = {});
 
-// A member as text, "" when it is absent, null or no string. Numbers and booleans are written out.
+// A member as text; "" if absent, null or no string. Numbers and booleans are converted to text.
 std::string textOf(const json::object& object, std::string_view name);
 int64_t integerOf(const json::object& object, std::string_view name);  // 0 when absent
 bool boolOf(const json::object& object, std::string_view name);
-// A member as object or array; empty when it is none.
+// A member as object or array; empty for another type.
 const json::object& objectOf(const json::object& object, std::string_view name);
 const json::array& arrayOf(const json::object& object, std::string_view name);
 
-// The newest items of the list `member` at `target`, over all of its pages: as many as --limit
-// says, 20 without it.
+// The newest items of the list `member` at `target`, over all pages: at most --limit, by default
+// 20.
 Result<json::array> newest(net::BlockingClient& client, std::string target, std::string_view member,
                            const base::Flags& flags);
 

@@ -25,7 +25,7 @@ std::unexpected<Error> broken(std::string why) {
   return fail(Code::kInvalid, std::move(why));
 }
 
-// What is sealed in an entry has to be what it was sealed as.
+// Checks the sealed texts of an entry against their seals.
 Result<> checkSealed(const base::json::object& entry, const base::json::object& sealed,
                      const std::string& name) {
   const base::json::value* details = entry.if_contains("details");
@@ -45,8 +45,8 @@ Result<> checkSealed(const base::json::object& entry, const base::json::object& 
   return {};
 }
 
-// The line without its last member, where that is `sealed`; the line itself where only some text in
-// it looks like that.
+// The line without its last member, if the member is `sealed`; the unchanged line if only some text
+// looks like `sealed`.
 Result<std::string> withoutSealed(std::string_view line, const std::string& name) {
   const auto parsed = base::parseJson(line, {.max_bytes = kMaxLine});
   const base::json::object* entry = parsed ? parsed->if_object() : nullptr;
@@ -59,8 +59,8 @@ Result<std::string> withoutSealed(std::string_view line, const std::string& name
   return std::string(line.substr(0, line.size() - tail.size())) + "}";
 }
 
-// The line without its `position`, which an export for readers of all tenants has behind the hash.
-// It is not part of what is hashed: it only says early which line is missing.
+// The line without its `position`; exports for readers of all tenants have the position after the
+// hash. The hash does not cover the position, which only names a missing line early.
 Result<std::string> withoutPosition(std::string line, uint64_t expected) {
   const size_t at = line.rfind(kPosition);
   constexpr std::string_view kDecimal = "0123456789";
@@ -79,7 +79,7 @@ std::string memberText(const base::json::object& entry, std::string_view name) {
   return found != nullptr && found->is_string() ? std::string(found->get_string()) : "";
 }
 
-// What the numbers of a log go by (model/numbering.h).
+// The members for the numbers of a log (model/numbering.h).
 Result<model::AuditEntry> numbered(const base::json::object& object, const std::string& name) {
   const base::json::value* seq = object.if_contains("seq");
   const base::json::value* details = object.if_contains("details");
@@ -122,7 +122,7 @@ Result<> ChainWalk::feed(std::string_view bytes) {
   return {};
 }
 
-// The entry's canonical form is the line without `hash` and what stands behind that.
+// The entry's canonical form is the line without `hash` and without all later members.
 Result<> ChainWalk::line(std::string_view whole) {
   const std::string next = entryName(last_ + 1);
   std::string line(whole);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The audit log, held to checkpoints that were published elsewhere, by a client that trusts neither
-// the server nor its ledger: it computes every hash anew. docs/AUDIT.md defines the lines.
+// Checks the audit log against checkpoints published elsewhere, for a client that trusts neither
+// the server nor its ledger: the client computes every hash again. docs/AUDIT.md defines the lines.
 #pragma once
 
 #include <cstdint>
@@ -16,21 +16,23 @@
 
 namespace cloister::cli {
 
-// Errors name the first entry that is not what was published, or not in the chain. Not thread-safe.
+// Errors name the first entry that differs from the checkpoints or breaks the chain. Not
+// thread-safe.
 class ChainWalk {
  public:
-  // kInvalid where a checkpoint is not signed with `key`, or where two of one entry differ.
+  // kInvalid for a checkpoint without a signature of `key`, or for two different checkpoints of an
+  // entry.
   static Result<ChainWalk> against(const std::vector<model::Checkpoint>& published,
                                    const base::VerifyKey& key);
 
-  // The next piece of the export, cut anywhere. kUnsupported where its first entry shows that it is
-  // not the whole log: that proves nothing.
+  // Takes the next piece of the export, cut anywhere. kUnsupported if the first entry shows an
+  // incomplete log, which proves nothing.
   Result<> feed(std::string_view bytes);
   // All was fed.
   Result<> finish();
 
   [[nodiscard]] uint64_t entries() const { return last_; }
-  [[nodiscard]] uint64_t held() const { return held_; }  // checkpoints that were met
+  [[nodiscard]] uint64_t held() const { return held_; }  // checkpoints matched so far
   [[nodiscard]] const std::string& head() const { return head_; }
 
  private:

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 class ChainWalkTest : public ::testing::Test {
  protected:
-  // Ten entries; the one with the number `changed` is another, and those behind it follow it.
+  // Ten entries. Entry `changed` differs, and the later entries are chained to the changed entry.
   static std::vector<model::AuditEntry> entries(uint64_t changed = 0) {
     std::vector<model::AuditEntry> out;
     std::string prev(64, '0');
@@ -155,7 +155,7 @@ TEST_F(ChainWalkTest, HoldsEachTenantsNumbers) {
   expectBroken(log({{"system", 1}, {"a", 12}}), "entry 12: number 1 of tenant a is missing");
 }
 
-// As an earlier server exports it.
+// The export of an earlier server.
 TEST_F(ChainWalkTest, NeedsNoPositions) {
   for (model::AuditEntry& entry : real_)
     entry.position = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of commands: parsing, --help and shell completion all read it. To add a command: a file
-// that defines one of these, and its line in commands.cc.
+// The table of commands: parsing, --help and shell completion all read the table. To add a command,
+// define a Command in a file, and add its line to commands.cc.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ struct Invocation {
 
 struct Command {
   std::string_view name = {};      // "run", "execution list", "session memory list"
-  std::string_view operands = {};  // "ID", "[FILE | -] [-- ARGS]", "" if it takes none
+  std::string_view operands = {};  // "ID", "[FILE | -] [-- ARGS]", "" for none
   size_t max_operands = 0;
   std::string_view summary = {};
   std::string_view details = {};  // more paragraphs for --help
@@ -32,21 +32,21 @@ struct Command {
   int failure_status = 1;
 };
 
-// All of them, in the order of --help.
+// All commands, in the order of --help.
 std::span<const Command* const> commands();
-// Another word for the first one of a name: `cloister sandbox show` is `cloister agent show`.
+// Another first word of a name: `cloister sandbox show` is `cloister agent show`.
 struct GroupAlias {
   std::string_view alias;
   std::string_view group;
 };
 std::span<const GroupAlias> groupAliases();
-// What every command takes.
+// The flags of every command.
 std::span<const base::Flag> globalFlags();
 
 std::string helpFor(const Command& command);
 std::string generalHelp();
 
-// The shell script that completes our command line: bash, zsh or fish.
+// The completion script for a shell: bash, zsh or fish.
 Result<std::string> completionScript(std::string_view shell);
 
 // main() of `cloister`.

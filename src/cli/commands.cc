@@ -129,14 +129,14 @@ const Command* const kCommands[] = {
     &kCompletion,
 };
 
-// The permissions of an agent were `sandbox` before; a sandbox that lasts is a session.
+// `agent` was named `sandbox` in earlier versions; a long-lived sandbox is a session.
 constexpr GroupAlias kGroupAliases[] = {{.alias = "sandbox", .group = "agent"}};
 
 constexpr int kUsageStatus = 2;
 
-// The arguments taken apart: which command, and what is left for it.
+// The command's words, and the remaining arguments.
 struct Split {
-  std::vector<std::string> words;      // the command's name, as far as it was given
+  std::vector<std::string> words;      // the given words of the command's name
   std::vector<std::string> arguments;  // everything else, in order
 };
 
@@ -157,7 +157,7 @@ std::string groupOf(const std::string& word) {
   return found == std::end(kGroupAliases) ? word : std::string(found->group);
 }
 
-// Global flags may stand before the command, so they are stepped over with their values.
+// Skips global flags and their values before the command.
 Split splitCommand(const std::vector<std::string>& arguments) {
   Split split;
   size_t i = 0;

@@ -76,7 +76,7 @@ Result<> EventStream::read(const Visit& visit, const Idle& idle) {
     client_.close();
     std::this_thread::sleep_for(kPause);
   }
-  // The server may hold the stream open; what follows uses a connection of its own then.
+  // The server may hold the stream open; later requests then need a new connection.
   std::string rest;
   const auto piece = client_.read(rest, Millis(0));
   if (!piece || *piece != net::BlockingClient::Piece::kEnd) client_.close();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One stream of Server-Sent Events to its end. A connection that breaks (the control plane
-// restarts) is made again where it was.
+// Reads a stream of Server-Sent Events to its end. After a broken connection (a restart of the
+// control plane) the stream resumes at the last event.
 #pragma once
 
 #include <functional>
@@ -18,9 +18,9 @@ class EventStream {
   // Heartbeats come far more often.
   static constexpr Millis kSilence{60'000};
 
-  // True: that was the last event. An error ends the reading.
+  // True after the last event. An error ends the reading.
   using Visit = std::function<Result<bool>(const net::SseEvent&)>;
-  // Called before each wait: for how long it may be.
+  // Called before each wait; returns the longest wait.
   using Idle = std::function<Millis()>;
 
   EventStream(net::BlockingClient& client, std::string target);
@@ -37,7 +37,7 @@ class EventStream {
   net::BlockingClient& client_;
   std::string target_;
   std::string last_event_;
-  bool moved_ = false;    // something came on this connection
+  bool moved_ = false;    // this connection has received an event
   bool refused_ = false;  // by `visit`
 };
 

@@ -22,7 +22,7 @@ struct Seen {
   Result<> result;
 };
 
-// All events up to the one whose data is "last".
+// All events up to the event with the data "last".
 Seen readAll(net::BlockingClient client) {
   EventStream stream(client, "/events");
   Seen seen;

@@ -43,7 +43,8 @@ Result<json::object> FileUpload::run() {
   }
 }
 
-// Nobody else knows its name, and what is kept counts for the tenant's quota.
+// Removes the abandoned upload: nobody else knows its name, and its bytes count for the tenant's
+// quota.
 std::unexpected<Error> FileUpload::givenUp(Error error) {
   const bool there = digested_ > 0 && error.code != Code::kUnavailable && !client_.interrupted();
   client_.close();
@@ -63,7 +64,7 @@ Result<json::object> FileUpload::attempt() {
   return upload(client_, "POST", target, [this] { return next(); }, size_ - at_);
 }
 
-// What the server has of it. It may have none: one that is restarted keeps nothing.
+// Asks for the server's part of the file. A restarted server has no part.
 Result<> FileUpload::findPlace() {
   offset_.reset();
   const auto state = call(client_, "GET", "/v1/uploads/" + name_);
@@ -88,8 +89,8 @@ Result<std::string> FileUpload::next() {
   return piece;
 }
 
-// The connection broke with some of the file on its way; or the server had more of it by then than
-// it said.
+// True if the connection broke during the upload, or if the server has more of the file than
+// reported.
 bool FileUpload::mayGoOn(const Error& error) const {
   if (client_.interrupted()) return false;
   if (error.code == Code::kConflict) return breaks_ > 0;

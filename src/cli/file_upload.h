@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileUpload: a file on its way to be an artifact. It has a name there (`upload` in
-// POST /v1/artifacts), so where the connection breaks it goes on at what the server has kept.
+// FileUpload: uploads a file as an artifact. The upload has a name (`upload` in POST
+// /v1/artifacts), so that after a broken connection the upload resumes at the server's part.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,17 @@ namespace cloister::cli {
 
 class FileUpload {
  public:
-  // How often it goes on; the pauses before that double from the first to the longest.
+  // Number of resumptions; the pauses double from the first to the longest.
   static constexpr int kMostBreaks = 8;
   static constexpr Millis kFirstPause{500};
   static constexpr Millis kLongestPause{8'000};
 
-  // `target` is that POST, with its query; `source` a regular file, with its size. `pause` waits,
-  // for tests.
+  // `target` is the POST's target, with its query; `source` a regular file, with its size. `pause`
+  // waits, for tests.
   FileUpload(net::BlockingClient& client, std::string target, Source source,
              std::function<void(Millis)> pause = {});
 
-  // The artifact, which has the file's digest.
+  // Returns the artifact, after a check of its digest.
   Result<base::json::object> run();
 
  private:
@@ -47,8 +47,8 @@ class FileUpload {
   std::function<void(Millis)> pause_;
   std::string name_;
   int breaks_ = 0;
-  std::optional<uint64_t> offset_;  // where the next request goes on; none: it begins anew
-  uint64_t at_ = 0;                 // of the file, what is read next
+  std::optional<uint64_t> offset_;  // start of the next request; none: from the beginning
+  uint64_t at_ = 0;                 // position of the next read
   base::Sha256 digest_;             // of its first `digested_` bytes
   uint64_t digested_ = 0;
 };

@@ -22,7 +22,7 @@ using testing::Not;
 using testing::StartsWith;
 
 const std::string kBody = "hello world";
-// A server that takes the head, lets the body come, and is gone.
+// A server that accepts the head and the body, and then disconnects.
 const std::string kBreaks = "HTTP/1.1 100 Continue\r\n\r\n";
 
 std::string answer(const std::string& status, const std::string& body) {

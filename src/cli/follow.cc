@@ -78,7 +78,7 @@ Result<> Follower::rest(net::BlockingClient& client, json::object& execution) {
   const bool limit =
       textOf(objectOf(execution, "error"), "type") == model::error_type::kOutputLimit;
   if (limit && !boolOf(execution, "output_cut") && textOf(execution, "status") == "completed") {
-    execution["error"] = nullptr;  // nobody has to hear of a bound that cost nothing
+    execution["error"] = nullptr;  // a bound without a loss is not reported
   }
   return {};
 }

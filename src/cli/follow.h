@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Follows one execution to its end, writing its output as it comes (see event_stream.h).
+// Follows an execution to its end, writing its output live (see event_stream.h).
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,22 @@ namespace cloister::cli {
 
 struct FollowOptions {
   bool print = true;          // stdout and stderr of the program to ours
-  bool raw = false;           // control sequences reach a terminal as they are
+  bool raw = false;           // control sequences reach a terminal unchanged
   bool progress = true;       // a spinner until the first output
-  bool wait_approval = true;  // of one that is blocked; otherwise it is left so
-  bool say_blocked = true;    // that it is; false where the user knows
+  bool wait_approval = true;  // waits while blocked; otherwise returns
+  bool say_blocked = true;    // reports a block; false if the user knows
 };
 
 class Follower {
  public:
   Follower(net::BlockingClient& client, const std::string& id, FollowOptions options);
 
-  // The execution as its last status event showed it (without output); one that is blocked is left
-  // so, unless its approval is to be waited for. Errors as
-  // EventStream::read().
+  // The execution of the last status event (without output); returns at a blocked execution, unless
+  // its approval is to be waited for. Errors as EventStream::read().
   Result<base::json::object> toEnd();
 
-  // After toEnd(): writes what the events did not have of a stream, from the artifact that has the
-  // whole. A stream that is not whole then makes `output_cut` of the execution true.
+  // After toEnd(): writes a stream's rest, missing in the events, from the artifact with the whole
+  // stream. An incomplete stream sets the execution's `output_cut`.
   Result<> rest(net::BlockingClient& client, base::json::object& execution);
 
   // True when nobody reads our stdout or stderr any more; toEnd() then fails at once.

@@ -36,7 +36,7 @@ std::string withoutSlashes(std::string path) {
   return path;
 }
 
-// The file or directory that a link names; the path itself where there is none.
+// The target of a link; the path itself without a link.
 std::string resolved(const std::string& path) {
   char real[PATH_MAX];
   struct stat status{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files and directories that have their name only once they are whole: made beside it under another
-// one, removed again unless kept.
+// Files and directories that get their name only once complete: made beside the name under a
+// temporary name, and removed again unless kept.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@ namespace cloister::cli {
 
 class FreshFile {
  public:
-  // For `path`, a file or nothing; a link is followed to the file it names. It gets `mode`, as far
+  // For `path`, a file or nothing; a link is followed to its target. The file gets `mode`, as far
   // as the umask allows.
   static Result<FreshFile> make(const std::string& path, mode_t mode);
   FreshFile(const FreshFile&) = delete;
@@ -28,7 +28,7 @@ class FreshFile {
   ~FreshFile();
 
   [[nodiscard]] int fd() const { return fd_.get(); }
-  Result<> keep();  // in the place of what is there
+  Result<> keep();  // replaces the present file
 
  private:
   FreshFile() = default;
@@ -39,7 +39,7 @@ class FreshFile {
 
 class FreshDirectory {
  public:
-  // For `path`: nothing, or an empty directory, which stays the one it is. kConflict else.
+  // For `path`: nothing, or an empty directory, which is kept and filled. kConflict otherwise.
   static Result<FreshDirectory> make(const std::string& path);
   FreshDirectory(const FreshDirectory&) = delete;
   FreshDirectory& operator=(const FreshDirectory&) = delete;
@@ -57,7 +57,7 @@ class FreshDirectory {
   FreshDirectory() = default;
   std::string path_;
   std::string temporary_;
-  bool there_ = false;  // `path_`, with the temporary one inside
+  bool there_ = false;  // `path_` exists, with the temporary directory inside
 };
 
 }  // namespace cloister::cli

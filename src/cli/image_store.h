@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store of images of this machine: commands that work on it, instead of over the API. The
-// program cloister-image does them, because it alone has the library that reads archives.
+// The store of images of this machine: commands on the store, instead of over the API. The program
+// cloister-image carries out these commands, because only cloister-image has the library for
+// archives.
 #pragma once
 
 #include <span>
@@ -19,8 +20,8 @@ inline constexpr base::Flag kImageStoreFlags[] = {
     {.name = "config", .value = "FILE", .help = "the configuration of the server"},
 };
 
-// Replaces this process by `cloister-image COMMAND`, with those flags of `own` that were given, and
-// the operands. Returns an error alone: where that program cannot be executed.
+// Replaces this process by `cloister-image COMMAND`, with the given flags of `own` and the
+// operands. Returns only an error: the program cannot be executed.
 Result<int> onImageStore(const std::string& command, std::span<const base::Flag> own,
                          const Invocation& invocation);
 

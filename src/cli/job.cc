@@ -19,8 +19,8 @@ std::string targetOf(const std::string& id) {
   return "/v1/executions/" + net::percentEncode(id);
 }
 
-// Whatever happened, nothing may go on running for a user who has gone. `id` is "" when the answer
-// that tells it was not waited for.
+// After any failure, nothing may continue to run without its user. `id` is "" if the answer with
+// the id was not awaited.
 int abandon(Job& job, std::string id, bool reader_gone) {
   constexpr Millis kPatience{5'000};
   net::BlockingClient client(job.endpoint);

@@ -15,8 +15,8 @@
 
 namespace cloister::cli {
 
-// A POST that makes something. The key makes asking again safe: the same key and body are the same
-// thing.
+// A POST that makes an object. The key makes a retry safe: the same key and body give the same
+// object.
 struct Submission {
   std::string target;
   base::json::object body;
@@ -29,25 +29,25 @@ Result<base::json::object> submit(net::BlockingClient& client, const Submission&
 
 struct Job {
   net::Endpoint endpoint;
-  const supervisor::Signals& signals;  // what ends the waiting of `client`
+  const supervisor::Signals& signals;  // interrupts the waits of `client`
   Submission submission;
   FollowOptions output;
   net::BlockingClient client{endpoint, signals.fd()};
 };
 
-// The present execution, or the exit status of this command if there is no end to wait for.
+// The present execution, or this command's exit status without an end to wait for.
 using Outcome = std::variant<base::json::object, int>;
 
-// True if policy refused it: there is nothing to follow.
+// True for a refusal by policy: there is nothing to follow.
 bool isDenied(const base::json::object& execution);
 
-// The accepted execution. A signal meanwhile cancels it.
+// The accepted execution. A signal meanwhile cancels the execution.
 Result<Outcome> start(Job& job);
-// Follows an accepted execution over `client` to its end, or until it is blocked (FollowOptions).
-// It is cancelled if that fails.
+// Follows an accepted execution over `client` to its end, or until blocked (FollowOptions). A
+// failure cancels the execution.
 Result<Outcome> follow(Job& job, net::BlockingClient& client, const std::string& id);
 
-// The ended execution for the user: all of it in JSON, else why it ended if there is more to say.
+// Shows the ended execution: the whole in JSON, otherwise the reason of its end, if noteworthy.
 void report(const base::json::object& execution, bool json);
 
 }  // namespace cloister::cli

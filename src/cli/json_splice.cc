@@ -13,12 +13,12 @@ constexpr size_t kMostDepth = 64;
 constexpr std::string_view kSpace = " \t\r\n";
 constexpr std::string_view kStep = "  ";
 
-// An object in the text, as far as a splice needs it.
+// An object in the text, as far as needed for a splice.
 struct ObjectSpan {
   size_t open = 0;  // after the brace
   bool empty = true;
   size_t first = 0;  // where its first member begins
-  // The value of the member that was looked for: [begin, end).
+  // The value of the requested member: [begin, end).
   std::optional<std::pair<size_t, size_t>> value = {};
 };
 
@@ -26,7 +26,7 @@ class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
 
-  // Reads the object that begins here, noting the member `name`.
+  // Reads the object at this position, noting the member `name`.
   Result<ObjectSpan> object(std::string_view name, size_t depth);
   // White space and comments.
   Result<> space();
@@ -156,7 +156,7 @@ std::string indented(std::string_view value, const std::string& indent) {
   return out;
 }
 
-// The white space before `at`, if that is all there is on its line.
+// The white space before `at`, if nothing else precedes `at` on its line.
 std::optional<std::string> indentAt(std::string_view text, size_t at) {
   const size_t line = text.substr(0, at).find_last_of('\n');
   if (line == std::string_view::npos) return std::nullopt;

@@ -24,7 +24,7 @@ class Local : public testing::Test {
   std::string dir_ = testing::TempDir() + "cloister-XXXXXX";
 };
 
-// The admin key goes to the server that holds the directory, and to nobody else.
+// The admin key is sent only to the server that holds the directory.
 TEST_F(Local, TheAdminKeyStaysWithItsServer) {
   ::unsetenv("CLOISTER_URL");
   ::unsetenv("CLOISTER_API_KEY");

@@ -23,7 +23,7 @@ constexpr int kParse = -32700;
 constexpr int kNotFound = 404;
 using Headers = std::map<std::string, std::string>;
 
-// A header's value; what headers cannot carry is encoded as MCP says.
+// A header's value; text unfit for headers is encoded as defined by MCP.
 std::string headerValue(const std::string& text) {
   const bool plain = std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f; });
   const bool odd =
@@ -108,7 +108,7 @@ void McpBridge::initialize(const json::object& message, std::string_view line) {
   if (!told || !told->contains("jsonrpc")) {
     return complain(id, kInternal, refusal(answer->head, answer->body).message);
   }
-  if (told->contains("result")) {  // one that is refused leaves the session that there is
+  if (told->contains("result")) {  // a refusal leaves the present session
     const std::scoped_lock lock(mutex_);
     session_ = answer->head.header("mcp-session-id");
     version_ = textOf(objectOf(*told, "result"), "protocolVersion");
@@ -125,8 +125,8 @@ Headers McpBridge::legacyHeaders() {
   return headers;
 }
 
-// The server has forgotten the session (it was restarted, or nothing was asked for long): another
-// takes its place, of which the client need not know.
+// The server has forgotten the session after a restart or a long pause: the bridge opens another
+// session, unnoticed by the client.
 Result<> McpBridge::renew(const std::string& lost) {
   const std::scoped_lock lock(mutex_);
   if (session_ != lost || hello_.empty()) return {};
@@ -136,7 +136,7 @@ Result<> McpBridge::renew(const std::string& lost) {
   return {};
 }
 
-// What has no answer: notifications, and answers to questions of the server.
+// Forwards messages without an answer: notifications, and answers to the server's requests.
 void McpBridge::forward(const json::object& message, std::string_view line) {
   const json::object& about = objectOf(objectOf(message, "params"), "_meta");
   const std::string version = textOf(about, kVersionMember);
@@ -227,7 +227,7 @@ Result<bool> McpBridge::pass(net::BlockingClient& client, const net::HttpHead& h
   if (message->contains("id")) {
     say(body);
   } else {
-    json::object with = *message;  // an error of the transport: it is about this request
+    json::object with = *message;  // an error of the transport, for this request
     with["id"] = job->id;
     say(base::toJson(with));
   }

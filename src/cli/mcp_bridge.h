@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// McpBridge: MCP's stdio transport on one side (one JSON-RPC message a line), POST /mcp on the
-// other. It understands as little as it can: which era a message is of, for the headers that HTTP
-// wants, and what is cancelled. Each request has a thread and a connection of its own; a modern one
-// that is cancelled is so by closing that connection.
+// McpBridge: MCP's stdio transport on one side (one JSON-RPC message per line), POST /mcp on the
+// other. The bridge parses only the protocol's era, for the HTTP headers, and cancellations. Each
+// request has its own thread and connection; closing the connection cancels a modern request.
 #pragma once
 
 #include <atomic>
@@ -31,17 +30,17 @@ class McpBridge {
   McpBridge(net::Endpoint endpoint, int out) : endpoint_(std::move(endpoint)), out_(out) {}
   McpBridge(const McpBridge&) = delete;
   McpBridge& operator=(const McpBridge&) = delete;
-  ~McpBridge();  // ends what is under way
+  ~McpBridge();  // ends pending requests
 
-  // One line of the client's, without its end.
+  // A line of the client, without its line end.
   void take(std::string_view line);
   // The client sent a line over kMaxLine.
   void refuseLine();
   // False once the client does not read any more.
   [[nodiscard]] bool alive() const { return alive_; }
-  // Waits for what is under way, at most so long.
+  // Waits for pending requests, at most `patience`.
   void settle(Millis patience);
-  // Cancels all that is under way, and waits for it.
+  // Cancels all pending requests, and waits for their end.
   void finish();
 
  private:

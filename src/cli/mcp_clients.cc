@@ -77,7 +77,7 @@ std::string documentText(const McpClient& client, const McpLaunch& launch) {
   if (client.file.empty()) return agentsText(launch);
   const auto whole = spliceMember(
       "", {.group = client.group, .name = kMcpServerName, .value = entryText(client, launch)});
-  return whole.value_or("");  // blank text always takes it
+  return whole.value_or("");  // blank text never fails
 }
 
 }  // namespace cloister::cli

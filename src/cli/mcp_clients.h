@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How each MCP client is told of this server: which file, which shape. What they are told never
-// holds a key: `cloister mcp` finds it, in the state directory or in the file that --key-file
-// names.
+// The configuration of each MCP client for this server: file and format. The configuration never
+// holds a key: `cloister mcp` reads the key from the state directory or from the file of
+// --key-file.
 #pragma once
 
 #include <span>
@@ -12,11 +12,10 @@
 namespace cloister::cli {
 
 struct McpClient {
-  std::string_view name;   // as --client takes it
-  std::string_view title;  // as people call it
-  std::string_view
-      file;  // its configuration, "~/" for the home directory; "" if it is program text
-  std::string_view group = "mcpServers";  // the member that holds all servers
+  std::string_view name;   // value of --client
+  std::string_view title;  // name for people
+  std::string_view file;   // its configuration, "~/" for the home directory; "" for program text
+  std::string_view group = "mcpServers";  // the member with all servers
   bool typed = false;                     // entries say "type": "stdio"
 };
 
@@ -25,16 +24,16 @@ std::span<const McpClient> mcpClients();
 // The command that starts the stdio server.
 struct McpLaunch {
   std::string program;            // an absolute path
-  std::vector<std::string> args;  // "mcp" and what follows
+  std::vector<std::string> args;  // "mcp" and its arguments
 };
 
-// The client's entry for this server as JSON text, its lines indented by two spaces a level.
+// The client's entry for this server as JSON text, indented by two spaces per level.
 std::string entryText(const McpClient& client, const McpLaunch& launch);
 
-// What to paste where the client has nothing yet: a whole file, or program text.
+// Text to paste for a client without a configuration: a whole file, or program text.
 std::string documentText(const McpClient& client, const McpLaunch& launch);
 
-// What this server is called in them.
+// The server's name in configurations.
 inline constexpr std::string_view kMcpServerName = "cloister";
 
 }  // namespace cloister::cli

@@ -39,7 +39,7 @@ bool waitFor(int fd, const Latch& stop) {
   }
 }
 
-// Appends what a descriptor that is ready gives; false at the end.
+// Appends the bytes of a ready descriptor; false at the end.
 bool readSome(int fd, std::string& bytes) {
   const size_t before = bytes.size();
   bytes.resize(before + kPiece);
@@ -138,7 +138,7 @@ Result<bool> InputRelay::passOn() {
 }
 
 Result<bool> InputRelay::send(std::string_view piece) {
-  constexpr Millis kAnyTime = std::chrono::hours(24 * 365);  // until the program reads it
+  constexpr Millis kAnyTime = std::chrono::hours(24 * 365);  // until the program reads the input
   json::object body;
   if (piece.empty()) {
     body["eof"] = true;

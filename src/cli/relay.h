@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes to a program on the server while its output comes from there: its input and its
-// signals, each from a thread of its own, because the program may be slow to take either.
+// Sends input and signals to a program on the server while its output arrives. Input and signals
+// have a thread each, because the program may be slow to take either.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace cloister::cli {
 
-// A descriptor that becomes readable once something is over.
+// A descriptor that becomes readable when set() is called.
 class Latch {
  public:
   static Result<Latch> make();
@@ -27,16 +27,16 @@ class Latch {
   Fd fd_;
 };
 
-// What a program is given at its start.
+// A program's input at its start.
 struct FirstInput {
   std::string bytes;
-  bool more = false;  // the end of stdin was not there yet
+  bool more = false;  // stdin had not ended yet
 };
-// What stdin has now, without waiting. What cannot be read (closed, a directory) is no input.
+// The bytes now available on stdin, without waiting. An unreadable stdin (closed, a directory) is
+// empty.
 Result<FirstInput> firstInput();
 
-// All of stdin, unless a signal comes first; kTooLarge beyond 16 MiB. What cannot be read is no
-// input.
+// All of stdin, unless a signal comes first; kTooLarge beyond 16 MiB. An unreadable stdin is empty.
 Result<std::string> readStdin(const supervisor::Signals& signals);
 
 // Passes stdin on, piece by piece, to its end or the program's. Input that cannot be passed on
@@ -47,11 +47,11 @@ class InputRelay {
   InputRelay(net::Endpoint endpoint, std::string id, Latch stop);
   InputRelay(const InputRelay&) = delete;
   InputRelay& operator=(const InputRelay&) = delete;
-  ~InputRelay();  // gives up what has not been passed on
+  ~InputRelay();  // drops input not yet passed on
 
  private:
   void run();
-  Result<bool> passOn();  // one piece; false: there is no more to do
+  Result<bool> passOn();  // passes on a piece; false at the end
   Result<bool> send(std::string_view piece);
 
   net::Endpoint endpoint_;

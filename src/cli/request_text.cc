@@ -19,7 +19,7 @@ std::string marked(const json::value& value) {
                            : model::markedText(base::toJson(value));
 }
 
-// Line by line; a bar before each, so that none can be taken for ours.
+// Each line gets a bar in front, so that no line can be mistaken for ours.
 std::string block(std::string_view text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole of what an escalation asks for, as `cloister escalation show --full` prints it: nothing
-// is cut, and what would not be seen as what it is is an escape. Pure; safe for a terminal.
+// The whole request of an escalation, as printed by `cloister escalation show --full`: nothing is
+// cut, and misleading characters are escaped. Pure; safe for a terminal.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace cloister::cli {
 
-// Of the answer of GET /v1/escalations/{id}/request.
+// For the answer of GET /v1/escalations/{id}/request.
 std::string requestText(const base::json::object& shown);
 
 }  // namespace cloister::cli

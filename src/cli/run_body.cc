@@ -159,7 +159,7 @@ Result<json::object> runBody(const Flags& flags, const RunSource& source) {
   TRY(putPairs(flags, "env", body));
   TRY(putFiles(flags, body));
   putIsolation(flags, body);
-  // Collecting files costs time, so it is done only for who will see them.
+  // Collecting files takes time, so files are collected only if the user will see the files.
   if (flags.has("artifacts")) {
     body["artifacts"] = toArray(flags.all("artifacts"));
   } else if (!flags.has("out") && !flags.has("json")) {

@@ -13,25 +13,25 @@ namespace cloister::cli {
 
 std::span<const base::Flag> runFlags();
 
-// What comes from outside the flags.
+// Input from outside the flags.
 struct RunSource {
   std::string code;
   std::string file_name;             // "" for -c and stdin
-  std::optional<std::string> input;  // stdin, unless it held the code
+  std::optional<std::string> input;  // stdin, unless stdin held the code
 };
 
 // kInvalid names the flag. Reads the files of --file.
 Result<base::json::object> runBody(const base::Flags& flags, const RunSource& source);
 
-// The language of a file by its extension, as languages/*.yaml of this installation say; "python"
-// when nothing matches.
+// The language of a file by its extension, from languages/*.yaml of this installation; "python"
+// without a match.
 std::string languageOf(const std::string& file_name);
 
 // {"key": text} or, when the bytes are not UTF-8, base64 with "encoding".
 void putBytes(base::json::object& object, std::string_view key, std::string_view bytes);
 
-// The flags that several commands have, as members: --timeout, --memory, --cpu, --pids, --disk;
-// those of the form NAME=VALUE, as an object called like the flag; --network and --runtime.
+// Members for flags shared by several commands: --timeout, --memory, --cpu, --pids, --disk; flags
+// of the form NAME=VALUE, as an object named like the flag; --network and --runtime.
 Result<> putLimits(const base::Flags& flags, base::json::object& body);
 Result<> putPairs(const base::Flags& flags, std::string_view flag, base::json::object& body);
 void putIsolation(const base::Flags& flags, base::json::object& body);

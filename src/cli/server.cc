@@ -117,7 +117,7 @@ Result<PrivateServer> PrivateServer::launch(int interrupt) {
 Result<> PrivateServer::launchIn(int interrupt) {
   dir_ = variable("TMPDIR").value_or("/tmp") + "/cloister-XXXXXX";
   if (::mkdtemp(dir_.data()) == nullptr) return failErrno("making a directory in " + dir_);
-  // As root the control plane is another user, who must be able to reach its own directories.
+  // As root the control plane runs as another user, who must be able to reach its own directories.
   if (::geteuid() == 0 && ::chmod(dir_.c_str(), 0711) != 0) return failErrno("opening " + dir_);
   Fd log(::memfd_create("cloister-log", MFD_CLOEXEC));
   if (!log) return failErrno("making a log");
@@ -181,7 +181,7 @@ PrivateServer::~PrivateServer() {
     }
   }
   if (dir_.empty()) return;
-  // Its own children may outlive it for a moment, if it was killed.
+  // A killed server's children may outlive the server for a moment.
   const auto deadline = monotonicNow() + Millis(5'000);
   while (supervisor::isHeld(dir_) && monotonicNow() < deadline)
     std::this_thread::sleep_for(Millis(2));

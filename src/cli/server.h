@@ -14,7 +14,7 @@
 
 namespace cloister::cli {
 
-// Flags that every command takes.
+// Flags of every command.
 struct Globals {
   bool json = false;
   std::optional<std::string> url = {};
@@ -26,9 +26,9 @@ struct Globals {
 // --key-file; the state directory's own key is sent to no address but its own server's.
 Result<std::optional<net::Endpoint>> findServer(const Globals& globals);
 
-// Like findServer, but none is an error that says what to do.
+// As findServer(), but without a server an error with advice.
 Result<net::Endpoint> needServer(const Globals& globals);
-// A client of that server; `interrupt` as net::BlockingClient's.
+// A client of the server; `interrupt` as for net::BlockingClient.
 Result<net::BlockingClient> connect(const Globals& globals, int interrupt = -1);
 
 // `cloister serve --private` as our child. The child watches a pipe from this process. Without this

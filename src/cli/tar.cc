@@ -31,7 +31,7 @@ Result<std::string> findTar() {
               "copying a directory: there is no tar here; install the package tar");
 }
 
-// TAR_OPTIONS could undo what keeps hostile names in.
+// TAR_OPTIONS could disable the protection against hostile names.
 Result<supervisor::Program> programFor(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), TRY(findTar()));
   return supervisor::Program{.argv = std::move(arguments),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system's `tar` as a child at the other end of a pipe. What it unpacks was made in a sandbox,
-// by anyone: it gets a fresh directory, and checkUnpacked() afterwards. One thread.
+// The system's `tar` as a child at the other end of a pipe. An unpacked archive comes from a
+// sandbox and is hostile: unpack into a fresh directory, and call checkUnpacked() afterwards. One
+// thread.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +17,8 @@ namespace cloister::cli {
 
 class Tar {
  public:
-  // Packs what is in `dir`; or unpacks into it, with this user as the owner of everything, and
-  // without names that lead out of it. kUnsupported when there is no tar. Unpacking ignores SIGPIPE
+  // Packs the content of `dir`; or unpacks into `dir`, with this user as the owner of everything,
+  // and without names leading out of `dir`. kUnsupported without a tar. Unpacking ignores SIGPIPE
   // in this process.
   static Result<Tar> packing(const std::string& dir);
   static Result<Tar> unpacking(const std::string& dir);
@@ -29,9 +30,9 @@ class Tar {
         doing_(std::move(other.doing_)),
         pipe_(std::move(other.pipe_)) {}
   Tar& operator=(Tar&&) = delete;
-  ~Tar();  // kills it, unless it has ended
+  ~Tar();  // kills tar, unless ended
 
-  // The archive's next bytes; "" once it has ended well.
+  // The archive's next bytes; "" after a successful end.
   Result<std::string> read();
   Result<> write(std::string_view bytes);
   // No more bytes; its end.

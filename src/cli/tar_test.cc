@@ -26,7 +26,7 @@ class Unpacking : public testing::Test {
   void SetUp() override { ASSERT_NE(::mkdtemp(dir_.data()), nullptr); }
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
-  // The bytes of an archive of what `script` makes.
+  // The bytes of an archive of the files made by `script`.
   std::string archive(const std::string& script) {
     const std::string from = dir_ + "/from";
     EXPECT_EQ(::mkdir(from.c_str(), 0755), 0);
@@ -39,7 +39,7 @@ class Unpacking : public testing::Test {
     return bytes;
   }
 
-  // It, unpacked and looked through.
+  // Unpacks and checks the archive.
   Result<> unpack(const std::string& bytes) {
     FreshDirectory fresh = TRY(FreshDirectory::make(dir_ + "/to"));
     Tar tar = TRY(Tar::unpacking(fresh.path()));

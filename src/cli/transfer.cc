@@ -21,7 +21,7 @@ constexpr Millis kSilence{60'000};
 constexpr Millis kQuiet{500};  // before a meter is worth showing
 constexpr Millis kBetween{100};
 
-// All of what is left of an answer, which is small.
+// The rest of a small answer.
 Result<std::string> readAll(net::BlockingClient& client) {
   std::string body;
   for (;;) {

@@ -21,7 +21,7 @@ namespace cloister::cli {
 // A file, or standard input, as a request's body.
 struct Source {
   Fd file = {};
-  std::optional<uint64_t> size = {};  // of a regular file: what is left of it
+  std::optional<uint64_t> size = {};  // remaining bytes of a regular file
   std::optional<mode_t> mode = {};    // its permissions
 };
 
@@ -32,19 +32,19 @@ Result<Source> openSource(const std::string& path);
 // is an error.
 Result<std::string> nextPiece(Source& source);
 
-// Sends what `source` gives, and reads the answer: an object, if it has a body.
+// Sends the pieces of `source`, and reads the answer: an object, if the answer has a body.
 Result<base::json::object> upload(net::BlockingClient& client, std::string_view method,
                                   const std::string& target,
                                   std::function<Result<std::string>()> source,
                                   std::optional<uint64_t> length);
 
-// The body at `target`, which `what` names in errors, to `take`. An answer that breaks off is an
-// error, wherever it does.
+// Passes the body at `target` to `take`; `what` names the target in errors. An answer that breaks
+// off is an error.
 using Take = std::function<Result<>(std::string_view piece)>;
 Result<> download(net::BlockingClient& client, const std::string& target, const std::string& what,
                   const Take& take);
 
-// How far a transfer has come, on stderr if that is a terminal.
+// Shows a transfer's progress on stderr, if stderr is a terminal.
 class Meter {
  public:
   Meter(bool wanted, std::optional<uint64_t> total);

@@ -24,7 +24,7 @@ std::string baseName(std::string_view path) {
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
 }
 
-// Of one that was cut at a limit; 0 of a whole one.
+// The full size of a cut artifact; 0 for a whole artifact.
 uint64_t fullSizeOf(const json::object& artifact) {
   return static_cast<uint64_t>(integerOf(artifact, "full_size"));
 }

@@ -57,14 +57,14 @@ Result<int> exportAll(const Invocation& invocation) {
   return 0;
 }
 
-// The key of --key, or the one that the server gives.
+// The key of --key, or the server's key.
 Result<base::VerifyKey> keyFor(const Invocation& invocation, net::BlockingClient& client) {
   if (const auto file = invocation.flags.text("key")) return readPublicKey(*file);
   const json::object answer = TRY(call(client, "GET", "/v1/audit/public-key"));
   return base::VerifyKey::fromBase64(textOf(answer, "public_key"));
 }
 
-// What the log is, by our own computation, as a report of the server's form.
+// Checks the log by our own computation; the report has the server's format.
 Result<json::object> holdAgainst(const Invocation& invocation, net::BlockingClient& client,
                                  const std::string& file) {
   constexpr size_t kMost = size_t{256} << 20;
@@ -81,7 +81,7 @@ Result<json::object> holdAgainst(const Invocation& invocation, net::BlockingClie
     }));
     held = fed ? walk->finish() : fed;
   }
-  // Not the whole log: it says nothing about whether that is broken.
+  // An incomplete log: its state is unknown.
   if (!held && held.error().code == Code::kUnsupported) return std::unexpected(held.error());
   json::object report = {{"ok", held.has_value()}, {"published", published.size()}};
   report["entries"] = walk ? walk->entries() : 0;
@@ -149,7 +149,7 @@ std::string searchTarget(const Invocation& invocation, bool oldest) {
   return target;
 }
 
-// A page may have fewer entries than were asked for, or none, before the last one.
+// A page before the last page may have fewer entries than requested, or none.
 Result<json::array> search(net::BlockingClient& client, const std::string& target, std::string from,
                            size_t limit) {
   json::array found;

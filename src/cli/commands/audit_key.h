@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public key of the audit log, as a file of the user's holds it.
+// The public key of the audit log, from a user's file.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace cloister::cli {
 
-// The 32 bytes as base64, which may end with a line end. kInvalid names --key.
+// The 32 bytes as base64, possibly with a line end. kInvalid names --key.
 Result<base::VerifyKey> readPublicKey(const std::string& path);
 
 }  // namespace cloister::cli

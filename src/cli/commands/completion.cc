@@ -13,10 +13,10 @@ namespace {
 
 using base::Flag;
 
-// What may come behind words: ("", "run session …"), ("session", "create list …").
+// Possible next words after words: ("", "run session …"), ("session", "create list …").
 using Words = std::vector<std::pair<std::string, std::string>>;
 
-// False where it was there already.
+// False for a known word.
 bool add(Words& words, const std::string& behind, const std::string& word) {
   auto known = std::ranges::find(words, behind, &Words::value_type::first);
   if (known == words.end()) known = words.insert(words.end(), {behind, ""});
@@ -102,7 +102,7 @@ std::string zsh() {
          bash();
 }
 
-// One quoted word for fish.
+// A quoted word for fish.
 std::string quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -150,7 +150,7 @@ std::string fish() {
       script.append("complete -c cloister" + fishCondition(behind) + " -f -a " + word + " -d ");
       script.append(quoted(whole ? command->summary : "see its commands") + "\n");
     }
-    // Of a group all have the flags of each; a command alone is its own group.
+    // A group has the flags of all its commands; a command alone is its own group.
     const std::string& group = steps.back().first;
     addFishFlags(command->flags, fishCondition(group.empty() ? steps.back().second : group),
                  script);

@@ -120,8 +120,8 @@ Result<> copyUp(Copy& copy) {
 
 // - down -
 
-// GET, with the meter and an end when a signal has come, which read() alone does not see while
-// bytes keep coming.
+// GET with the meter, ended by a signal; read() alone does not notice a signal while bytes keep
+// coming.
 Result<> receive(Copy& copy, const std::string& target, std::optional<uint64_t> size,
                  const supervisor::Signals* signals, const Take& take) {
   const bool apart = !copy.to.standard() || !isTerminal(STDOUT_FILENO);
@@ -173,7 +173,7 @@ Result<> receiveDirectory(Copy& copy, const supervisor::Signals& signals) {
   return directory.keep();
 }
 
-// The entry of what is to be copied.
+// The entry of the file or directory to copy.
 Result<json::object> look(net::BlockingClient& client, const Place& place) {
   const json::object listed = TRY(
       call(client, "GET", below(place, "/files?depth=0&path=" + net::percentEncode(place.path))));
@@ -236,7 +236,7 @@ Result<Places> placesOf(const Invocation& invocation) {
 Result<int> copy(const Invocation& invocation) {
   Places places = TRY(placesOf(invocation));
   const bool up = places.from.local();
-  // What is half written here must not stay, so that signals do not simply end it.
+  // Signals must not simply end the command, because incomplete local files must be removed.
   std::optional<supervisor::Signals> signals;
   if (!up && !places.to.standard())
     signals.emplace(TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP})));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `cloister cp` and `cloister session files` take for a place: SESSION:PATH, or a local path.
+// The places of `cloister cp` and `cloister session files`: SESSION:PATH, or a local path.
 #pragma once
 
 #include <string>
@@ -12,23 +12,23 @@ namespace cloister::cli {
 struct Place {
   std::string session = {};  // "" for a local path
   std::string path = {};     // of a session: beneath /workspace, "" for the workspace itself
-  bool into = false;         // it is a directory, in which the source gets its own name
+  bool into = false;         // a directory, in which the source keeps its name
 
   [[nodiscard]] bool local() const { return session.empty(); }
   // Standard input or output.
   [[nodiscard]] bool standard() const { return local() && path == "-"; }
-  // As an operand that means the same wherever it is given.
+  // As an operand with the same meaning everywhere.
   [[nodiscard]] std::string text() const;
 };
 
-// What stands before the first ':' is a session, unless it has a '/' in it.
+// Text before the first ':' is a session, unless the text contains a '/'.
 Result<Place> parsePlace(std::string_view operand);
 
-// The path beneath /workspace that `text` names, which is relative to it or begins with it.
-// kInvalid for one outside, or with "..".
+// The path beneath /workspace for `text`, relative or with the prefix /workspace. kInvalid for a
+// path outside, or with "..".
 Result<std::string> workspacePath(std::string_view text);
 
-// The name at the end of a path; "" where that has none of its own: ".", "..", "/".
+// The name at the end of a path; "" for a path without a name: ".", "..", "/".
 std::string nameOf(std::string_view path);
 
 // `name` in the directory `under`; either may be "".

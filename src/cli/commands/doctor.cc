@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister doctor`: what this machine offers, what is missing, how to get it.
+// `cloister doctor`: capabilities of this machine, missing capabilities, and remedies.
 #include <signal.h>
 #include <unistd.h>
 
@@ -73,9 +73,9 @@ std::string report(const json::object& node, bool usable) {
   return out;
 }
 
-// What a real boot of a guest says: the kernel that a program in it sees, or why there is none.
+// The result of a real boot of a guest: the kernel seen by a program inside, or the failure.
 void boot(net::BlockingClient& client, std::string_view runtime, json::object& node) {
-  constexpr int kPatience = 20;  // for the program; a kernel that is emulated takes longer
+  constexpr int kPatience = 20;  // for the program; an emulated kernel takes longer
   constexpr int kWait = 60;
   const json::object request{
       {"command", {"cat", "/proc/version"}}, {"runtime", runtime}, {"timeout_seconds", kPatience}};

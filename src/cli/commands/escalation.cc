@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister escalation …`: asking to exceed what policy allows, and deciding on it. All that a
-// request says is hostile text for who decides: the server sends it escaped, and nothing else than
-// printable lines of it reaches the terminal.
+// `cloister escalation …`: requests to exceed policy, and decisions on requests. All text of a
+// request is hostile to its approver: the server sends the text escaped, and only printable lines
+// reach the terminal.
 #include <unistd.h>
 
 #include <ctime>
@@ -19,7 +19,7 @@ namespace {
 using base::Flag;
 using base::Flags;
 
-// Of `approve ID` and `approve --request ID`.
+// For `approve ID` and `approve --request ID`.
 Result<std::string> idOf(const Invocation& invocation) {
   const auto& operands = invocation.flags.operands();
   const auto flag = invocation.flags.text("request");
@@ -88,7 +88,7 @@ Result<json::object> vote(const Invocation& invocation, net::BlockingClient& cli
   return call(client, "POST", targetOf(id, action, invocation.flags), body);
 }
 
-// The execution that went on, once it has ended or the time is over.
+// The continued execution, once ended or after the time limit.
 Result<json::object> waitFor(net::BlockingClient& client, const std::string& id, int64_t seconds) {
   const auto until = base::monotonicNow() + std::chrono::seconds(seconds);
   while (true) {

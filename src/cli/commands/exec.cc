@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister exec`: a program in a session, as if it ran here.
+// `cloister exec`: runs a program in a session like a local program.
 #include <signal.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@
 namespace cloister::cli {
 namespace {
 
-// A program in the background gets none: nobody would be there to pass it on.
+// A background program gets no input, because nobody stays to pass input on.
 Result<FirstInput> inputFor(const base::Flags& flags, const supervisor::Signals& signals) {
   const bool asked = flags.has("stdin");
   if (flags.has("background")) {
@@ -31,7 +31,7 @@ Result<FirstInput> inputFor(const base::Flags& flags, const supervisor::Signals&
     return FirstInput{};
   }
   if (!asked && isTerminal(STDIN_FILENO)) return FirstInput{};
-  // A program in a sandbox of its own gets all of it at once.
+  // A program in a separate sandbox gets all input at once.
   if (flags.has("nested") || flags.text("sandbox") == "fresh")
     return FirstInput{TRY(readStdin(signals)), false};
   return firstInput();
@@ -62,7 +62,7 @@ Result<int> startOnly(Job& job, bool json) {
   return blocked || isDenied(execution) ? exitStatus(execution) : 0;
 }
 
-// What code gave, after all that it wrote.
+// Shows a cell's results, after all its output.
 Result<> showResults(const Job& job, const json::object& execution,
                      const std::optional<std::string>& images) {
   if (job.output.print) {

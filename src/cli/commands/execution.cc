@@ -24,7 +24,7 @@ std::string endOf(const json::object& execution, std::string_view) {
   return signal.empty() ? textOf(execution, "exit_code") : signal;
 }
 
-// The output has a command of its own, which does not squeeze it into a line.
+// The output has a separate command, which prints more than a line.
 std::string recordText(const json::object& execution) {
   json::object record = execution;
   for (const std::string_view name : {"stdout", "stderr", "stdout_encoding", "stderr_encoding"})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister image list` and `image show`: the images that sandboxes can have.
+// `cloister image list` and `image show`: the images available to sandboxes.
 #include <unistd.h>
 
 #include <algorithm>

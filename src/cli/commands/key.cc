@@ -17,7 +17,7 @@ constexpr int64_t kMostOverlapHours = 720;
 
 constexpr std::string_view kWhich = "which key: give its id (see `cloister key list`)";
 
-// The secret alone on stdout, for a pipe; it is shown this once.
+// Prints only the secret on stdout, for a pipe; the secret is shown only once.
 int printNew(const Invocation& invocation, const json::object& key) {
   if (invocation.globals.json) {
     printJson(key);

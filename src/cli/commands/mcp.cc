@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister mcp`: an MCP server on stdin and stdout, for agents that start one as a process.
+// `cloister mcp`: an MCP server on stdin and stdout, for agents that start the server as a process.
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -44,10 +44,10 @@ class Lines {
   bool too_long_ = false;
 };
 
-// To the end of stdin, a signal, or a client that does not read any more.
+// Serves until the end of stdin, a signal, or a client that no longer reads.
 Result<int> serveLines(McpBridge& bridge, const supervisor::Signals& signals) {
   constexpr size_t kPiece = 65'536;
-  constexpr int kLook = 1'000;  // ms: for a client that went away while nothing came from it
+  constexpr int kLook = 1'000;  // ms: detects a silent client that has left
   Lines lines(bridge);
   std::string bytes(kPiece, '\0');
   while (bridge.alive()) {
@@ -74,7 +74,7 @@ Result<int> mcp(const Invocation& invocation) {
   const Service service = TRY(anyServer(invocation.globals, signals.fd()));
   McpBridge bridge(service.endpoint, STDOUT_FILENO);
   const Result<int> status = serveLines(bridge, signals);
-  // Of `printf … | cloister mcp` the answers are still wanted.
+  // In `printf … | cloister mcp` the client still waits for answers.
   if (status && *status == 0 && bridge.alive()) bridge.settle(kLastAnswers);
   bridge.finish();
   return status;

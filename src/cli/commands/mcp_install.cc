@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister mcp install`: tells MCP clients of this server, or says what to paste.
+// `cloister mcp install`: configures MCP clients for this server, or prints text to paste.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,8 +51,8 @@ std::string absolute(const std::string& path) {
   return failed ? path : full.lexically_normal().string();
 }
 
-// A client starts us with little of the environment that we see now, so what decides which server
-// is meant goes into the arguments. A key never does, only the name of its file.
+// A client starts this program with little of the present environment, so settings that select the
+// server become arguments. A key never becomes an argument, only the name of its file.
 Result<McpLaunch> launchFor(const Globals& globals) {
   McpLaunch launch{.program = base::programDir() + "/cloister", .args = {"mcp"}};
   const auto add = [&launch](std::string_view flag, const std::string& value) {
@@ -76,7 +76,7 @@ Result<McpLaunch> launchFor(const Globals& globals) {
   return launch;
 }
 
-// A configuration that could not work is not written.
+// A configuration that cannot work is not written.
 Result<> mayWrite(const Globals& globals) {
   if (!variable("CLOISTER_API_KEY").empty() && !globals.key_file) {
     return fail(Code::kInvalid,
@@ -95,7 +95,7 @@ Result<std::string> fileOf(const McpClient& client, const Invocation& invocation
   return home + std::string(client.file.substr(1));
 }
 
-// Through a link, as editors that keep their settings elsewhere have them.
+// Follows links, because some editors keep their settings behind links.
 Result<std::string> behindLinks(const std::string& path) {
   std::error_code failed;
   const fs::path real = fs::weakly_canonical(path, failed);
@@ -144,7 +144,8 @@ Result<int> write(const Invocation& invocation, const McpClient& client, const M
   return 0;
 }
 
-// One client: what to paste alone on stdout, for a pipe. All of them: each under its name.
+// For one client prints only the text to paste on stdout, for a pipe; for all clients each text
+// under the client's name.
 Result<int> print(const Invocation& invocation, std::span<const McpClient> clients,
                   const McpLaunch& launch) {
   json::array all;

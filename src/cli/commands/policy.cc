@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister policy …`: what policy says, before anything runs.
+// `cloister policy …`: policy's decisions, before anything runs.
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::string verdictText(const json::object& verdict) {
   return text;
 }
 
-// One word is text for the shell, more are a program and its arguments.
+// A single word is text for the shell; several words are a program and its arguments.
 Result<json::object> commandBody(const base::Flags& flags) {
   std::vector<std::string> words = flags.operands();
   std::ranges::copy(flags.rest(), std::back_inserter(words));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister policy …`: the documents that say who may run what, and their versions.
+// `cloister policy …`: the policy documents and their versions.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 using base::Flag;
 using base::Flags;
 
-constexpr size_t kMaxDocument = size_t{1} << 20;  // the server has a lower bound, and says it
+constexpr size_t kMaxDocument = size_t{1} << 20;  // the server reports its own lower bound
 constexpr int kNo = 1;                            // the answer is no: not valid, or not as wanted
 
 // "version 3 (default, by acme/admin, 2026-…)"
@@ -169,7 +169,7 @@ Result<int> showVersion(const Invocation& invocation) {
   }
   writeTo(STDERR_FILENO,
           versionLine(answer) + (boolOf(answer, "in_force") ? ", in force\n" : "\n"));
-  // Line by line: what is not text for a terminal is made harmless.
+  // Line by line: bytes unfit for a terminal are made harmless.
   std::string text;
   const std::string whole = textOf(answer, "document");
   for (size_t at = 0; at < whole.size();) {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kDigits = 16;  // of the digest, in the id of a policy
 
-// As permits and results name it.
+// The id in permits and results.
 std::string idOf(const json::object& version) {
   return textOf(version, "name") + "@v" + textOf(version, "version") +
          ".sha256:" + textOf(version, "sha256").substr(0, kDigits);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister pool`: what the node keeps ready, once or live.
+// `cloister pool`: the node's ready sandboxes, once or live.
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
@@ -19,8 +19,8 @@ using base::Flag;
 
 constexpr int kEveryMillis = 1000;
 
-// `text` over what was drawn before, without a flicker: lines are overwritten, then their rest and
-// what is below is cleared (ECMA-48 CUP, EL, ED).
+// Redraws `text` without a flicker: overwrites the lines, then clears their rest and the lines
+// below (ECMA-48 CUP, EL, ED).
 std::string redrawn(const std::string& text) {
   std::string out = "\x1b[H";
   for (const char c : text)
@@ -36,8 +36,7 @@ std::string shown(const json::object& pool, const Invocation& invocation, bool l
   return isTerminal(STDOUT_FILENO) ? redrawn(text) : text + "\n";
 }
 
-// Each second, until a signal comes, if that was asked for. A server or node that starts anew is
-// waited for.
+// With --watch repeats each second until a signal. Waits for a restarting server or node.
 Result<int> show(net::BlockingClient& client, const Invocation& invocation,
                  const supervisor::Signals& signals) {
   const bool live = invocation.flags.has("watch");

@@ -48,7 +48,7 @@ Result<Target> targetOf(const Invocation& invocation) {
   return target;
 }
 
-// Bytes of one direction; what was read waits until it can be written.
+// Bytes of one direction; read bytes wait until writable.
 class Flow {
  public:
   Flow(int from, int to, std::string first) : from_(from), to_(to), held_(std::move(first)) {}
@@ -59,7 +59,7 @@ class Flow {
   }
   [[nodiscard]] bool over() const { return over_ && held_.empty(); }
 
-  // False once it cannot go on.
+  // False at the end.
   bool move() {
     if (held_.empty()) {
       held_.resize(65'536);
@@ -128,7 +128,7 @@ class Forwarder {
       if (carried.done) carried.thread.join();
       return carried.done.load();
     });
-    if (carried_.size() >= kMostConnections) return;  // closes it
+    if (carried_.size() >= kMostConnections) return;  // closes the connection
     Carried& carried = carried_.emplace_back();
     carried.thread = std::thread([this, &carried, fd = std::move(here)]() mutable {
       carry(fd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister quota …`: what tenants and agents may use, and use.
+// `cloister quota …`: quotas of tenants and agents, and their use.
 #include <unistd.h>
 
 #include <charconv>
@@ -14,7 +14,7 @@ namespace {
 
 using base::Flag;
 
-// A flag of `quota set`, and the member that it sets.
+// A flag of `quota set`, and its member.
 struct Dimension {
   std::string_view flag;
   std::string_view member;
@@ -34,7 +34,7 @@ std::string tenantQuery(const Invocation& invocation) {
   return tenant ? "tenant=" + net::percentEncode(*tenant) : "";
 }
 
-// The tenant that is meant: named, or one's own.
+// The named tenant, or the caller's own.
 Result<std::string> tenantOf(net::BlockingClient& client, const Invocation& invocation) {
   if (const auto tenant = invocation.flags.text("tenant")) return *tenant;
   return textOf(TRY(call(client, "GET", "/v1/whoami")), "tenant");
@@ -70,7 +70,7 @@ std::string quotasText(const json::object& answer) {
 
 constexpr Verb kShow = {.path = "/v1/quotas", .query = "tenant agent", .text = quotasText};
 
-// Where the quota of the agent, or of the tenant, is.
+// The path of the agent's or the tenant's quota.
 Result<std::string> pathOf(net::BlockingClient& client, const Invocation& invocation) {
   const std::string query = tenantQuery(invocation);
   if (const auto agent = invocation.flags.text("agent")) {
@@ -79,7 +79,7 @@ Result<std::string> pathOf(net::BlockingClient& client, const Invocation& invoca
   return "/v1/quotas/tenants/" + net::percentEncode(TRY(tenantOf(client, invocation)));
 }
 
-// What it has of its own now.
+// The present quota record of the tenant or agent itself.
 Result<json::object> ownOf(net::BlockingClient& client, const Invocation& invocation) {
   const std::string tenant = TRY(tenantOf(client, invocation));
   std::string query = "?tenant=" + net::percentEncode(tenant);

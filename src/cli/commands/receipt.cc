@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister audit receipt`, `verify-receipt`, `public-key`: what was run, for who does not ask us.
+// `cloister audit receipt`, `verify-receipt`, `public-key`: proof of runs, for verification without
+// the server.
 #include "model/receipt.h"
 
 #include <unistd.h>
@@ -32,8 +33,8 @@ Result<int> receipt(const Invocation& invocation) {
 
 constexpr Verb kPublicKey = {.path = "/v1/audit/public-key", .said = "{public_key}\n"};
 
-// ", image sha256:…" with the audit entry that recorded it later, ", image not verified", or ""
-// where no image was used.
+// ", image sha256:…" with the audit entry of a later binding, ", image not verified", or "" without
+// an image.
 std::string imageOf(const json::object& receipt) {
   const json::object& sandbox = objectOf(receipt, "sandbox");
   const std::string digest = textOf(sandbox, "image_digest");

@@ -30,7 +30,7 @@ bool isFlag(std::string_view name) {
   return name.starts_with("--");
 }
 
-// Of "" the first operand, of "--operation" every value of the flag; nothing where none was given.
+// For "" the first operand, for "--operation" every value of the flag; "" for none.
 std::string given(std::string_view name, const base::Flags& flags) {
   if (!isFlag(name)) return flags.operands().empty() ? "" : flags.operands()[0];
   std::string text;

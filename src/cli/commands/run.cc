@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister run`: one program in a sandbox, as if it ran here.
+// `cloister run`: runs a program in a sandbox like a local program.
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>

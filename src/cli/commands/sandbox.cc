@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister agent …`: what an agent may do. How it fares is in sandbox_watch.cc.
+// `cloister agent …`: an agent's permissions. sandbox_watch.cc shows an agent's activity.
 #include "cli/commands/sandbox.h"
 
 #include <unistd.h>
@@ -140,7 +140,7 @@ struct List {
   std::string_view member;
 };
 
-// Adds to the agent's own lists the values of their flags, or removes them with --undo.
+// Adds the flags' values to the agent's own lists, or removes the values with --undo.
 Result<int> changeLists(const Invocation& invocation, std::span<const List> lists,
                         std::string_view done, std::string_view undone) {
   const std::string target = TRY(requestTarget(

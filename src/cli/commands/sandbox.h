@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of `cloister agent …` share.
+// Shared parts of `cloister agent …`.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace cloister::cli {
 
-// --agent, which all of them but one need.
+// --agent, required by all these commands except one.
 Result<std::string> agentFlag(const Invocation& invocation);
 // "/v1/agents/NAME/sandbox" + `rest`, with --tenant and further `query` ("a=b&c=d").
 std::string sandboxPath(const Invocation& invocation, const std::string& agent,

@@ -99,7 +99,7 @@ Result<int> audit(const Invocation& invocation) {
   net::BlockingClient client = TRY(connect(invocation.globals));
   const json::array all = TRY(newest(client, sandboxPath(invocation, agent, "/audit", filter),
                                      "entries", invocation.flags));
-  // Administrators get the place in the whole log, which `audit redact` takes.
+  // Administrators get the position in the whole log, for `audit redact`.
   const bool whole = !all.empty() && all[0].is_object() && all[0].get_object().contains("position");
   const Column columns[] = {
       {whole ? "POSITION" : "SEQ", whole ? "position" : "seq"},

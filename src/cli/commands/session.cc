@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister session …`: sandboxes that outlive one program.
+// `cloister session …`: sandboxes that outlive a program.
 #include <unistd.h>
 
 #include "cli/commands/resources.h"
@@ -30,7 +30,7 @@ std::string waitsText(const json::object& session, bool waits) {
          escalation + "`. `cloister session show " + id + "` shows what became of it\n";
 }
 
-// A session that was blocked is there, or has ended.
+// True once a blocked session runs or has ended.
 Result<bool> isDecided(const net::SseEvent& event) {
   if (event.type != "status") return false;
   const json::object data = TRY(parseObject(event.data));

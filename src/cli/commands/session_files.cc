@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister session files`: what is in a session's workspace.
+// `cloister session files`: lists a session's workspace.
 #include <unistd.h>
 
 #include "cli/commands/copy_place.h"

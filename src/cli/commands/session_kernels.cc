@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister session kernels`: the interpreters that run a session's cells.
+// `cloister session kernels`: the interpreters of a session's cells.
 #include <unistd.h>
 
 #include "cli/commands/resources.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister session memory …`: values that a session keeps.
+// `cloister session memory …`: values kept by a session.
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ using base::Flag;
 
 constexpr size_t kManyKeys = 1000;
 
-// What was given, at most so many, also behind --, where a value may begin with a dash.
+// The given words, at most `most`, also after --, because a value may begin with a dash.
 Result<std::vector<std::string>> wordsOf(const Invocation& invocation, size_t most) {
   std::vector<std::string> words = invocation.flags.operands();
   std::ranges::copy(invocation.flags.rest(), std::back_inserter(words));
@@ -49,7 +49,7 @@ Result<int> list(const Invocation& invocation) {
   return showAnswer({.items = "memory", .columns = kKeys}, invocation, answer);
 }
 
-// The text that a value is, for people and pipes.
+// The value's text, for people and pipes.
 Result<std::string> plainText(const std::string& value) {
   const json::value parsed = TRY(base::parseJson(value));
   if (parsed.is_string()) return std::string(parsed.get_string());

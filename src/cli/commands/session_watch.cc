@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister session watch`: what changes in a session's workspace, as it happens.
+// `cloister session watch`: live changes in a session's workspace.
 #include <unistd.h>
 
 #include "cli/api.h"

@@ -27,7 +27,7 @@ using base::Flag;
 
 constexpr Millis kPatience{5'000};
 
-// Every byte of the user's goes to the program, as long as this object lives.
+// Passes every byte of the user to the program during this object's life.
 class RawTerminal {
  public:
   static Result<RawTerminal> enter() {
@@ -48,8 +48,8 @@ class RawTerminal {
     if (set_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
   }
 
-  // What a program that could not tidy up may have left: another screen, no cursor, reports of the
-  // mouse and of pasted text, colours.
+  // Resets the remains of a killed program: alternate screen, hidden cursor, reports of the mouse
+  // and of pasted text, colours.
   static void tidy() {
     writeTo(STDOUT_FILENO,
             "\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l"
@@ -71,7 +71,7 @@ json::object sizeHere() {
   return {{"cols", std::min(size.ws_col, kMost)}, {"rows", std::min(size.ws_row, kMost)}};
 }
 
-// Tells the program of this terminal's size; what would end us ends the program.
+// Sends this terminal's size to the program; signals for this command end the program.
 class SizeRelay {
  public:
   SizeRelay(net::Endpoint endpoint, std::string id, const supervisor::Signals& signals,
@@ -122,7 +122,7 @@ class SizeRelay {
   std::thread thread_;
 };
 
-// A session of this command's own, ended with it.
+// A session made by this command, and ended with the command.
 class OwnSession {
  public:
   OwnSession(const net::Endpoint& endpoint, std::string id)
@@ -163,7 +163,7 @@ Result<Outcome> attend(Job& job, const supervisor::Signals& resized, const std::
   return follow(job, client, id);
 }
 
-// The program on this terminal, from its start to its end.
+// Runs the program on this terminal, from its start to its end.
 Result<Outcome> onTerminal(Job& job, const supervisor::Signals& resized) {
   Outcome at = TRY(start(job));
   const json::object* accepted = std::get_if<json::object>(&at);

@@ -39,8 +39,8 @@ json::object bodyLike(const json::object& session, const std::string& snapshot) 
     if (value != nullptr && !value->is_null()) body[member] = *value;
   }
   if (boolOf(session, "nested")) body["nested"] = true;
-  // Never behind weaker walls than the session, nor among other programs; what is least of both is
-  // left to policy, which may want more by now.
+  // A fork never has weaker isolation than the session, and never joins other programs. The weakest
+  // runtime and image are left to policy, which may now require more.
   const json::object& provenance = objectOf(session, "provenance");
   const std::string runtime = textOf(provenance, "runtime");
   const std::string image = textOf(provenance, "image");

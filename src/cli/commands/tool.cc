@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister tool …`: calls of the tools that the server's registry has.
+// `cloister tool …`: calls of the tools in the server's registry.
 #include <signal.h>
 #include <unistd.h>
 
@@ -63,7 +63,7 @@ std::string capabilitiesText(const json::object& answer) {
 
 constexpr Verb kList = {.path = "/v1/capabilities", .text = capabilitiesText};
 
-// --arguments, and --arg over it.
+// --arguments, overridden by --arg.
 Result<json::object> argumentsOf(const base::Flags& flags) {
   json::object arguments;
   if (const auto text = flags.text("arguments")) arguments = TRY(parseObject(*text));
@@ -77,7 +77,7 @@ Result<json::object> argumentsOf(const base::Flags& flags) {
   return arguments;
 }
 
-// What the tool said, made harmless where a person reads it.
+// Writes the tool's output, made harmless for a terminal.
 void writeOutput(int fd, const json::object& output, const std::string& stream) {
   std::string text = textOf(output, stream);
   if (textOf(output, stream + "_encoding") == "base64") {
@@ -90,7 +90,7 @@ bool isBlocked(const json::object& effect) {
   return textOf(effect, "status") == model::statusName(model::Status::kBlocked);
 }
 
-// Prints what became of it; the tool's own status, as `cloister run` has it.
+// Prints the result; returns the tool's own status, as `cloister run` does.
 int tell(const Invocation& invocation, const json::object& effect) {
   if (isBlocked(effect)) writeTo(STDERR_FILENO, blockedText(effect, false, "tool show"));
   if (invocation.globals.json) {
@@ -115,7 +115,7 @@ Result<std::string> operandOf(const base::Flags& flags, std::string_view what) {
   return fail(Code::kInvalid, "which: give the " + std::string(what));
 }
 
-// Stays with a call that waits for an approval; a signal meanwhile cancels it, as that of a run.
+// Waits for a call that waits for an approval; a signal meanwhile cancels the call, like a run.
 Result<int> waitApproval(const Invocation& invocation, const json::object& effect) {
   writeTo(STDERR_FILENO, blockedText(effect, true));
   const std::string id = textOf(effect, "id");

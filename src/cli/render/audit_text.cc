@@ -15,8 +15,8 @@ namespace {
 
 namespace json = base::json;
 
-// What is said of an action: WHO `verb` SUBJECT, then the members of its details that are there.
-// An action that is not here is said by its name.
+// The text of an action: WHO `verb` SUBJECT, then the present members of its details. An action
+// missing in the table is shown by its name.
 struct Phrase {
   std::string_view action;
   std::string_view verb;
@@ -111,7 +111,7 @@ std::string shownOf(const json::object& details, std::string_view members) {
   return text.empty() ? "" : " (" + text + ")";
 }
 
-// On whose behalf, where that is not who did it.
+// The represented agent, if the actor is somebody else.
 std::string forOf(const json::object& entry, const std::string& who) {
   const json::object& requester = objectOf(objectOf(entry, "details"), "requester");
   std::string agent = textOf(requester, "agent");
@@ -119,7 +119,7 @@ std::string forOf(const json::object& entry, const std::string& who) {
   return agent.empty() || agent == who ? "" : " for agent " + agent;
 }
 
-// Why a program was refused that nothing of its own forbids.
+// The reason for refusing a program that its own rules allow.
 std::string boundaryOf(const json::object& entry) {
   const json::object& details = objectOf(entry, "details");
   if (!details.contains("session_agent")) return "";
@@ -133,7 +133,7 @@ std::string tenantOf(const json::object& entry) {
   return tenant.empty() ? "" : " in tenant " + tenant;
 }
 
-// Of a vote: those that were struck with it.
+// For a vote: other votes struck with the vote.
 std::string struckOf(const json::object& details) {
   std::string text;
   for (const json::value& each : arrayOf(details, "revoked_credentials")) {

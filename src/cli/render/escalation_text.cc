@@ -25,7 +25,7 @@ std::string whatOf(const json::object& escalation) {
   return subject.empty() ? operation : operation + " " + subject;
 }
 
-// A path or a command for eyes. The server has marked that of a run already.
+// A path or a command for eyes. The server has already marked a run's command.
 std::string markedOf(const json::object& escalation) {
   const bool is_run = textOf(escalation, "operation") == "run";
   return is_run ? whatOf(escalation) : model::markedText(whatOf(escalation));
@@ -40,7 +40,7 @@ std::string joined(const json::array& items, std::string_view between) {
   return all;
 }
 
-// Who a principal is, in as few words as there are.
+// A principal's short name.
 std::string nameOf(const json::object& principal) {
   for (const std::string_view member : {"agent", "user", "tenant"}) {
     if (std::string name = textOf(principal, member); !name.empty()) return name;
@@ -54,7 +54,7 @@ int64_t parseTime(const std::string& text) {
   return ::timegm(&parts);
 }
 
-// A person, otherwise the agent. Without one a rule approves, and the service denies.
+// A person, otherwise the agent. Without a principal a rule approves, and the service denies.
 std::string deciderOf(const json::object& decision) {
   if (boolOf(decision, "automatic"))
     return textOf(decision, "decision") == "deny" ? "the service" : "a rule";

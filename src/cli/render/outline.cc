@@ -29,7 +29,7 @@ void addLine(std::string& out, size_t depth, std::string_view text) {
   out.append(2 * depth, ' ').append(text).append("\n");
 }
 
-// Words separated by commas, broken into lines that fit a screen.
+// Words separated by commas, in lines that fit a screen.
 void addWords(const json::array& words, size_t depth, std::string& out) {
   std::string line;
   for (const json::value& word : words) {

@@ -9,7 +9,7 @@
 
 namespace cloister::cli {
 
-// "key: value" lines, two spaces a level; short lists on one line.
+// "key: value" lines, two spaces per level; short lists in a single line.
 std::string outline(const base::json::object& object);
 
 // Columns as wide as their widest cell; the last is not padded. The first row is the heading.

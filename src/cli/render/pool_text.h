@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `cloister pool` prints of /v1/pool for people.
+// The text of `cloister pool` for /v1/pool.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace cloister::cli {
 
-// One table: first the kinds of ready sandboxes, then how claims were served, how long it took, and
-// what else there is to say. Ends with a newline.
+// A table: the kinds of ready sandboxes, then the sources and durations of claims, and further
+// remarks. Ends with a newline.
 std::string poolText(const base::json::object& pool);
 
-// Within what time, in words, `percent` of a histogram's durations were; "-" when there are none.
+// The time, in words, for `percent` of a histogram's durations; "-" without durations.
 std::string withinOf(const base::json::object& durations, int64_t percent);
 
 }  // namespace cloister::cli

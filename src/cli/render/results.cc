@@ -52,7 +52,7 @@ Result<std::string> saveImages(const json::object& execution, const std::string&
       const std::string data = textOf(item.get_object(), type.mime);
       if (data.empty()) continue;
       const auto bytes = type.is_text ? Result<std::string>(data) : base::fromBase64(data);
-      if (!bytes) continue;  // a sandbox wrote it
+      if (!bytes) continue;  // invalid, from a sandbox
       const std::string path = stem + std::to_string(number) + std::string(type.suffix);
       TRY(base::writeFileAtomic(path, *bytes, 0644));
       lines += path + "\n";

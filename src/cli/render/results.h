@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a cell gave, as the command line shows it.
+// A cell's results, as shown by the command line.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace cloister::cli {
 
-// The text of each result, one beneath the other.
+// The results' texts, separated by line ends.
 std::string resultsText(const base::json::object& execution);
-// A line for each of them, or part of one, that was left out or cut; "" if there are none.
+// A line for each missing or cut result or part; "" for none.
 std::string leftOutText(const base::json::object& execution);
 
 // Writes the images among the results into the directory `dir`, as `cell-N-I.png` and so on, and
-// returns one line for each.
+// returns a line for each.
 Result<std::string> saveImages(const base::json::object& execution, const std::string& dir);
 
 }  // namespace cloister::cli

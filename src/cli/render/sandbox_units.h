@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Amounts as people write them on the command line, and as they are shown. Pure.
+// Amounts as typed on the command line, and as shown. Pure.
 #pragma once
 
 #include <cstdint>

@@ -46,8 +46,8 @@ std::string visible(std::string_view sequence) {
   return out;
 }
 
-// What changes the order of the text around it or ends a line (Unicode: Bidi_Control, line and
-// paragraph separators): its length in bytes at the beginning of `text`, or 0.
+// The length of a character at the beginning of `text` that reorders the surrounding text or ends a
+// line (Unicode: Bidi_Control, line and paragraph separators), or 0.
 size_t reorders(std::string_view text) {
   const auto last = [&](char from, char to) { return text[2] >= from && text[2] <= to; };
   if (text.starts_with("\xd8\x9c")) return 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What reaches the user's terminal. Output of a sandbox is hostile: on a terminal only text,
-// colours and line movement pass; other control sequences are shown instead of obeyed (window
-// titles, clipboard writes, cursor reports). Files and pipes get every byte as it is.
+// Output to the user's terminal. Output of a sandbox is hostile: on a terminal only text, colours
+// and line movement pass; other control sequences are shown instead of obeyed (window titles,
+// clipboard writes, cursor reports). Files and pipes get every byte unchanged.
 #pragma once
 
 #include <string>
@@ -15,21 +15,21 @@ bool isTerminal(int fd);
 // On a terminal, without NO_COLOR (no-color.org) and TERM=dumb.
 bool mayColour(int fd);
 
-// Writes all of it; false when the reader is gone.
+// Writes all bytes; false if the reader is gone.
 bool writeTo(int fd, std::string_view bytes);
 
-// One stream; keeps what a piece left unfinished.
+// Filters a stream; keeps a piece's incomplete sequence.
 class TerminalFilter {
  public:
   std::string operator()(std::string_view bytes);
 
  private:
   void text(char c, std::string& out);
-  std::string sequence_;  // ESC and what follows, or the first byte of a C1 control in UTF-8
+  std::string sequence_;  // ESC and the following bytes, or the first byte of a C1 control in UTF-8
 };
 
-// One line of hostile text for a table or a message: control characters, and those
-// that reorder what is around them, become '?'.
+// A line of hostile text for a table or a message: control characters and reordering characters
+// become '?'.
 std::string printable(std::string_view text);
 
 // A spinner with the time on stderr, after half a second without output; nothing unless stderr is a

@@ -32,7 +32,7 @@ TEST(TerminalFilter, WhatATerminalWouldObeyIsShown) {
       "\x1b"
       "c\x1b\x1b[31m",
       "^[c^[\x1b[31m");
-  expectFiltered("\x9d", "\x9d");  // alone it is not UTF-8, so no control
+  expectFiltered("\x9d", "\x9d");  // alone not UTF-8, so no control
   expectFiltered(
       "\xc2\x9d"
       "52;c;x\xc2\x9c",

@@ -16,7 +16,7 @@ namespace {
 
 namespace limit = model::limit_name;
 
-// The flag of `cloister run` for a limit that the message names as the API does.
+// The flag of `cloister run` for a limit with the API's name.
 struct LimitFlag {
   std::string_view limit;
   std::string_view flag;
@@ -37,7 +37,7 @@ std::string why(const json::object& execution) {
   if (error.empty()) return {};
   const std::string name = textOf(objectOf(error, "details"), "limit");
   const std::string message = textOf(error, "message");
-  // The message may name another limit, that helps.
+  // The message may name another useful limit.
   const bool other = name == limit::kDisk && message.contains(limit::kMemory);
   return printable(message) + (other ? " (--memory, --disk)" : remedy(name));
 }
@@ -50,7 +50,7 @@ std::string_view opening(std::string_view status) {
   return "note";
 }
 
-// What can be done about a refusal by the agent's sandbox.
+// Possible actions after a refusal by the agent's sandbox.
 std::string actions(const json::object& execution) {
   const json::object& details = objectOf(objectOf(execution, "error"), "details");
   if (textOf(details, "level").empty() || textOf(execution, "status") != "denied") return {};
@@ -71,7 +71,7 @@ std::string actions(const json::object& execution) {
   for (const json::value& item : arrayOf(details, "mitigations")) {
     if (item.is_string() && list.size() < 5) list.push_back(printable(item.get_string()));
   }
-  // Another agent's rules are not changed for whoever visits it.
+  // A visitor cannot have another agent's rules changed.
   if (textOf(details, "outcome") != model::Violation::kBoundary)
     list.emplace_back("Have the agent's sandbox changed (cloister agent)");
   for (size_t i = 0; i < list.size(); ++i)
@@ -88,7 +88,7 @@ int exitStatus(const json::object& execution) {
   if (status == "completed") {
     if (code != nullptr && code->is_number()) {
       const auto own = static_cast<int>(integerOf(execution, "exit_code") & 0xff);
-      // Whoever reads the output must not take what is here for all of it.
+      // Readers of the output must not mistake a cut output for the whole.
       return own == 0 && boolOf(execution, "output_cut") ? kStatusService : own;
     }
     return signal > 0 ? kStatusSignal + signal : kStatusService;
@@ -117,7 +117,7 @@ std::string blockedText(const json::object& execution, bool waits, std::string_v
 std::string explain(const json::object& execution) {
   std::string lines;
   const std::string status = textOf(execution, "status");
-  if (status == "blocked") return lines;  // which blockedText() has said
+  if (status == "blocked") return lines;  // already shown by blockedText()
   if (const std::string cause = why(execution); !cause.empty()) {
     lines.append("cloister: ").append(opening(status)).append(": ").append(cause).append("\n");
     lines += actions(execution);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a finished execution means for the command line: the exit status and the words. Pure.
+// A finished execution on the command line: exit status and text. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace cloister::cli {
 
-// The exit statuses of `cloister run` that are not the program's own.
+// The exit statuses of `cloister run` beside the program's own.
 inline constexpr int kStatusTimeout = 124;
 inline constexpr int kStatusService = 125;  // refused, or failed on our side
 inline constexpr int kStatusKilled = 137;   // by the memory limit, or another limit's kill
@@ -19,12 +19,11 @@ inline constexpr int kStatusInterrupted = 130;
 // The exit status for an execution in a terminal state.
 int exitStatus(const base::json::object& execution);
 
-// Lines for stderr, "" when there is nothing to say: why the run ended, what was cut off, and what
-// can be done.
+// Lines for stderr, "" for none: the reason of the run's end, cut parts, and possible actions.
 std::string explain(const base::json::object& execution);
 
-// Of one that waits for an approval: which, and how it is given; `waits`: this command stays.
-// `show`: the command that shows it.
+// For an execution that waits for an approval: the escalation, and the way to approve; `waits`:
+// this command waits. `show`: the command that shows the execution.
 std::string blockedText(const base::json::object& execution, bool waits,
                         std::string_view show = "execution show");
 
