@@ -149,8 +149,7 @@ Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, st
     co_return fail(Code::kNotFound, "restarting a session's kernel: there is none of this name");
   }
   const std::shared_ptr<Kernel> kernel = found->second;
-  CO_TRY(session->notHeldTo("restarting a session's kernel"));  // possibly the kernel of the
-                                                                // approved cell
+  CO_TRY(session->notHeldTo("restarting a session's kernel"));  // held for an approved cell
   CO_TRY(co_await impl->control->ledger.write(store::appendEvent, {.action = "kernel.restarted",
                                                                    .subject = session->record.id,
                                                                    .principal = principal,
