@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the audit of builtins, programs and variables found (tests/data/command_escapes.tsv), at the
-// levels that forbid its effect; and that ordinary work is left alone all the same.
+// Findings of the audit of builtins, programs and variables (tests/data/command_escapes.tsv), at
+// the levels that forbid the effect. Also checks that ordinary work is allowed.
 #include <gtest/gtest.h>
 
 #include "base/file.h"

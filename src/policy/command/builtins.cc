@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builtins of the shell: what they run, and what they change for the commands behind them.
+// Builtins of the shell: the programs run by a builtin, and its effects on later commands.
 #include <algorithm>
 
 #include "policy/command/reader.h"
@@ -83,7 +83,8 @@ void EffectReader::changeDirectory(Words argv) {
   if (argv.size() == 1) moved_ = effects_.anywhere = true;
 }
 
-// It may go there from wherever it may be; whether it does, nobody knows.
+// Adds the directory, relative to each possible present directory; whether the command succeeds is
+// unknown.
 void EffectReader::goesTo(const Value& directory) {
   constexpr size_t kMost = 32;
   const bool option = directory.known && directory.text.starts_with('-');
@@ -244,8 +245,8 @@ void EffectReader::trap(Words argv) {
   shellText(text, "trap", dialect_);
 }
 
-// What a sourced file does to the shell is not read: only those that tools make are taken for what
-// they are.
+// The effects of a sourced file on the shell are not read. Only files with the names of known tools
+// count as project code; all others are doubts.
 void EffectReader::source(Words argv, Execution& execution) {
   execution.wrapper = true;
   const bool plain =

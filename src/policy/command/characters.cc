@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that looks like what it is not. Sources: UAX #9 and #31, UTS #39 (the look-alikes of Latin
-// letters that a keyboard has), Unicode 15.
+// Misleading characters. Sources: UAX #9 and #31, UTS #39 (the look-alikes of Latin letters on a
+// keyboard), Unicode 15.
 #include <array>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From syntax to what it runs: words, assignments, redirections, compound commands.
+// From syntax to executed programs: words, assignments, redirections, compound commands.
 #include "policy/command/effects.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ bool number(std::string_view text) {
          text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// The part that a word consists of, but for quotes around it.
+// The only part of a word, apart from quotes around the part.
 const Part* onlyPart(const Word& word) {
   const Part* only = nullptr;
   for (const Part& part : word.parts) {
@@ -32,7 +32,7 @@ const Part* onlyPart(const Word& word) {
   return only;
 }
 
-// A word that is a number for certain: digits, or an expansion that gives some.
+// True for a certain number: digits, or an expansion to digits.
 bool numeric(const Word& word) {
   if (word.parts.empty()) return true;
   const Part* part = onlyPart(word);
@@ -53,7 +53,7 @@ void EffectReader::doubt(std::string_view kind, std::string what, Span span) {
 void EffectReader::note(std::string_view kind, std::string what, Span span,
                         Finding::Weight weight) {
   std::vector<Finding>& all = effects_.findings;
-  // A doubt is never lost to the bound: it takes the place of the last.
+  // A doubt is never lost to the bound: the doubt replaces the last finding.
   if (all.size() >= kMaxFindings && weight != Finding::Weight::kDoubt) return;
   if (all.size() >= kMaxFindings) all.pop_back();
   all.push_back(
@@ -89,8 +89,8 @@ void EffectReader::text(std::string_view text, Dialect dialect, std::string_view
   numbers_ = std::move(outer_numbers);
 }
 
-// Variables whose every assignment is a number, so that arithmetic with them runs nothing: the
-// value of any other may be text with a subscript that does.
+// Variables with only numbers assigned, so that arithmetic with these variables runs nothing. Any
+// other value may be text with a subscript that runs commands.
 void EffectReader::notePlainNumbers(const Script& script, std::set<std::string>& found,
                                     std::set<std::string>& others) {
   const auto number = [&](const Word& word) { return isNumber(word); };
@@ -139,7 +139,7 @@ void EffectReader::notePlainNumbers(const Script& script, std::set<std::string>&
   }
 }
 
-// A number whatever comes: as numeric(), or a variable that is only ever given such.
+// True for a certain number: as numeric(), or a variable with only numbers assigned.
 bool EffectReader::isNumber(const Word& word) const {
   if (numeric(word)) return true;
   const Part* part = onlyPart(word);
@@ -161,7 +161,7 @@ bool EffectReader::listsJobs(const Script& script) const {
          is(0, "jobs") && is(1, "-p") && !functions_.contains("jobs");
 }
 
-// The names that declare -a, read -a and mapfile make arrays of.
+// The names of arrays made by declare -a, read -a and mapfile.
 void EffectReader::noteArrays(const Command& command) {
   const auto text = [](const Word& word) {
     return word.parts.empty() ? std::string_view() : std::string_view(word.parts[0].text);
@@ -208,7 +208,8 @@ void EffectReader::command(const Command& command) {
     script(body);
 }
 
-// To bash it is a word of the grammar; other shells run the program, which knows no assignments.
+// bash has `time` as a word of its grammar; other shells run the program, which knows no
+// assignments.
 void EffectReader::timed(const Command& command) {
   Execution time{.program = "time", .via = via_, .trusted = true, .wrapper = true};
   time.argv.push_back({.text = "time", .known = true, .span = command.span});
@@ -288,7 +289,7 @@ void EffectReader::assigns(std::string_view name, const Value* value, Span span)
   }
 }
 
-// Variables whose value decides: it may name a file that programs write, or be evaluated.
+// Variables whose value decides: the value may name a file for writing, or be evaluated.
 void EffectReader::assignsFile(std::string_view name, const Value* value, Span span) {
   const bool known = value != nullptr && value->known;
   const std::string_view text = known ? std::string_view(value->text) : std::string_view();
@@ -313,7 +314,7 @@ void EffectReader::assignsFile(std::string_view name, const Value* value, Span s
   }
 }
 
-// The value of a variable is read as arithmetic again, with subscripts, which run commands.
+// Arithmetic evaluates the value of a variable again, with subscripts, which run commands.
 void EffectReader::arithmetic(std::string_view text, Span span) {
   if (text.contains('[') || text.contains("$(") || text.contains('`')) {
     return doubt("arithmetic", "arithmetic with a subscript or a command", span);

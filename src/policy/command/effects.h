@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command would execute, as far as its text tells: the programs with their arguments,
-// through wrappers, shells in shells and substitutions; and findings, where the text does not tell.
+// The effects of a command, as far as its text shows: the programs with their arguments, through
+// wrappers, nested shells and substitutions; and findings for unclear text.
 //
-// The rule that holds all of it: what is run is either in `executions`, or a finding of weight
-// kDoubt or kProject says that something else may be. What is in the environment and in files is
-// not seen: a sandbox's own environment and image are the caller's to judge.
+// The invariant: an executed program is either in `executions`, or a finding of weight kDoubt or
+// kProject reports the possibility. The environment and files are not read: the caller judges the
+// sandbox's own environment and image.
 //
-// Pure, but for the names of the image that are told; thread-safe.
+// Pure, apart from the image's reported names; thread-safe.
 #pragma once
 
 #include <optional>
@@ -50,7 +50,7 @@ struct Execution {
 struct Finding {
   enum class Weight : uint8_t {
     kNote,     // for the reader
-    kProject,  // runs code of the project, which is not read here
+    kProject,  // runs code of the project, not read here
     kDoubt,    // may run programs missing in `executions`
   };
   std::string kind = {};

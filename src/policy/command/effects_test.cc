@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parser says would be executed: one line for each case.
+// Programs found by the parser: one line for each case.
 #include "policy/command/effects.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A verdict as the API gives it.
+// A verdict in the API's format.
 #include <algorithm>
 
 #include "base/nearest.h"

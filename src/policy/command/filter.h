@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command filter: a command and a level in, a verdict out, with its reasons. Doubt is never
-// allowed, but where a level says so. Pure; thread-safe.
+// The command filter: a command and a level in, a verdict with reasons out. Doubtful commands are
+// allowed only if the level allows doubt. Pure; thread-safe.
 //
-// The filter is advice: it reads text. What holds a program is the sandbox, whatever the text was.
+// The filter is advice: the filter reads text. The sandbox confines the program, whatever the text
+// was.
 #pragma once
 
 #include "policy/command/levels.h"

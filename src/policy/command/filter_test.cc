@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts: the levels of policies/levels.yaml, and a level that forbids rm for what tries to get
-// round it.
+// Verdicts: the levels of policies/levels.yaml, and attempts to evade a level that forbids rm.
 #include "policy/command/filter.h"
 
 #include <chrono>

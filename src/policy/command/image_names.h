@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The images' programs that are links to others, as the node has told, so that what a rule says of
-// a program holds by each of its names. Thread-safe.
+// The images' programs that are links to others, as reported by the node, so that a rule about a
+// program holds under each of its names. Thread-safe.
 #pragma once
 
 #include <map>

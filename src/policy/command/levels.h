@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Levels: what an agent may do, by name, from a document (policies/levels.yaml). The command filter
-// reads the parts about commands, policy/agent/validate.h all of it.
-// Immutable once parsed; thread-safe.
+// Levels: an agent's permissions, by name, from a document (policies/levels.yaml). The command
+// filter reads the parts about commands, policy/agent/validate.h the whole document. Immutable once
+// parsed; thread-safe.
 #pragma once
 
 #include <map>
@@ -81,8 +81,7 @@ struct Level {
   std::string description;
   std::string why;
   Outcome doubt = Outcome::kEscalate;         // for text unreadable for the filter
-  Outcome project_code = Outcome::kEscalate;  // for code of the project, which the filter does not
-                                              // read
+  Outcome project_code = Outcome::kEscalate;  // for code of the project, unread by the filter
   std::vector<CommandRule> allowed;           // none matches: denied
   std::vector<CommandRule> forbidden;
   std::vector<CommandRule> dangerous;
@@ -101,7 +100,7 @@ struct Level {
 struct SafeOperation {
   std::string operation;               // file_read, file_write, file_delete or command_execution
   std::string path;                    // a glob, of files
-  std::shared_ptr<const Level> level;  // level that allows the command
+  std::shared_ptr<const Level> level;  // a level that allows the command
   std::string why;
 };
 

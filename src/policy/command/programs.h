@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The known programs: which run other commands, and which of their options do. The rows are in
-// policies/programs.yaml (tables.h). A program without a row is run as it stands, and never taken
-// for harmless (Kind::kUnknown). Immutable; thread-safe.
+// The known programs: programs that run other commands, and the responsible options. The rows are
+// in policies/programs.yaml (tables.h). A program without a row is taken literally, and never
+// counts as harmless (Kind::kUnknown). Immutable; thread-safe.
 #pragma once
 
 #include <algorithm>

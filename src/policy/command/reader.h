@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reader behind effectsOf(): goes through the syntax in the order of the text and notes what
-// each command runs. Used by one call on one thread.
+// The reader behind effectsOf(): reads the syntax in the order of the text and notes the programs
+// of each command. Used by one call on one thread.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one command runs, by the table of programs.
+// The programs run by a command, according to the table of programs.
 #include <algorithm>
 
 #include "policy/command/reader.h"
@@ -247,8 +247,7 @@ void EffectReader::shellText(const Value& text, std::string_view via, Dialect di
   } else {
     const Program::Kind kind = programNamed(lastPart(via)).kind;
     using enum Program::Kind;
-    if (kind != kShell && kind != kEval && kind != kTrap) {  // the programs that call another for
-                                                             // the work
+    if (kind != kShell && kind != kEval && kind != kTrap) {  // programs that call a shell
       Execution shell{.program = "sh", .via = std::string(via), .trusted = true, .wrapper = true};
       shell.argv = {{.text = "sh", .span = text.span}, {.text = "-c", .span = text.span}, text};
       shell.span = text.span;
@@ -311,8 +310,7 @@ void EffectReader::shell(Words argv) {
   doubt("standard_input", "a shell that runs what it reads", argv[0].span);
 }
 
-// A program missing in the table is left to the level's rules, unless a word says that its value is
-// run.
+// A program missing in the table is left to the level's rules, unless an option runs its value.
 void EffectReader::unknown(Words argv) {
   constexpr std::string_view kRuns = " --eval --exec --execute --rsh --pre-command --post-command ";
   for (const Value& word : argv.subspan(1)) {

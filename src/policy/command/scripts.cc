@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a script of sed or a program of awk runs anything. What is not understood does.
+// Finds sed scripts and awk programs that may run commands. Unrecognized text counts as running.
 // Source: the manuals of GNU sed 4.9, gawk 5.2 and mawk 1.3.4.
 #include "policy/command/reader.h"
 

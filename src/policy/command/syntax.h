@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shell text in, its syntax out: POSIX sh and bash, as far as it takes to say what would be
-// executed.
+// Shell text in, its syntax out: POSIX sh and bash, as far as needed to find the executed programs.
 //
 // The text is hostile. The parser is bounded in bytes, depth and commands, takes linear time for
-// each level of depth, and never fails: what it does not understand, or what different shells
-// understand differently, is a Doubt, and whoever reads the syntax must not trust it then. It is
-// read as a shell that is not interactive reads it: no history expansion, no aliases.
+// each level of depth, and never fails. Text that the parser does not know, or that shells
+// interpret differently, is a Doubt, and callers must not trust the syntax then. The text is read
+// as by a non-interactive shell: no history expansion, no aliases.
 //
 // Plain values; thread-safe functions. Source: POSIX.1-2017 XCU 2, and bash(1) of bash 5.2.
 #pragma once

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of policies/programs.yaml. cmake/program_tables.py makes their definitions of that
-// file when the project is built, so the programs read no file for them. They are constants:
-// nothing is built when a program starts. Immutable; thread-safe.
+// The tables of policies/programs.yaml. cmake/program_tables.py generates their definitions from
+// the file at build time, so the programs read no file. The tables are constants: nothing is built
+// at a program's start. Immutable; thread-safe.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ constexpr uint32_t hashOf(std::string_view name) {
   return hash;
 }
 
-// Where each name is in `names`, from 1, by its hash; a name whose place is taken stands in the
-// next free one. At most half of the places are taken, so each search ends.
+// Slots by hash with each name's place in `names`, from 1; a name with a taken slot uses the next
+// free slot. At most half of the slots are taken, so each search ends.
 template <size_t N>
 constexpr auto slotsOf(const TableName (&names)[N]) {
   std::array<uint16_t, std::bit_ceil(2 * N)> slots{};
@@ -70,34 +70,34 @@ struct Table {
   }
 };
 
-// Which files a program makes, changes or removes.
+// The files made, changed or removed by a program.
 struct Writing {
-  // Which operands are such files.
+  // The operands that are such files.
   enum class Files : uint8_t {
     kNone,
     kAll,
     kFirst,
-    kSecond,     // and all behind it; `-` is the output
+    kSecond,     // and all later operands; `-` is the output
     kNamed,      // as kSecond, but `-` is a name
     kLast,       // the others are read; without -t
-    kButFirst,   // which is a mode, an owner or a script
+    kButFirst,   // the first is a mode, an owner or a script
     kOf,         // of=
     kMachine,    // any operand sets something of the machine, but for +FORMAT
     kBeforeOne,  // the first, if there is a second: a command or a descriptor stands there too
     kSeeks,      // input that may be a pipe is copied to a file in /tmp
   };
   Files files = Files::kNone;
-  // "-o: --output=": the value names what is written; "-C": the words do not name it.
+  // "-o: --output=": the value names the written file; "-C": the words do not name the file.
   std::string_view options = {};
-  // Options whose value is a word of its own: "-k --key=". One that is missing here makes an
-  // operand of the value, which is on the safe side.
+  // Options with a separate word as value: "-k --key=". The value of a missing option counts as an
+  // operand, which is on the safe side.
   std::string_view values = {};
-  std::string_view when = {};       // operands are written with one of these options only
-  std::string_view unless = {};     // nothing is written with one of these
+  std::string_view when = {};       // operands are written only with one of these options
+  std::string_view unless = {};     // nothing is written with any of these
   std::string_view otherwise = {};  // written if the words name nothing; "?": some file
-  bool command = false;             // options end at the first operand, behind which a command is
+  bool command = false;             // options end at the first operand, and a command follows
   bool first_operand = false;       // options end at the first operand, and others follow
-  bool whole_words = false;         // options with one - are words and not letters
+  bool whole_words = false;         // options with one - are words, not letters
 };
 
 // A variable, by how its name begins.
@@ -108,10 +108,10 @@ struct VariableStart {
 
 extern const Table<Program> kPrograms;
 extern const Table<Writing> kWritings;
-extern const Table<Variable> kVariables;                      // whole names, which count first
+extern const Table<Variable> kVariables;                      // whole names, with precedence
 extern const std::span<const VariableStart> kVariableStarts;  // the longest first
 extern const NameIndex kGitCommands;                          // any other is doubt
-extern const NameIndex kPythonModules;                        // that run what their words say
+extern const NameIndex kPythonModules;                        // modules that run their words
 extern const std::span<const std::string_view> kGitSettings;  // how the names of plain ones begin
 extern const std::span<const std::string_view> kSshSettings;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an approval in a session's own sandbox does not cover: places that programs of the session
-// write and that are not its workspace, or that change by themselves. A program that is approved
-// must not be told by its environment to run what lies there.
+// Places without approval in a session's own sandbox: places outside the workspace that programs of
+// the session write, or that change by themselves. The environment of an approved program must not
+// name programs in such places.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs that run others in a way of their own.
+// Programs that run other programs in special ways.
 #include <algorithm>
 
 #include "policy/command/reader.h"
@@ -84,7 +84,7 @@ void EffectReader::xargs(Words argv, const Program& program) {
     word.text.resize(at);
     word.known = false;
   }
-  // What it reads is put behind, as any number of words.
+  // The words read by xargs follow, in any number.
   if (replaced.empty()) inner.push_back({.known = false, .many = true, .span = argv[0].span});
   run(std::move(inner), "xargs");
 }
@@ -188,8 +188,8 @@ void EffectReader::gitConfig(Words argv, size_t at) {
   }
 }
 
-// What a command of git writes beside its repository, as far as its words name it: what it takes
-// from the history or a patch is not followed. `argv` begins with the command's name; relative
+// Files written by a git command beside its repository, as far as its words name the files; files
+// from the history or a patch are not followed. `argv` begins with the command's name; relative
 // names begin in `directory`.
 void EffectReader::gitWrites(Words argv, const std::string& directory) {
   constexpr std::string_view kAll = " mv rm restore checkout bundle ";
@@ -258,7 +258,7 @@ void EffectReader::git(Words argv, const Program& program) {
     if (argv[i].text == "-C") directory = argv[i + 1].text;
   }
   gitWrites(argv.subspan(at), directory);
-  bool value = false;  // what follows -m is text
+  bool value = false;  // the word after -m is text
   for (const Value& word : argv.subspan(at + 1)) {
     if (word.known && word.text == "--") return;
     if (std::exchange(value, false)) continue;
@@ -274,7 +274,7 @@ void EffectReader::git(Words argv, const Program& program) {
                        : name.text == "rebase"       ? word.text.contains('x')
                        : name.text == "clone" ? word.text.contains('c') || word.text.contains('u')
                                               : false;
-    // --continue, --exclude and others begin as those do.
+    // --continue, --exclude and others have the same first letters.
     const bool harmless = word.text == "--text" || word.text.starts_with("--exclude") ||
                           word.text == "--tags" || word.text == "--cached";
     if (hidden || (exact && !harmless) || word.text.starts_with("ext::")) {
@@ -284,7 +284,7 @@ void EffectReader::git(Words argv, const Program& program) {
 }
 
 void EffectReader::sed(Words argv) {
-  bool script = false;  // one was given by an option
+  bool script = false;  // given by an option
   for (size_t at = 1; at < argv.size(); ++at) {
     const Value& word = argv[at];
     const std::string& text = word.text;

@@ -158,13 +158,13 @@ class FileWords {
   bool open_ = true;  // options may come
   bool active_;
   bool harmless_ = false;
-  bool named_ = false;   // an option says where it goes
+  bool named_ = false;   // an option names the output
   bool script_ = false;  // given by an option: the first operand is a file
   std::vector<Value> operands_;
   std::vector<Value> out_;
 };
 
-// What cargo does to the manifest.
+// Changes of the manifest by cargo.
 std::vector<Value> cargoWrites(const std::vector<Value>& argv) {
   constexpr std::string_view kChange = " add remove rm init new ";
   Value manifest{.text = "Cargo.toml", .span = argv[0].span};
@@ -189,7 +189,7 @@ std::vector<Value> cargoWrites(const std::vector<Value>& argv) {
   return changes ? std::vector{std::move(manifest)} : std::vector<Value>{};
 }
 
-// By its mode: an archive is written, or what is in it.
+// Depends on the mode: tar writes the archive or its members.
 std::vector<Value> tarWrites(const std::vector<Value>& argv) {
   std::vector<Value> out;
   std::string letters;
