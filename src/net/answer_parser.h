@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // AnswerParser: bytes of a server → one HTTP/1.1 answer (RFC 9112), over Boost.Beast. The server
-// may be hostile: what two readers could take for different messages is refused. Not thread-safe.
+// may be hostile: bytes with two possible readings are refused. Not thread-safe.
 #pragma once
 
 #include <cstdint>

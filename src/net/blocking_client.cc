@@ -30,7 +30,7 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-// On this thread: whoever waits for the answer may wait for the name.
+// On this thread: a caller that waits for the answer may also wait for the name.
 Result<Addresses> resolve(const Url& url) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -172,8 +172,8 @@ struct BlockingClient::State {
     sent.patience = timeout;
     if (!endpoint.key.empty()) sent.headers.emplace("Authorization", "Bearer " + endpoint.key);
     const Monotonic deadline = monotonicNow() + timeout;
-    // A server may close an idle connection at any time; asking again is safe where it changes
-    // nothing.
+    // A server may close an idle connection at any time; a request without effects may be sent
+    // again.
     if (connection && connection->reusable()) {
       auto head = run(connection->open(sent, deadline));
       const bool again = !head && request.method == "GET" && connection &&

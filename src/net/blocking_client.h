@@ -46,7 +46,7 @@ class BlockingClient {
   Result<HttpResponse> exchange(const HttpRequest& request, Millis timeout = kPatience);
   // Sends the request and reads the head of the answer; then read() gives the body.
   Result<HttpHead> open(const HttpRequest& request, Millis timeout = kPatience);
-  // Appends what has come of the body to `out` (at most 64 KiB), waiting at most `timeout`.
+  // Appends arrived bytes of the body to `out` (at most 64 KiB), waiting at most `timeout`.
   Result<Piece> read(std::string& out, Millis timeout);
 
   // The connection, after an answer of 101 to a request with Upgrade. `rest`: bytes behind the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client against a server that says whatever the test wants, in any pieces, and may be hostile.
+// The client against a scripted server: any answer, in any pieces, possibly hostile.
 #include "net/blocking_client.h"
 
 #include <fcntl.h>

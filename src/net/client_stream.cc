@@ -45,7 +45,7 @@ struct ClientStream::State : std::enable_shared_from_this<State> {
     timer.expires_at(deadline);
     timer.async_wait([weak = weak_from_this()](Error error) {
       const auto state = weak.lock();
-      // A deadline that was moved just as the timer fired has not passed.
+      // The deadline was moved just as the timer fired, so the deadline has not passed.
       if (error || !state || state->timer.expiry() > base::monotonicNow()) return;
       state->late = true;
       state->socket.cancel(error);
@@ -68,7 +68,7 @@ struct ClientStream::State : std::enable_shared_from_this<State> {
     co_return disarmed(error);
   }
 
-  // Asio's own sockets are inherited by programs that we start.
+  // Asio's own sockets are inherited by started programs.
   Error open(const Protocol& protocol) {
     base::Fd made(::socket(protocol.family(), SOCK_STREAM | SOCK_CLOEXEC, protocol.protocol()));
     if (!made) return {errno, boost::system::system_category()};
@@ -86,7 +86,7 @@ struct ClientStream::State : std::enable_shared_from_this<State> {
     return error;
   }
 
-  // Waits until the socket is ready. Giving that up loses no bytes.
+  // Waits until the socket is ready. Giving up the wait loses no bytes.
   asio::awaitable<Error> ready(Protocol::socket::wait_type what) {
     if (deadline != base::Monotonic::max() && base::monotonicNow() >= deadline) co_return timeout();
     arm();
@@ -233,7 +233,7 @@ asio::awaitable<ClientStream::Error> ClientStream::secure(asio::ssl::context& tl
   const auto state = state_;
   state->host = host;
   state->tls = TlsSession::make(tls.native_handle(), host, state->socket.native_handle());
-  if (!state->tls) co_return asio::error::invalid_argument;  // no name that TLS can send
+  if (!state->tls) co_return asio::error::invalid_argument;  // TLS cannot send this name
   const auto done = co_await state->overTls([](TlsSession& at) { return at.handshake(); });
   co_return done.error;
 }

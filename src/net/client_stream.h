@@ -40,8 +40,8 @@ class ClientStream {
   void expiresAt(base::Monotonic deadline);
   void expiresNever();
 
-  // To the first address of `host` that accepts. An address is looked up in no thread. A look-up of
-  // a name that is late goes on in its thread, and its answer is dropped.
+  // Connects to the first accepting address of `host`. An address needs no look-up thread. A late
+  // look-up of a name continues in its thread, and its answer is dropped.
   boost::asio::awaitable<Error> connect(const std::string& host, const std::string& port);
   // To the UNIX socket at `path`.
   boost::asio::awaitable<Error> connect(const std::string& path);
@@ -51,7 +51,7 @@ class ClientStream {
   // pinned in `tls` is enough.
   boost::asio::awaitable<Error> secure(boost::asio::ssl::context& tls, const std::string& host);
   [[nodiscard]] bool secured() const;
-  // Why secure() has failed with `error`, and the fault of the certificate, if there is one.
+  // The reason why secure() failed with `error`, and the fault of the certificate, if any.
   [[nodiscard]] std::string tlsFault(const Error& error) const;
   // After secure() has failed: OpenSSL's name for the fault of the certificate, or "".
   [[nodiscard]] std::string certificateFault() const;

@@ -18,7 +18,7 @@ HttpRequest requestOf(std::string_view method, const Url& url) {
   return request;
 }
 
-// One exchange over a connection of its own.
+// A request and its answer over a separate connection.
 asio::awaitable<Result<HttpResponse>> send(const Url& url, asio::ssl::context& tls,
                                            HttpRequest request, FetchLimits limits) {
   request.headers["Connection"] = "close";

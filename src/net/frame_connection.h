@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FrameConnection: frames (wire/frame.h) over a Unix stream, used by both ends of the control-node
 // link. Reading is buffered and strictly bounded; writes are queued, gathered and bounded. One
-// thread. Always in a shared_ptr, which pending writes hold too.
+// thread. Always in a shared_ptr, also held by pending writes.
 #pragma once
 
 #include <array>
@@ -32,16 +32,16 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
 
   explicit FrameConnection(Stream stream);
 
-  // The next frame. Memory grows with the bytes that arrive, never with a length that is only
-  // claimed. kUnavailable: the stream ended; kInvalid: not a frame, or longer than `max_payload`.
+  // The next frame. Memory grows with the arriving bytes, never with a claimed length.
+  // kUnavailable: the stream ended; kInvalid: not a frame, or longer than `max_payload`.
   boost::asio::awaitable<Result<Frame>> read(uint32_t max_payload);
 
   // Queues a frame, after waiting while too many bytes are queued. False once closed.
   boost::asio::awaitable<bool> send(uint16_t type, uint32_t channel, std::string payload);
-  // Queues a small frame without waiting. A peer that lets these pile up is disconnected.
+  // Queues a small frame without waiting. A peer with too many queued frames is disconnected.
   void post(uint16_t type, uint32_t channel, std::string payload = {});
 
-  // Ends reads and writes; what is queued is dropped. Idempotent.
+  // Ends reads and writes; queued frames are dropped. Idempotent.
   void close();
   [[nodiscard]] bool closed() const { return closed_; }
   // True while send() would wait.

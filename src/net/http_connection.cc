@@ -31,7 +31,7 @@ std::string reaching(const Url& url) {
   return "reaching " + (url.socket.empty() ? url.host : url.socket);
 }
 
-// Whether `bytes` begin an answer of 100 Continue, as far as they go.
+// True if `bytes` may be the beginning of an answer 100 Continue.
 bool isContinue(std::string_view bytes) {
   constexpr std::string_view kContinue = "HTTP/1.1 100";
   return !bytes.empty() && (bytes.starts_with(kContinue) || kContinue.starts_with(bytes));
@@ -84,7 +84,7 @@ asio::awaitable<Result<>> HttpConnection::send(std::string_view bytes, Monotonic
   const auto error = co_await stream_.write(asio::buffer(bytes));
   if (!error) co_return Result<>{};
   if (isTimeout(error)) co_return broken("it does not take the request");
-  // A peer that takes no more may have refused, and its answer is worth more than our error.
+  // A peer that takes no more bytes may have refused, and its answer is more useful than our error.
   if (isGone(error) || stream_.secured()) co_return Result<>{};
   co_return broken(causeOf(error));
 }
@@ -104,7 +104,7 @@ asio::awaitable<Result<bool>> HttpConnection::refused(Monotonic until) {
 }
 
 asio::awaitable<Result<>> HttpConnection::sendSource(const HttpRequest& request) {
-  constexpr Millis kForContinue{1'000};  // some peers never send it
+  constexpr Millis kForContinue{1'000};  // some peers never send 100 Continue
   bool stop = CO_TRY(co_await refused(monotonicNow() + kForContinue));
   while (!stop) {
     std::string piece = CO_TRY(co_await request.source());

@@ -35,8 +35,8 @@ struct HttpRequest {
   std::string_view body = {};  // JSON; sent with POST and PUT
   std::string_view accept = "application/json";
   std::map<std::string, std::string> headers = {};  // without line ends
-  // Sent instead of `body`, in chunks if there is no `length`. A server that refuses does not get
-  // all bytes.
+  // Sent instead of `body`, in chunks without a `length`. A server that refuses does not get all
+  // bytes.
   BodySource source = {};
   std::optional<uint64_t> length = {};
   Millis patience{60'000};  // with `source`: for each of its pieces, and for the answer at the end
@@ -60,8 +60,8 @@ class HttpConnection {
   HttpConnection(HttpConnection&&) noexcept = default;
   HttpConnection& operator=(HttpConnection&&) noexcept = default;
 
-  // Each of these is kUnavailable when the peer breaks off, and the connection is closed then.
-  // Keep the request until it ends.
+  // Each operation is kUnavailable when the peer breaks off, and then the connection is closed.
+  // Keep the request until its end.
 
   // The whole answer, with a body of at most `max_bytes`. The caller judges its status.
   boost::asio::awaitable<Result<HttpResponse>> exchange(const HttpRequest& request,
@@ -69,8 +69,8 @@ class HttpConnection {
   // Sends the request and reads the head of the answer; then read() gives the body.
   boost::asio::awaitable<Result<HttpHead>> open(const HttpRequest& request,
                                                 base::Monotonic deadline);
-  // Appends what has come of the body to `out` (at most 64 KiB). kTimeout: nothing came by then;
-  // the answer goes on.
+  // Appends arrived bytes of the body to `out` (at most 64 KiB). kTimeout: nothing arrived before
+  // the deadline; the answer continues.
   boost::asio::awaitable<Result<Piece>> read(std::string& out, base::Monotonic deadline);
   // The rest of the body, of at most `max_bytes`.
   boost::asio::awaitable<Result<std::string>> rest(size_t max_bytes, base::Monotonic deadline);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection of TLS as a plain descriptor, for a program that moves bytes by poll(2).
+// A TLS connection as a plain descriptor, for a program that moves bytes by poll(2).
 #pragma once
 
 #include "base/fd.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server for unit tests that says whatever the test wants, in any pieces.
+// A scripted server for unit tests: any answer, in any pieces.
 #pragma once
 
 #include <netinet/in.h>
@@ -55,7 +55,7 @@ class Scripted {
   [[nodiscard]] BlockingClient client(int interrupt = -1) const {
     return BlockingClient(listener_.endpoint("secret"), interrupt);
   }
-  // The heads that came; the last one. Not before the answer has come to its end.
+  // The received heads; the last head. Valid after the answer's end.
   [[nodiscard]] const std::vector<std::string>& requests() const { return requests_; }
   [[nodiscard]] const std::string& request() const { return requests_.back(); }
   [[nodiscard]] int connections() const { return connections_; }

@@ -32,7 +32,7 @@ asio::awaitable<Result<HttpResponse>> Service::ask(const HttpRequest& request, s
     const bool final = answer || kept.answered() || base::monotonicNow() >= deadline;
     keep(std::move(kept));
     if (final) co_return answer;
-    idle_.clear();  // it has gone away, and with it the others that are as old
+    idle_.clear();  // closed by the peer, like the other connections of the same age
   }
   HttpConnection fresh = CO_TRY(co_await connect(url_, tls_, deadline));
   auto answer = co_await fresh.exchange(request, max_bytes, deadline);

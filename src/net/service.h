@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Service: another service that is asked often, over connections that are kept between requests. A
-// kept connection that the other side has closed meanwhile is replaced, once a request, before
-// anything of an answer came; so what is asked must be good to be asked twice. On the io thread.
+// Service: a frequently used other service, over connections kept between requests. A kept
+// connection closed by the peer is replaced, once per request, before any byte of the answer; so
+// requests must be safe to repeat. On the io thread.
 #pragma once
 
 #include <string>

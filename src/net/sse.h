@@ -14,14 +14,14 @@ namespace cloister::net {
 struct SseEvent {
   std::string type = "message";
   std::string data;  // lines joined by "\n"
-  std::string id;    // the last one seen
+  std::string id;    // the last id so far
 };
 
 class SseParser {
  public:
   static constexpr size_t kMaxEvent = size_t{32} << 20;
 
-  // The events that these bytes complete. kTooLarge for an event over kMaxEvent.
+  // The events completed by these bytes. kTooLarge for an event over kMaxEvent.
   Result<std::vector<SseEvent>> feed(std::string_view bytes);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The client's side of TLS on a non-blocking socket, over OpenSSL, without waiting: a step that
-// cannot go on says what to wait for, so giving up a wait loses nothing. No step raises SIGPIPE.
+// The client's side of TLS on a non-blocking socket, over OpenSSL, without waiting. A blocked step
+// returns the condition to wait for, so giving up a wait loses nothing. No step raises SIGPIPE.
 // Internal to ClientStream. One thread.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trust: the servers that a client of TLS accepts, and its own certificate.
+// Trust: the servers accepted by a client of TLS, and the client's own certificate.
 #pragma once
 
 #include <string>
