@@ -64,8 +64,7 @@ struct Accepted {
 // A requested session: the record and the request.
 struct NewSession {
   model::Session session;       // kCreating or kBlocked; seq is given by the ledger
-  std::string request_json;     // canonical; the digest is kept, and the text while the session is
-                                // blocked
+  std::string request_json;     // canonical; only the digest is kept once unblocked
   std::string idempotency_key;  // "" if none
   std::optional<NewEscalation> escalation = {};  // for a kBlocked session; as NewExecution
   std::string request_sha256 = {};               // of `request_json`; set by the ledger
@@ -122,10 +121,8 @@ inline void tell(About& about, NewSnapshot& made) {
 // Rules of retention, applied oldest first; unfinished executions are never touched. Artifacts are
 // deleted at their expiry, or with their execution.
 struct Retention {
-  int64_t archive_after_us = 0;  // time from the end to the deletion of output and request; 0:
-                                 // never
-  int64_t delete_after_us = 0;   // time from the end to the deletion of the record (audit rows
-                                 // stay); 0: never
+  int64_t archive_after_us = 0;  // from the end to deleting output and request; 0: never
+  int64_t delete_after_us = 0;   // from the end to deleting the record, not audit rows; 0: never
   uint64_t keep_at_most = 0;     // finished executions; the oldest go first; 0: no bound
   std::vector<model::BlobName> removed = {};  // returned blobs removed meanwhile
 };  // ended sessions go by delete_after_us alone

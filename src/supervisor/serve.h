@@ -13,8 +13,7 @@ struct ServeOptions {
   std::optional<std::string> listen;  // else the configuration's
   std::optional<std::string> state;   // else the configuration's
   std::optional<std::string> config;  // a file
-  bool private_server = false;        // for a single `cloister run`: quiet, and the state is
-                                      // removed at the end
+  bool private_server = false;        // for one `cloister run`: quiet, removes the state
   bool mcp_fixtures = false;          // the official MCP suite's; only on loopback
   int lifeline = -1;                  // stop at its end of file
   int ready_fd = -1;                  // "host:port\n" is written here when ready

@@ -16,8 +16,7 @@ namespace cloister::orchestrator {
 struct ShareBounds {
   uint32_t all = 1;
   uint32_t per_tenant = 1;
-  std::string_view key;  // of the configuration; the key of a tenant's share has the suffix
-                         // "_per_tenant"
+  std::string_view key;  // of the configuration; with "_per_tenant" of a tenant's share
 };
 
 class Shares {

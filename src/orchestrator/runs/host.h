@@ -99,8 +99,8 @@ class Home {
   [[nodiscard]] virtual base::Monotonic giveUp() const = 0;
   // kUnavailable while its workspace is held for a program.
   [[nodiscard]] virtual Result<> notHeld() const = 0;
-  // Resumes when the workspace is held for no program, or when the hold's end has begun. While the
-  // result lives, the workspace is not held for another program. Resumes with null once `over`,
+  // Resumes when the workspace is held for no program, or when the session's end has begun. While
+  // the result lives, the workspace is not held for another program. Resumes with null once `over`,
   // which wake() has unheld() check again.
   virtual Task<std::shared_ptr<void>> unheld(std::function<bool()> over) = 0;
   virtual void wake() = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends work whose credential was revoked or has expired. Always ends terminals, and work of tokens
-// and certificates; with `auth.on_revoke: end` also sessions and other programs of a key. Strikes
-// the credential's votes, too: an approval without its quorum then waits for other votes.
+// Ends work whose credential was revoked or has expired: programs with a terminal always, also those
+// of tokens and certificates; sessions and other programs of a key with `auth.on_revoke: end`.
+// Strikes the credential's votes, too: an approval without its quorum then waits for other votes.
 #include <map>
 
 #include "async/awaiting.h"

@@ -42,8 +42,7 @@ struct RunConfig {
   uint32_t queue = 1024;  // accepted and waiting; more are refused (kQuota)
   uint32_t queue_per_tenant = 256;
   size_t queue_bytes = size_t{256} << 20;  // of waiting requests
-  std::chrono::milliseconds skip{5'000};   // smaller runs pass a run that does not fit for this
-                                           // long
+  std::chrono::milliseconds skip{5'000};   // how long smaller runs may pass a large run
   uint64_t output_artifact_bytes = uint64_t{64}
                                    << 20;    // of a stream past its cap, kept as artifact
   size_t finished_in_memory = 256;           // logs kept for late readers, at most

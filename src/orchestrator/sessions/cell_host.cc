@@ -92,8 +92,7 @@ class CellHost final : public Host {
   std::optional<model::LimitHit> cpu_hit_;
   bool told_ = false;               // the cell's program, of the kernel's end
   bool lost_ = false;               // with this cell
-  std::optional<std::string> why_;  // reason for the loss of earlier cells' state, or of this
-                                    // cell's
+  std::optional<std::string> why_;  // why state of this or earlier cells is lost
   bool done_ = false;
   bool watching_ = false;
 };

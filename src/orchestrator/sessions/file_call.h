@@ -20,8 +20,7 @@ namespace cloister::orchestrator {
 struct FileRequest {
   std::vector<std::string> argv;  // see wire/files.h
   bool takes_input = false;
-  std::string action;   // of its audit row, with the paths; "" for a request without changes, and
-                        // without an audit row
+  std::string action;   // of its audit row, which has the paths; "" without changes or row
   bool own = false;     // the service's own, for an approval: policy already wanted the approval
   bool passes = false;  // Host::pass()
   // Waits while the workspace is held for another program, until `over` is true (Home::wake()).

@@ -67,8 +67,7 @@ Task<Result<>> Sessions::Impl::mayRun(model::Principal principal, SessionPtr ses
   if (agents == nullptr) co_return Result<>{};
   const auto denied = CO_TRY(agents->tooOpen(principal, session->within()));
   if (!denied) co_return Result<>{};
-  CO_TRY(session->admit());  // a session without a sandbox, or held for another program, has its
-                             // own error
+  CO_TRY(session->admit());  // has its own error for a session that is not ready
   CO_TRY(session->count());  // counts like a refused program
   const std::string doing = "running in a session";
   Error error = toError(*denied, doing);

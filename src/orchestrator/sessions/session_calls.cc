@@ -83,9 +83,7 @@ Task<Result<model::Execution>> Sessions::Impl::exec(model::Principal principal, 
                                                     model::ExecRequest request,
                                                     std::string idempotency_key) {
   const auto self = shared_from_this();
-  if (session->waits())
-    CO_TRY(session->admit());  // no approval is asked for a program of a
-                               // blocked session
+  if (session->waits()) CO_TRY(session->admit());  // no approval for a program of a blocked session
   auto& runtime = request.run.runtime;
   if (runtime.empty()) runtime = session->request.runtime;
   request.run.image = session->record.provenance.image;

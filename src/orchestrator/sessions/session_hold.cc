@@ -93,8 +93,7 @@ FileRequest Sessions::Impl::stateRequest(bool hold) const {
 
 Task<Result<WorkspacePtr>> Sessions::Impl::stateFrom(FileCall& call) const {
   const EscalationConfig& bounds = approvals->escalationConfig();
-  const size_t most = size_t{bounds.workspace_files} + 1;  // the workspace itself is not counted as
-                                                           // a file
+  const size_t most = size_t{bounds.workspace_files} + 1;  // not counting the workspace itself
   std::vector<wire::files::State> names;
   for (size_t kept = 0;;) {
     auto part = co_await call.next();

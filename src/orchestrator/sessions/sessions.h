@@ -46,8 +46,7 @@ struct SessionConfig {
   uint32_t max = 240;             // at once, including sessions under creation
   uint32_t max_per_tenant = 200;  // as `max`, of a tenant
   uint32_t max_execs = 24;        // programs at once in a session
-  uint32_t max_connections = 16;  // to the ports of a session, at once; a connection counts as a
-                                  // program
+  uint32_t max_connections = 16;  // to ports of a session, at once; each counts as a program
   uint32_t calls_per_minute = 0;  // programs and tool calls in a session; 0: no bound
   uint32_t max_call_depth = 8;    // of an execution in a session, see model::Execution
   double memory_share = 0.6;      // part of the node's memory, for the limits of all sessions

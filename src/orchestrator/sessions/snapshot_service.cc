@@ -258,8 +258,7 @@ Task<Result<model::Snapshot>> SnapshotService::take(model::Principal principal, 
   model::Snapshot made;
   made.id = base::newId(model::kSnapshotPrefix);
   made.tenant = of.principal.tenant;
-  made.agent = of.principal.agent;  // a snapshot belongs to the session's agent, whoever takes the
-                                    // snapshot
+  made.agent = of.principal.agent;  // the session's agent, whoever takes the snapshot
   made.session_id = of.id;
   made.name = std::move(request.name);
   made.metadata = std::move(request.metadata);

@@ -70,8 +70,7 @@ class Connection {
   virtual void rollBack() = 0;
   [[nodiscard]] virtual bool inTransaction() const = 0;
   [[nodiscard]] virtual int64_t lastRowId() const = 0;  // row id of the last INSERT
-  [[nodiscard]] virtual int64_t changes() const = 0;    // rows changed by the last writing
-                                                        // statement
+  [[nodiscard]] virtual int64_t changes() const = 0;    // rows changed by the last write
 };
 
 // Bytes to bind as a BLOB; a string_view is bound as TEXT. Neither is copied: they must live until
