@@ -28,7 +28,7 @@ std::string listText(const std::vector<std::string>& words) {
   return text + "]";
 }
 
-// The SDK waits 5 seconds for an answer unless told otherwise; ours come within 50.
+// The SDK waits 5 seconds for an answer by default; ours come within 50.
 std::string agentsText(const McpLaunch& launch) {
   return "import asyncio\n"
          "\n"

@@ -60,7 +60,7 @@ class ClientStream {
   boost::asio::awaitable<std::pair<Error, size_t>> read(boost::asio::mutable_buffer into);
   // All bytes.
   boost::asio::awaitable<Error> write(boost::asio::const_buffer from);
-  // Ends the direction of writing; reading goes on.
+  // Ends the direction of writing; reading continues.
   boost::asio::awaitable<Error> sayEnd();
   // Ends pending operations.
   void close();

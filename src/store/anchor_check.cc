@@ -95,7 +95,7 @@ Result<std::string> compareWithCheckpoint(Database& db, const Checkpoint& newest
 
 // A transaction writes the entries and their signed head together, and only then is the head
 // anchored. So no crash makes the log end before the anchor; only damage or a hand does, and with
-// Durability::kProcess a loss of power. The log goes on, and says so for good.
+// Durability::kProcess a power failure. The log continues, with a permanent note.
 Result<> recordFinding(Engine& ledger, const std::string& problem, const AnchorFinding& anchor) {
   const std::string& found = problem.empty() ? anchor.before : problem;
   if (!found.empty()) {

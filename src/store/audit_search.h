@@ -32,12 +32,12 @@ struct AuditSearch {
   std::string by = {};      // the user or the key's id
   std::string agent = {};
   std::string subject = {};
-  std::string execution = {};  // its id is the subject, or stands in the details
+  std::string execution = {};  // its id is the subject, or in the details
   int64_t since = 0;           // wall-clock microseconds, as `until`
   int64_t until = INT64_MAX;   // exclusive
   uint32_t limit = 100;        // 1..1000
 
-  // A search looks at so many entries at most; the next page goes on from there.
+  // Bound on the entries read by a search; the next page continues from there.
   static constexpr uint64_t kLookedAt = 50'000;
 };
 

@@ -19,7 +19,7 @@ struct ServeOptions {
   int ready_fd = -1;                  // "host:port\n" is written here when ready
 };
 
-// Runs until told to stop.
+// Runs until a stop signal.
 Result<> serve(const ServeOptions& options);
 
 }  // namespace cloister::supervisor

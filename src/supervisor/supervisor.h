@@ -45,7 +45,7 @@ struct SupervisorConfig {
 class Supervisor {
  public:
   static Result<Supervisor> make(SupervisorConfig config);
-  // Until told to stop. An error when the service never came up.
+  // Runs until a stop signal. An error if the service never became ready.
   Result<> run();
 
  private:

@@ -44,7 +44,7 @@ class Nodes {
   explicit Nodes(Places& places) : places_(places) {}
 
   // imageVerified() is called in the order of watch(). The other calls come in the reverse order:
-  // sessions hear of a lost node before the runs in them.
+  // sessions are notified of a lost node before their runs.
   void watch(std::weak_ptr<Watcher> watcher) { watchers_.push_back(std::move(watcher)); }
 
   // The node connected, offers something else, or (with a null runtime) has gone.

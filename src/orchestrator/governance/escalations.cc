@@ -23,7 +23,7 @@ using model::Escalation;
 using model::EscalationStatus;
 using model::Principal;
 
-constexpr Millis kTick{500};  // how late an end may be told
+constexpr Millis kTick{500};  // longest delay of an end
 constexpr uint32_t kBatch = 100;
 constexpr size_t kMostShown = 8192;  // bytes of a subject
 

@@ -495,7 +495,7 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
       .refusal = refusalBy(*rules, principal, request, run.limits, session != nullptr, used),
       .held = {},
       .time_seconds = rules->limits.time_seconds};
-  if (session != nullptr && approval == nullptr) return judged;  // its sandbox has its walls
+  if (session != nullptr && approval == nullptr) return judged;  // its sandbox has its rules
   judged.held = TRY(heldOf(*rules));
   judged.by_rules = rules == by_rules ? judged.held : TRY(heldOf(*by_rules));
   return judged;

@@ -42,7 +42,7 @@ using Held = std::shared_ptr<const policy::HeldRules>;
 // The judgement of a request that makes a sandbox or runs in a sandbox.
 struct AgentJudgement {
   std::optional<AgentRefusal> refusal;        // nothing: the request may run,
-  Held held;                                  // in a sandbox with these walls,
+  Held held;                                  // in a sandbox with these rules,
   std::optional<uint64_t> time_seconds = {};  // for so long at most
   Held by_rules = {};                         // `held` without the run's own approvals
 };

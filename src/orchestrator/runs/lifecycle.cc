@@ -125,7 +125,7 @@ void RunService::Impl::vacate(Live& run) {
 Task<void> RunService::Impl::execute(LivePtr run) {
   const auto self = shared_from_this();
   const Result<Outcome> outcome = co_await perform(run);
-  run->hold.reset();  // before anybody hears of its end
+  run->hold.reset();  // before the end is reported
   conclude(*run, outcome);
   async::spawn(control->executor, tearDown(run));
   co_await recordEnd(*run);
@@ -170,7 +170,7 @@ void RunService::Impl::markStarted(Live& run, const model::PermitFields& fields,
   provenance.fresh = fields.fresh;
   const auto image = model::parseImageRef(fields.image).value_or(model::ImageRef{});
   provenance.image = image.name;
-  provenance.image_digest = image.digest;  // the node tells the host's
+  provenance.image_digest = image.digest;  // the node reports the host's
 }
 
 // The start is durable before the node gets the program, so the program runs at most once.

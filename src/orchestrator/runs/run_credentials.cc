@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends work whose credential was revoked or has expired: programs with a terminal always, also those
-// of tokens and certificates; sessions and other programs of a key with `auth.on_revoke: end`.
-// Strikes the credential's votes, too: an approval without its quorum then waits for other votes.
+// Ends work whose credential was revoked or has expired: programs with a terminal always, also
+// those of tokens and certificates; sessions and other programs of a key with `auth.on_revoke:
+// end`. Strikes the credential's votes, too: an approval without its quorum then waits for other
+// votes.
 #include <map>
 
 #include "async/awaiting.h"
@@ -71,7 +72,7 @@ Task<Result<>> RunService::Impl::strikeNamed(const Live& run) {
   model::Principal who = run.execution.principal;
   who.roles = {};
   auto named = control->store.escalations().get(store::Scope::of(who), run.request.approval);
-  // useApproval() tells.
+  // useApproval() reports the error.
   if (!named || named->operation != model::operation::kRun) co_return Result<>{};
   CO_TRY(co_await withStandingVotes(*std::move(named)));
   co_return Result<>{};

@@ -106,7 +106,7 @@ TEST_F(CredentialTest, WhereItIsWantedAllEndsAndSaysByWhat) {
       << "which of them it was is not known";
 }
 
-// Nobody tells the service of an expiry.
+// Nobody notifies the service of an expiry.
 TEST_F(CredentialTest, ItsOwnLookFindsThem) {
   config_.rules_every = Millis(5);
   begin(true);

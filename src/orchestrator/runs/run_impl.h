@@ -259,7 +259,7 @@ struct RunService::Impl final : Programs,
   bool draining = false;
   bool stopped = false;
   std::string image_before;  // the image's last known digest
-  bool binding = false;      // the ledger is told of the digest,
+  bool binding = false;      // bindImage() is under way
   bool bind_again = false;   // repeat after the present binding
   std::weak_ptr<Neighbour> neighbour;
   std::weak_ptr<Approvals::Watcher> escalations_watcher;

@@ -249,8 +249,8 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   co_return accepted;
 }
 
-// There is room and nobody waits: the start is recorded together with the acceptance. False where
-// it may not start of late; its turn in the queue will tell.
+// Room is free and no run waits, so the start is recorded together with the acceptance. False if
+// policy no longer permits the start; the run is then decided at its turn in the queue.
 bool RunService::Impl::begin(Live& run) {
   Permission granted = permit(run, base::newId("permit"));
   if (!granted) return false;
@@ -412,7 +412,7 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
 
 Result<Execution> RunService::get(const model::Principal& principal, const std::string& id) {
   const std::shared_ptr<OutputLog> log = impl_->findLog(principal, id);
-  // The ledger may have been told the digest of its image since.
+  // The ledger may have received the digest of the image since.
   const bool whole = log && !(log->closed() && isUnverified(log->latest().provenance));
   if (!whole) return impl_->control->store.get(store::Scope::of(principal), id);
   return log->withOutput();

@@ -96,7 +96,7 @@ class ServiceTest : public testing::Test {
     std::filesystem::remove_all(dir_, ignored);
   }
 
-  // Starts the service (again); with a node unless told otherwise.
+  // Starts the service (again), by default with a node.
   void open(bool with_node = true) {
     std::filesystem::create_directory(dir_ + "/blobs");
     keyring_ = *artifacts::Keyring::open(dir_ + "/blobs", {master_});
@@ -206,7 +206,7 @@ class ServiceTest : public testing::Test {
     }));
     return key.id;
   }
-  // And tells the service, as the API does.
+  // And notifies the service, as the API does.
   void revokeKey(const std::string& id) {
     EXPECT_TRUE(written([&](store::Done<void> done) {
       store_->write(store::writing(store::revokeKey, store::Scope::allTenants(), id,

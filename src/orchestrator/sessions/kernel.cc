@@ -100,7 +100,7 @@ class Kernel::Instance final : public runtime::ExecObserver {
  private:
   Begun begun_;
   std::string said_;
-  int64_t cpu_ms_ = 0;  // as last told
+  int64_t cpu_ms_ = 0;  // as last reported
   std::optional<Result<Outcome>> outcome_;
   std::string why_;
   int64_t started_at_ = base::wallMicros();

@@ -287,7 +287,7 @@ TEST_F(ExecVotesTest, ItWaitsForAnotherVoteWhereOneIsRevokedMeanwhile) {
   EXPECT_EQ(e.status, EscalationStatus::kPending);
   EXPECT_TRUE(e.decisions.front().revoked);
   EXPECT_EQ(stored(held.id).status, Status::kBlocked);
-  runUntil([&] { return exec(session_, {"hold", "y"}).has_value(); });  // its session goes on
+  runUntil([&] { return exec(session_, {"hold", "y"}).has_value(); });  // the session continues
   fake_->release();
   const auto voted = vote(approver("chief"), e.id);
   ASSERT_TRUE(voted) << voted.error().message;

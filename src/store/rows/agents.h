@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Agents' sandboxes and violations in the ledger. agent_store.h tells of the reads.
+// Agents' sandboxes and violations in the ledger. agent_store.h documents the reads.
 #pragma once
 
 #include <vector>

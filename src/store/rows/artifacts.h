@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of artifacts. store.h tells of the reads; times are wall-clock microseconds.
+// The rows of artifacts. store.h documents the reads; times are wall-clock microseconds.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of escalations. escalations.h tells of the reads.
+// The rows of escalations. escalations.h documents the reads.
 #pragma once
 
 #include <map>

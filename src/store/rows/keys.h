@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// API keys in the ledger: only their digests. store.h tells of the reads.
+// API keys in the ledger: only their digests. store.h documents the reads.
 #pragma once
 
 #include <optional>

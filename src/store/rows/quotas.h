@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quotas in the ledger. quota_store.h tells of the reads.
+// Quotas in the ledger. quota_store.h documents the reads.
 #pragma once
 
 #include <vector>
