@@ -6,7 +6,8 @@ set(bare_options "SHELL:-iquote ${CMAKE_SOURCE_DIR}/src" -Wall -Wextra -Werror -
 
 # Against glibc, statically: the parts of the node that make a sandbox. ------------------------------------------------
 
-set(glibc_options ${bare_options} -fPIC -fvisibility=hidden -Wno-gnu-statement-expression
+set(glibc_options ${bare_options} -fstack-clash-protection -fcf-protection -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -DNDEBUG
+  -ffile-prefix-map=${CMAKE_SOURCE_DIR}/= -fPIC -fvisibility=hidden -Wno-gnu-statement-expression
   -Wno-gnu-statement-expression-from-macro-expansion)
 set(glibc_link_options -fno-sanitize=all -Wl,--gc-sections -Wl,--as-needed -Wl,-s -Wl,-z,relro -Wl,-z,now)
 

@@ -56,6 +56,7 @@ endfunction()
 
 # cloister_generated(FOLDER FILE SCRIPT DATA): a source of that folder of src/, which a script of cmake/ makes of a data
 # file. A build stops where the script finds something wrong (docs/adr/0097).
+find_program(PYTHON_PROGRAM python3 PATHS /usr/bin NO_DEFAULT_PATH)  # before one that a user put into PATH
 find_program(PYTHON_PROGRAM python3 REQUIRED)
 function(cloister_generated folder file script data)
   set(output ${CMAKE_BINARY_DIR}/generated/${folder}/${file})

@@ -277,7 +277,6 @@ Result<> serve(const Options& options) {
   // A sandbox takes some 15 descriptors with cgroup v1, and a shell's limit is 1024.
   constexpr size_t kDescriptors = 65'536;
   linux::raiseDescriptors(kDescriptors);
-  TRY(node::dropPrivileges(base::shareDir() + "/policies/seccomp/node.json"));
   const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
   const runtime::GuestFound gvisor = runtime::findGvisor(gvisorConfig(options.config));
   runtime::ProcessConfig process_config = processConfig(options, languages);
@@ -332,6 +331,7 @@ Result<> run(const std::vector<std::string>& arguments) {
     std::fputs(kUsage.data(), stdout);
     return {};
   }
+  TRY(node::dropPrivileges(base::shareDir() + "/policies/seccomp/node.json"));
   runtime::preferCache(options.state + "/cache");
   if (options.image_digest) return printImageDigest(options.config.node.image_root);
   return serve(options);

@@ -511,11 +511,11 @@ Result<> serve(const Options& options) {
   const auto scanner = makeScanner(io.get_executor(), scan_helpers, config);
   orchestrator::AgentGuard agents(*store, data.levels, data.languages, config.agents.default_level);
   const auto quotas = TRY(orchestrator::Quotas::open(quotaConfig(config), store->quotas()));
+  const model::RequestBounds bounds = requestBounds(config);  // the pool's threads read the bounds
   asio::thread_pool background(2);
   const auto control =
       TRY(makeControl(io, background, *store, data, *by->engine, metrics, quotas.get(), config));
   orchestrator::RunService service(control, {keeper, scanner.get(), &agents}, runConfig(config));
-  const model::RequestBounds bounds = requestBounds(config);
   orchestrator::PolicyService policies(control, {by->current, data.levels, bounds, *by->engine},
                                        policyConfig(config));
   TRY(policies.open(data.policy));

@@ -21,10 +21,13 @@ constexpr size_t kSharedSandbox = 1;
 
 // The sandbox's programs cannot replace the root or /workspace: both are mounts, and the programs
 // have no capability. Cloning /workspace gives the uppermost mount without the mounts that an
-// agent's confinement rules put over paths within; the receiver applies those rules again.
+// agent's confinement rules put over paths within; the receiver applies those rules again. The
+// kernel lets a process join only a pid namespace below its own, so a sandbox of another node, or
+// another container of the host, is out of reach.
 Result<Fd> takeMount(const Birth& birth) {
   TRY(linux::hideMemory());
-  TRY(linux::joinNamespaces(birth.fds[kSharedSandbox].get(), CLONE_NEWUSER | CLONE_NEWNS));
+  TRY(linux::joinNamespaces(birth.fds[kSharedSandbox].get(),
+                            CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID));
   TRY(linux::hideMemory());
   return linux::cloneMount("/workspace");
 }

@@ -14,6 +14,9 @@
 #include <tuple>
 #include <type_traits>
 
+#include "confine/gvisor/become_gvisor.h"
+#include "confine/gvisor/become_saver.h"
+#include "confine/microvm/command.h"
 #include "linux/message.h"
 #include "linux/network.h"
 #include "linux/process.h"
@@ -40,6 +43,25 @@ bool joins(const SpawnRequest& request) {
 bool mapsSandbox(const SpawnRequest& request) {
   return request.what == SpawnRequest::What::kSandbox ||
          request.what == SpawnRequest::What::kMicrovm;
+}
+
+// The code of each kind takes these descriptors by number.
+bool hasItsDescriptors(const SpawnRequest& request) {
+  using What = SpawnRequest::What;
+  switch (request.what) {
+    case What::kSandbox:
+    case What::kZygote:
+      return request.guest_fds == 0;
+    case What::kGvisor:
+      return request.guest_fds >= kGvisorFds;
+    case What::kMicrovm:
+      return request.guest_fds > microvm::kOpened;
+    case What::kGvisorSave:
+      return request.guest_fds == kSaverFds;
+    case What::kWorkspace:
+      return request.guest_fds == 1;
+  }
+  return false;
 }
 
 bool within(const linux::IdMap& map, IdRange ids) {
@@ -207,8 +229,11 @@ void forget(Birth& alias) {
 
 bool isSound(const SpawnRequest& request, IdRange ids) {
   using What = SpawnRequest::What;
-  if (request.what > What::kWorkspace) return false;
-  if (request.spec.limit_count > SandboxSpec::kMaxLimits) return false;
+  if (request.what > What::kWorkspace || !hasItsDescriptors(request)) return false;
+  const SandboxSpec& spec = request.spec;
+  if (spec.limit_count > SandboxSpec::kMaxLimits || spec.guest_begins > Beginning::kImage ||
+      spec.writes > model::Walls::Writes::kNone)
+    return false;
   if (joins(request)) return true;  // the ids are those of the joined sandbox
   if (mapsSandbox(request)) return within(request.spec.ids, ids);
   if (request.what == What::kGvisor && !within(request.spec.ids, ids)) return false;

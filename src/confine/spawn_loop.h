@@ -39,8 +39,8 @@ struct IdRange {
   uint32_t count = 1;
 };
 
-// Whether the ids of `request` are within `ids` and its counts within their bounds. An attacker in
-// the node thus gets no process of another user.
+// Whether the ids of `request` are within `ids`, and its counts and numbers within their bounds. An
+// attacker in the node thus gets no process of a user outside `ids`.
 bool isSound(const SpawnRequest& request, IdRange ids);
 
 // Delay before anything is made ahead of requests, so that a program just started and soon finished

@@ -3,16 +3,23 @@
 
 #include <gtest/gtest.h>
 
+#include "confine/gvisor/become_gvisor.h"
+#include "confine/gvisor/become_saver.h"
+#include "confine/microvm/command.h"
+
 namespace cloister::runtime {
 namespace {
 
 using What = SpawnRequest::What;
 constexpr IdRange kHostIds{.first = 100'000, .count = 1000};
+// The fewest descriptors of each kind.
+constexpr uint32_t kFewest[] = {0, 0, kGvisorFds, microvm::kOpened + 1, kSaverFds, 1};
 
 SpawnRequest requestOf(What what, linux::IdMap ids, linux::IdMap root = {},
                        linux::IdMap rest = {}) {
   SpawnRequest request;
   request.what = what;
+  if (what <= What::kWorkspace) request.guest_fds = kFewest[static_cast<size_t>(what)];
   request.spec.ids = ids;
   request.root = root;
   request.rest = rest;
@@ -59,6 +66,29 @@ TEST(IsSound, CountsHaveRoomAndKindsAreKnown) {
   EXPECT_FALSE(isSound(request, kHostIds));
   EXPECT_TRUE(isSound(requestOf(What::kWorkspace, {}), kHostIds));
   EXPECT_FALSE(isSound(requestOf(static_cast<What>(6), {1000, 100'000, 2}), kHostIds));
+}
+
+TEST(IsSound, EachKindHasTheDescriptorsThatItTakesByNumber) {
+  const linux::IdMap own{1000, 100'000, 2};
+  const linux::IdMap root{0, 100'000, 1};
+  for (uint32_t kind = 0; kind <= static_cast<uint32_t>(What::kWorkspace); kind++) {
+    SpawnRequest request = requestOf(static_cast<What>(kind), own, root);
+    EXPECT_TRUE(isSound(request, kHostIds)) << kind;
+    const bool exact = kFewest[kind] < kGvisorFds && kFewest[kind] != microvm::kOpened + 1;
+    request.guest_fds = kFewest[kind] + 1;
+    EXPECT_EQ(isSound(request, kHostIds), !exact) << kind;
+    request.guest_fds = kFewest[kind] - 1;
+    EXPECT_FALSE(kFewest[kind] > 0 && isSound(request, kHostIds)) << kind;
+  }
+}
+
+TEST(IsSound, NumbersOfListsAreInTheirLists) {
+  SpawnRequest request = requestOf(What::kSandbox, {1000, 100'000, 2});
+  request.spec.guest_begins = static_cast<Beginning>(4);
+  EXPECT_FALSE(isSound(request, kHostIds));
+  request.spec.guest_begins = Beginning::kBoots;
+  request.spec.writes = static_cast<model::Walls::Writes>(3);
+  EXPECT_FALSE(isSound(request, kHostIds));
 }
 
 }  // namespace

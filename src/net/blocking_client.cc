@@ -6,7 +6,9 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <exception>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include <boost/asio/co_spawn.hpp>
@@ -14,6 +16,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/beast/core/error.hpp>
+#include <boost/system/system_error.hpp>
 #include <netdb.h>
 
 #include "net/pass_on.h"
@@ -51,6 +54,14 @@ bool isTimeout(const ClientStream::Error& error) {
   return error == boost::beast::error::timeout;
 }
 
+std::string whatOf(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& thrown) {
+    return thrown.what();
+  }
+}
+
 // Why a handshake failed, other than for the certificate.
 std::string handshakeFault(const ClientStream::Error& error) {
   if (error == asio::error::eof) return "TLS: it closed the connection";
@@ -77,19 +88,19 @@ struct BlockingClient::State {
   Result<T> run(asio::awaitable<Result<T>> task) {
     std::optional<Result<T>> result;
     asio::co_spawn(io, std::move(task), [&](const std::exception_ptr& error, Result<T> value) {
-      if (error) value = fail(Code::kInternal, talking() + ": out of memory");
+      if (error) value = fail(Code::kInternal, talking() + ": " + whatOf(error));
       result = std::move(value);
     });
     io.restart();
     io.poll();
     bool stopped = false;
     while (!result) {
-      if (!stopped && isInterrupted()) {
-        stopped = true;
-        closeConnection();
-        continue;
+      stopped = stopped || isInterrupted();
+      if (stopped) {
+        closeConnection();  // each turn: a task that tries the next address opens it again
+      } else {
+        watch();
       }
-      if (!stopped) watch();
       io.run_one();
     }
     if (!stopped) return *std::move(result);
@@ -106,10 +117,23 @@ struct BlockingClient::State {
   // Makes run_one() return once the interrupt is readable.
   void watch() {
     if (interrupt < 0 || watching) return;
-    if (!watched) watched.emplace(io, ::fcntl(interrupt, F_DUPFD_CLOEXEC, 0));
+    if (!watched && !openWatch()) return;  // no descriptor is left: noticed between operations
     watching = true;
     watched->async_wait(asio::posix::stream_descriptor::wait_read,
                         [this](const boost::system::error_code&) { watching = false; });
+  }
+
+  bool openWatch() {
+    Fd copy(::fcntl(interrupt, F_DUPFD_CLOEXEC, 0));
+    boost::system::error_code error;
+    watched.emplace(io);
+    if (copy) watched->assign(copy.get(), error);
+    if (!copy || error) {
+      watched.reset();
+      return false;
+    }
+    std::ignore = copy.release();
+    return true;
   }
 
   void closeConnection() {
@@ -127,7 +151,11 @@ struct BlockingClient::State {
     close();
     const Addresses addresses = TRY(resolve(endpoint.url));
     if (endpoint.url.tls) tls.emplace(TRY(clientTls(endpoint.trust)));
-    connecting.emplace(io.get_executor());
+    try {
+      connecting.emplace(io.get_executor());  // the first one opens the descriptors of `io`
+    } catch (const boost::system::system_error& error) {
+      return fail(Code::kUnavailable, "preparing a connection: " + error.code().message());
+    }
     TRY(run(connectTo(addresses.get(), timeout)));
     connection.emplace(*std::exchange(connecting, std::nullopt), endpoint.url.authority(),
                        talking());

@@ -111,6 +111,30 @@ TEST(BlockingClient, HeadsAndBodiesAreBounded) {
   EXPECT_THAT(answerTo(std::move(flood)), HasSubstr("too large"));
 }
 
+TEST(BlockingClient, AnAnswerDuringAnUploadIsBounded) {
+  Scripted server({"HTTP/1.1 100" + std::string(200'000, 'a')}, SIZE_MAX);
+  BlockingClient client = server.client();
+  int pieces = 0;
+  const auto response = client.exchange(
+      {.method = "PUT",
+       .target = "/x",
+       .source = sourceOf([&]() -> Result<std::string> { return ++pieces > 9 ? "" : "piece"; })},
+      Millis(60'000));
+  ASSERT_FALSE(response);
+  EXPECT_THAT(response.error().message, HasSubstr("large a head"));
+}
+
+TEST(BlockingClient, AServerWithBytesAtAllTimesIsLateTheSame) {
+  std::string chunks = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 2'000; ++i)
+    chunks += "1;" + std::string(60'000, 'x') + "\r\na\r\n";
+  Scripted server({std::move(chunks)}, SIZE_MAX);
+  BlockingClient client = server.client();
+  const auto response = client.exchange({.method = "GET", .target = "/x"}, Millis(1));
+  ASSERT_FALSE(response);
+  EXPECT_THAT(response.error().message, HasSubstr("in time"));
+}
+
 TEST(BlockingClient, ASilentServerTimesOut) {
   const Loopback listener;
   BlockingClient client(listener.endpoint());

@@ -313,7 +313,8 @@ ClientStream ClientStream::movedTo(asio::any_io_executor executor) && {
   const auto local = state_->socket.local_endpoint(error);
   std::unique_ptr<TlsSession> tls = std::move(state_->tls);
   ClientStream moved(std::move(executor), local.protocol(), std::move(*this).release());
-  moved.state_->tls = std::move(tls);  // its socket is the same descriptor
+  // The session's socket is the same descriptor, unless the executor could not take the socket.
+  if (moved.state_->socket.is_open()) moved.state_->tls = std::move(tls);
   return moved;
 }
 

@@ -53,13 +53,14 @@ std::unexpected<Error> HttpConnection::broken(std::string_view what) {
 
 void HttpConnection::close() {
   stream_.close();
-  parser_.reset();
+  closed_ = true;  // a read that waits may still use the parser
   begin_ = end_ = 0;
   at_end_ = cut_ = true;
 }
 
 bool HttpConnection::reusable() const {
-  return parser_ && parser_->done() && parser_->keepAlive() && begin_ == end_ && !at_end_;
+  return !closed_ && parser_ && parser_->done() && parser_->keepAlive() && begin_ == end_ &&
+         !at_end_;
 }
 
 std::string HttpConnection::headOf(const HttpRequest& request) const {
@@ -92,6 +93,7 @@ asio::awaitable<Result<>> HttpConnection::send(std::string_view bytes, Monotonic
 // Whether the peer has answered already, other than with 100 Continue.
 asio::awaitable<Result<bool>> HttpConnection::refused(Monotonic until) {
   for (;;) {
+    if (end_ - begin_ == kBuffer) co_return true;  // readHead() says that the head is too large
     if (!CO_TRY(co_await fill(until))) co_return false;
     if (!isContinue(unread())) co_return at_end_ || begin_ != end_;
     const size_t end = unread().find("\r\n\r\n");
@@ -144,6 +146,7 @@ asio::awaitable<Result<bool>> HttpConnection::fill(Monotonic deadline) {
 asio::awaitable<Result<HttpHead>> HttpConnection::readHead(const HttpRequest& request,
                                                            Monotonic deadline) {
   std::string none;
+  bool filled = false;
   for (int interim = 0; interim <= kMaxInterim; ++interim) {
     parser_.emplace(request.method == "HEAD");
     while (!parser_->headDone()) {
@@ -153,7 +156,9 @@ asio::awaitable<Result<HttpHead>> HttpConnection::readHead(const HttpRequest& re
       if (*used > 0) continue;
       if (end_ - begin_ == kBuffer) co_return broken("its answer has too large a head");
       if (at_end_) co_return broken(begin_ == end_ ? "it closed the connection" : "it broke off");
-      if (!CO_TRY(co_await fill(deadline))) co_return broken("it does not answer in time");
+      // A peer with bytes at all times never makes fill() wait.
+      const bool late = std::exchange(filled, true) && monotonicNow() >= deadline;
+      if (late || !CO_TRY(co_await fill(deadline))) co_return broken("it does not answer in time");
     }
     const int status = parser_->head().status;
     if (status >= 200) co_return std::move(parser_->head());
@@ -183,8 +188,8 @@ asio::awaitable<Result<HttpHead>> HttpConnection::open(const HttpRequest& reques
 asio::awaitable<Result<HttpConnection::Piece>> HttpConnection::read(std::string& out,
                                                                     Monotonic deadline) {
   const size_t before = out.size();
-  for (;;) {
-    if (!parser_ || parser_->done()) co_return Piece::kEnd;
+  for (bool filled = false;;) {
+    if (closed_ || !parser_ || parser_->done()) co_return Piece::kEnd;
     auto used = parser_->feed(unread(), out);
     if (!used) co_return broken(used.error().message);
     begin_ += *used;
@@ -194,7 +199,8 @@ asio::awaitable<Result<HttpConnection::Piece>> HttpConnection::read(std::string&
       co_return broken("reading the server's answer: a malformed chunk");
     if (at_end_ && (cut_ || !parser_->end())) co_return broken("it broke off");
     if (at_end_) co_return Piece::kEnd;
-    if (!CO_TRY(co_await fill(deadline))) co_return Piece::kTimeout;
+    const bool late = std::exchange(filled, true) && monotonicNow() >= deadline;
+    if (late || !CO_TRY(co_await fill(deadline))) co_return Piece::kTimeout;
   }
 }
 
@@ -211,6 +217,7 @@ asio::awaitable<Result<std::string>> HttpConnection::rest(size_t max_bytes, Mono
         co_return broken("it does not finish its answer in time");
       case Piece::kData:
         if (body.size() > max_bytes) co_return broken("its answer is too large");
+        if (monotonicNow() >= deadline) co_return broken("it does not finish its answer in time");
     }
   }
 }

@@ -103,7 +103,8 @@ class HttpConnection {
   size_t end_ = 0;
   std::optional<AnswerParser> parser_;  // of the present answer
   bool at_end_ = false;                 // the peer has closed its side
-  bool cut_ = false;                    // not in good order
+  bool closed_ = false;
+  bool cut_ = false;  // not in good order
   bool answered_ = false;
 };
 

@@ -4,7 +4,9 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <exception>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -58,8 +60,13 @@ Result<base::Fd> passOn(ClientStream stream) {
     return failErrno("making a pair of sockets");
   }
   base::Fd theirs(ends[0]);
-  auto passing = std::make_unique<Passing>(std::move(stream), base::Fd(ends[1]));
-  std::thread([passing = std::move(passing)] { passing->run(); }).detach();
+  base::Fd ours(ends[1]);
+  try {
+    auto passing = std::make_unique<Passing>(std::move(stream), std::move(ours));
+    std::thread([passing = std::move(passing)] { passing->run(); }).detach();
+  } catch (const std::exception& error) {  // no descriptor or no thread is left
+    return fail(Code::kUnavailable, std::string("passing on a connection: ") + error.what());
+  }
   return theirs;
 }
 

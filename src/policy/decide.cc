@@ -282,7 +282,10 @@ void fitToRule(const Rule& rule, const RunRequest& request, Limits& limits) {
 }
 
 model::Permit grant(const Policy& policy, const Evaluation& made, const Question& question) {
+  // A program or a reader within a sandbox gets what the sandbox has, from the sandbox's permit.
   const model::Walls none;
+  const bool within = !question.inside.empty();
+  const uint32_t cpu_millis = within ? 0 : question.agent_cpu_millis;
   return PermitIssuer::issue({
       .id = question.permit_id,
       .execution_id = question.execution_id,
@@ -293,10 +296,10 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       .image = toText(imageOf(made)),
       .network_tier = question.request.network_tier,
       .limits = made.limits,
-      .walls = question.walls == nullptr ? none : *question.walls,
+      .walls = within || question.walls == nullptr ? none : *question.walls,
       // People and services without an agent's name have nothing together.
-      .agent = question.agent_cpu_millis > 0 ? question.principal.agent : "",
-      .agent_cpu_millis = question.principal.agent.empty() ? 0 : question.agent_cpu_millis,
+      .agent = cpu_millis > 0 ? question.principal.agent : "",
+      .agent_cpu_millis = question.principal.agent.empty() ? 0 : cpu_millis,
       .spec_sha256 = question.spec_sha256,
       // Interpreters started ahead of their code belong to the host's image.
       .prestart = made.image == nullptr ? question.prestart : "",

@@ -77,6 +77,37 @@ TEST(Policy, TheDefaultAllowsCodeWithoutANetwork) {
   EXPECT_EQ(permit.limits, requestOf(kPython).limits);
 }
 
+// The permit of a program within a sandbox would carry up to 16 KiB that the node does not read.
+TEST(Policy, WithinASandboxThePermitLeavesItsRulesToTheSandboxs) {
+  const model::RunRequest request = requestOf(kPython);
+  model::Principal principal;
+  principal.tenant = "acme";
+  principal.agent = "coder";
+  model::Walls walls;
+  walls.hidden = {"/workspace/secrets"};
+  for (const bool within : {false, true}) {
+    const Decision decision =
+        decide(defaultPolicy(), {.request = request,
+                                 .principal = principal,
+                                 .execution_id = "exec_1",
+                                 .permit_id = "permit_1",
+                                 .spec_sha256 = "aa",
+                                 .prestart = "",
+                                 .now = 1000,
+                                 .valid_for = 500,
+                                 .language = ruleLanguage(request, languages()),
+                                 .session_id = within ? "ses_1" : "",
+                                 .inside = within ? "process" : "",
+                                 .walls = &walls,
+                                 .agent_cpu_millis = 250});
+    ASSERT_TRUE(allowed(decision));
+    const model::PermitFields& permit = std::get<model::Permit>(decision).fields();
+    EXPECT_EQ(permit.walls == model::Walls(), within);
+    EXPECT_EQ(permit.agent_cpu_millis, within ? 0U : 250U);
+    EXPECT_EQ(permit.agent, within ? "" : "coder");
+  }
+}
+
 TEST(Policy, WhatNoNodeCanDoIsDeniedWithARemedy) {
   const Policy anything =
       policyOf("  - {name: all, why: test, allow: true, runtime: process, image: host}\n");

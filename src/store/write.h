@@ -49,7 +49,8 @@ struct About {
 };
 
 // An argument of a write may describe the write, and complete itself on the caller's thread:
-// overloads of tell() lie beside the arguments' structs.
+// overloads of tell() lie beside the arguments' structs. An overload takes a reference to
+// a value that is not const: this one wins otherwise, and the write has no subject.
 template <class Value>
 void tell(About& /*about*/, Value& /*value*/) {}
 

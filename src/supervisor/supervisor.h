@@ -6,7 +6,7 @@
 // container the supervisor reaps orphans, too.
 //
 // Start: all children at once. The death of a child before its first readiness ends the service
-// with its reason; after a later death the child is started again. Stop: in the order of the table.
+// with its reason; after a later death the child is started again. Stop: by `stop_turn`.
 #pragma once
 
 #include <functional>

@@ -20,7 +20,7 @@
 namespace cloister::orchestrator {
 
 // The real ledger, with a disk that may be full.
-class BrittleStore final : public store::Store, private store::WriteGate {
+class BrittleStore final : private store::WriteGate, public store::Store {
  public:
   explicit BrittleStore(std::unique_ptr<store::Store> real) : Store(std::move(*real)) {
     setGate(*this);

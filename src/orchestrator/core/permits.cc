@@ -28,6 +28,7 @@ policy::Question Permits::question(const Subject& subject, std::string permit_id
 }
 
 Task<Ruling> Permits::rule(const Subject& subject) const {
+  const auto held = subject.held;  // a session may get other rules while the engine thinks
   const policy::Question asked = question(subject);
   co_return co_await engine_.rule(asked);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The seam between the ledger and its database engine: `Database` is a connection, `Statement` a
 // prepared statement in use. The rows (store/rows) and the migrations use only these two classes.
-// An engine implements `Connection` and `Prepared`; sqlite.h is the only engine.
+// An engine implements `Connection` and `Prepared`; sqlite.h is the only engine. The writer, the
+// syncer, the readers and the encryption of rows use SQLite itself: a second engine needs its own.
 //
 // Transactions. The writer runs BEGIN IMMEDIATE, SAVEPOINT, RELEASE, ROLLBACK TO and COMMIT as
 // statements. BEGIN IMMEDIATE gives the only writer its lock, so no later statement of the
@@ -52,7 +53,7 @@ class Prepared {
   virtual bool bindInteger(int parameter, int64_t value) = 0;
   virtual bool bindNull(int parameter) = 0;
   virtual Result<bool> step() = 0;                  // true: a row is there
-  virtual Error error(std::string_view doing) = 0;  // of the last failed call
+  virtual Error error(std::string_view doing) = 0;  // of the first failed binding, or the last call
   [[nodiscard]] virtual int64_t integer(int column) const = 0;
   [[nodiscard]] virtual std::string text(int column) const = 0;
   // Ends its use: forgets the row and the parameters.

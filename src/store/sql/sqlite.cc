@@ -47,18 +47,18 @@ class PreparedStatement final : public Prepared {
   PreparedStatement(sqlite3* db, sqlite3_stmt* statement) : db_(db), statement_(statement) {}
 
   bool bindText(int parameter, std::string_view text) override {
-    return sqlite3_bind_text64(statement_.get(), parameter, bytesOf(text), text.size(),
-                               SQLITE_STATIC, SQLITE_UTF8) == SQLITE_OK;
+    return bound(sqlite3_bind_text64(statement_.get(), parameter, bytesOf(text), text.size(),
+                                     SQLITE_STATIC, SQLITE_UTF8));
   }
   bool bindBlob(int parameter, std::string_view bytes) override {
-    return sqlite3_bind_blob64(statement_.get(), parameter, bytesOf(bytes), bytes.size(),
-                               SQLITE_STATIC) == SQLITE_OK;
+    return bound(sqlite3_bind_blob64(statement_.get(), parameter, bytesOf(bytes), bytes.size(),
+                                     SQLITE_STATIC));
   }
   bool bindInteger(int parameter, int64_t value) override {
-    return sqlite3_bind_int64(statement_.get(), parameter, value) == SQLITE_OK;
+    return bound(sqlite3_bind_int64(statement_.get(), parameter, value));
   }
   bool bindNull(int parameter) override {
-    return sqlite3_bind_null(statement_.get(), parameter) == SQLITE_OK;
+    return bound(sqlite3_bind_null(statement_.get(), parameter));
   }
   Result<bool> step() override {
     const int code = sqlite3_step(statement_.get());
@@ -66,7 +66,12 @@ class PreparedStatement final : public Prepared {
     if (code == SQLITE_DONE) return false;
     return std::unexpected(error("ledger"));
   }
-  Error error(std::string_view doing) override { return sqlite::error(db_, doing); }
+  Error error(std::string_view doing) override {
+    if (!failed_) return sqlite::error(db_, doing);
+    Error first = *failed_;
+    first.message = std::string(doing) + ": " + first.message;
+    return first;
+  }
   [[nodiscard]] int64_t integer(int column) const override {
     return sqlite3_column_int64(statement_.get(), column);
   }
@@ -79,14 +84,23 @@ class PreparedStatement final : public Prepared {
   void reset() override {
     sqlite3_reset(statement_.get());
     sqlite3_clear_bindings(statement_.get());
+    failed_.reset();
   }
 
  private:
+  // A later call of SQLite overwrites the error of a failed binding.
+  bool bound(int code) {
+    if (code == SQLITE_OK) return true;
+    if (!failed_) failed_ = sqlite::error(db_, "a parameter");
+    return false;
+  }
+
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
   sqlite3* db_;
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  std::optional<Error> failed_;  // of the first failed binding
 };
 
 class FileConnection final : public Connection {
