@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// XChaCha20-Poly1305 (RFC 8439, draft-irtf-cfrg-xchacha), as everything at rest is sealed with it.
-// `about` is authenticated and not kept: what was sealed for one place does not open at another.
-// Any thread.
+// XChaCha20-Poly1305 (RFC 8439, draft-irtf-cfrg-xchacha), the cipher for all stored data. `about`
+// is authenticated and not stored: data sealed for one place does not open at another. Any thread.
 #pragma once
 
 #include <cstddef>

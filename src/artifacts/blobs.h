@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blobs: bytes kept for a tenant under their SHA-256, encrypted under that tenant's key. Equal
+// Blobs: bytes kept for a tenant under their SHA-256, encrypted under the tenant's key. Equal
 // content is one blob within a tenant and never between tenants. The local implementation is a
-// directory; blobs_suite.h is the conformance suite. Blobs have one owner thread; a writer and a
-// reader are apart from them, and may each be used by any one thread at a time.
+// directory; blobs_suite.h is the conformance suite. Blobs has one owner thread; writers and
+// readers are separate objects, each for any one thread at a time.
 #pragma once
 
 #include <cstdint>

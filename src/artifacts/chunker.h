@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunker: where a long run of bytes is cut into pieces. The content decides, by a rolling hash
-// (the "gear" of FastCDC, Xia et al., USENIX ATC 2016), so that what was inserted or removed
-// somewhere changes the pieces around it and no others. Holds one piece. One thread at a time.
+// Chunker: cuts a long run of bytes into pieces. The content decides the places of the cuts, by a
+// rolling hash (the "gear" of FastCDC, Xia et al., USENIX ATC 2016), so that an insertion or a
+// removal changes the pieces around its place and no others. Holds one piece. One thread at a time.
 #pragma once
 
 #include <cstddef>

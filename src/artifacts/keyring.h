@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keys of tenants: of artifacts, and of the ledger. Each tenant has one random key, from which
-// all of its others are derived. It lies in `dir`/<random name>/key, beside what it encrypts,
-// wrapped by a master key that lies elsewhere. Without the master key nothing of any tenant can be
-// read; without the wrapped key nothing of that tenant. docs/adr/0018 has the formats. One owner
-// thread; TenantKeys may be read by any.
+// all of its other keys are derived. The random key lies in `dir`/<random name>/key, beside the
+// encrypted data, wrapped by a master key that lies elsewhere. Without the master key no data of
+// any tenant can be read; without the wrapped key no data of its tenant. docs/adr/0018 has the
+// formats. One owner thread; any thread may read TenantKeys.
 #pragma once
 
 #include <cstdint>

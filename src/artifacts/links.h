@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links: whoever has one may read one artifact, or reach one port of one session, until it expires,
-// without a key. The signature is an HMAC-SHA256 under a key of the tenant, so it goes with that.
-// It covers which credential made the link; whether that is still good is for the caller.
+// Links: the holder of a link may read one artifact, or reach one port of one session, until the
+// link expires, without a key. The signature is an HMAC-SHA256 under a key of the tenant, so the
+// links end with the tenant's key. The signature covers the credential that made the link. The
+// caller checks whether the credential is still valid.
 #pragma once
 
 #include <cstdint>

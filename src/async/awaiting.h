@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Coroutines of the io thread that wait for another thread: the ledger's writer, or the background
-// thread. They resume on the io thread.
+// thread. The coroutines resume on the io thread.
 #pragma once
 
 #include <functional>

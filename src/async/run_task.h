@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// runTask: a coroutine's result, synchronously. For tests and for programs that do one thing.
+// runTask: a coroutine's result, synchronously. For tests and for programs of a single task.
 #pragma once
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signal: a condition variable for coroutines of one executor. Wait in a loop that tests what is
-// waited for; a wake-up says only that something changed.
+// Signal: a condition variable for coroutines of one executor. Wait in a loop that tests the
+// awaited condition; a wake-up means only that something changed.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// spawn: starts a coroutine that nobody waits for. An exception in it (out of memory, say) leaves
-// the io_context's run() and so ends the process: better than a run that silently never ends.
+// spawn: starts a coroutine without a waiter. An exception in the coroutine (out of memory, say)
+// leaves the io_context's run() and so ends the process: better than a run that silently never
+// ends.
 #pragma once
 
 #include <exception>

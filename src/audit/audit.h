@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The audit log from outside: reading, exporting and proving it. Rows are written by the ledger, in
-// the transaction of what they record.
+// The audit log from outside: reading, exporting and proving the log. The ledger writes each row in
+// the transaction of the recorded change.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The numbers of a tenant's entries: an upgraded ledger, and attacks of who has the signing key
-// too, so that every hash and signature is right.
+// The numbers of a tenant's entries: an upgraded ledger, and attackers who have the signing key, so
+// that every hash and signature is right.
 #include <filesystem>
 #include <utility>
 

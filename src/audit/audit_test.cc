@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each way to change the log behind the ledger's back, and what verification says of it.
+// Each way to change the log behind the ledger's back, and the result of the verification.
 #include "audit/audit.h"
 
 #include <atomic>

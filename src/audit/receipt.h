@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receipt of an execution that has ended, from its record, its audit entries and those who
-// approved it (model/receipt.h).
+// The receipt of an ended execution, from the execution's record, audit entries and approvers
+// (model/receipt.h).
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What gives rights, keys and versions of the policy, against what the log says of them. Their rows
-// are not hashed as records of executions are; but each was made, and each key was revoked, by an
-// entry that says so. For one verification, on its thread.
+// Compares the sources of rights, API keys and versions of the policy, with the log. Their rows are
+// not hashed, unlike records of executions. But an entry of the log records each row's creation,
+// and each key's revocation. For one verification, on its thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys and policies that somebody changed in the ledger, and what verification says of them.
+// Keys and policies that an attacker changed in the ledger, and the result of the verification.
 #include <functional>
 #include <utility>
 

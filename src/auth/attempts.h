@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attempts: how many wrong credentials a peer may still offer. A bucket for each peer (an IPv4
-// address, or a /64 of IPv6, which is what one host can have of it), refilled evenly. When the
-// table is full the peer that was not seen for longest is forgotten, so memory is bounded and a
-// flood from many addresses costs only itself. One owner thread.
+// Attempts: the number of wrong credentials that a peer may still offer. Each peer has a bucket,
+// refilled evenly. A peer is an IPv4 address, or a /64 of IPv6, because one host can have a whole
+// /64. When the table is full the least recently seen peer is forgotten, so memory is bounded and a
+// flood from many addresses affects only these addresses. One owner thread.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Credentials → Principal. An API key is clo_<64 hex digits> (256 random bits), shown once. Only
-// its SHA-256 is kept: a key of that length cannot be guessed, so a slow hash would add nothing but
-// load. Anything with two dots in it is a token of the OpenID provider, if there is one (tokens.h).
+// its SHA-256 is kept: a key of this length cannot be guessed, so a slow hash would add nothing but
+// load. A credential with two dots is a token of the OpenID provider, if one is configured
+// (tokens.h).
 #pragma once
 
 #include <functional>

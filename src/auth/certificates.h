@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Client certificates → Principal. TLS has verified the certificate (api/tls.h); here is who it is,
-// by the configuration's `tls.clients`. Only the names of its subjectAltName count (RFC 5280
-// §4.2.1.6), never its common name (RFC 9525 §2). Immutable; thread-safe.
+// Client certificates → Principal. TLS has verified the certificate (api/tls.h); this class finds
+// the principal by the configuration's `tls.clients`. Only the names of its subjectAltName count
+// (RFC 5280 §4.2.1.6), never its common name (RFC 9525 §2). Immutable; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a token's claims must be, and whom they make of its bearer. Pure: no I/O, no clock.
+// The requirements on a token's claims, and the principal of the bearer. Pure: no I/O, no clock.
 #pragma once
 
 #include <cstdint>

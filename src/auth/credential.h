@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Credential: what a request was let in with, for answers and links that outlast the request.
+// Credential: the credential of an admitted request, for answers and links that outlast the
+// request.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public keys of a provider: a JSON Web Key Set (RFC 7517, RFC 7518 §6, RFC 8037), of which
-// those are taken that verify signatures we take.
+// The public keys of a provider: a JSON Web Key Set (RFC 7517, RFC 7518 §6, RFC 8037). Only keys
+// that verify signatures of accepted algorithms are taken.
 #pragma once
 
 #include <map>

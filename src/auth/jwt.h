@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON Web Tokens (RFC 7519) in JWS Compact Serialization (RFC 7515), as hostile input: parsed,
-// bounded, nothing of it believed yet. RFC 8725 is what is refused here: no algorithm of the
-// token's choosing beyond an allow-list, no key that comes with the token, no extension.
+// bounded, not yet trusted. By RFC 8725 this code refuses: an algorithm outside an allow-list, a
+// key that comes with the token, and every extension.
 #pragma once
 
 #include <cstdint>

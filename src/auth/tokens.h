@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tokens of an OpenID Connect provider: its keys are found by discovery (OpenID Connect Discovery
-// 1.0), kept for a while, and fetched anew when a token names one that we do not have.
+// 1.0), kept for a while, and fetched again when a token names an unknown key.
 //
-// Nothing that a token says leads to a request: only the configured provider is asked, and only for
-// a token whose claims would be good, by a key of an ordinary name, once in a while
-// (`refresh_seconds`). Where the provider does not answer, keys that are known go on being used for
-// `stale_seconds`; then tokens are refused with kUnavailable.
+// The contents of a token choose no address of a request: only the configured provider is asked.
+// The provider is asked only for a token with valid claims and a key of an ordinary name, with a
+// pause of `refresh_seconds` between requests. If the provider does not answer, known keys stay in
+// use for `stale_seconds`; then tokens are refused with kUnavailable.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokens over a provider that is a function: when it is asked, and what holds while it is silent.
+// Tokens over a provider that is a function: the times of the requests, and the accepted tokens
+// while the provider is silent.
 #include "auth/tokens.h"
 
 #include <boost/asio/co_spawn.hpp>

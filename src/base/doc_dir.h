@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the documents of the installation are.
+// The directory of the installation's documents.
 #pragma once
 
 #include <string>

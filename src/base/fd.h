@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fd: a file descriptor with one owner. Header-only and free of exceptions, so that the runner can
-// use it too.
+// use Fd too.
 #pragma once
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Internet addresses and ranges of them (CIDR, RFC 4632 and RFC 4291 §2.3) as values. IPv4 is kept
-// as IPv4-mapped IPv6, so that one form of an address is enough.
+// Internet addresses and ranges of addresses (CIDR, RFC 4632 and RFC 4291 §2.3) as values. IPv4 is
+// kept as IPv4-mapped IPv6, so that one form of an address is enough.
 #pragma once
 
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The times of one record: the wall clock's when it begins, and monotonic time from then on. So
-// they are in order whatever is done to the wall clock.
+// The times of one record: the first from the wall clock, and later times from the monotonic clock.
+// So the times are in order even if the wall clock is changed.
 #pragma once
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 //
 // A function that can fail returns Result<T>. An Error is a code for the machine and a message
 // "doing what: cause" for the reader; `field` names the offending member of a request. TRY unwraps
-// or returns; CO_TRY does so in a coroutine. Nothing of ours throws; an adapter to a library that
-// does catches at its edge. Thread-compatible values.
+// or returns; CO_TRY does so in a coroutine. Our code never throws; an adapter to a throwing
+// library catches at its edge. Thread-compatible values.
 #pragma once
 
 #include <expected>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is told of what, and how: people of escalations, other places of the audit log's head.
+// The recipients of notifications and the channels: people for escalations, and other places for
+// the audit log's head.
 #pragma once
 
 #include <memory>

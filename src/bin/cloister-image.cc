@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister-image`: the store of images, by hand of the operator. A program of its own, so that the
-// library that reads archives is loaded by nothing else; `cloister image` executes it.
+// `cloister-image`: the operator's tool for the store of images. A separate program, so that no
+// other program loads the library that reads archives; `cloister image` executes this program.
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>

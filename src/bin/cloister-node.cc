@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister-node`: the process that owns the sandboxes of this machine, and does nothing that a
-// signed permit does not say.
+// `cloister-node`: the process that owns the sandboxes of this machine, and acts only on signed
+// permits.
 //
-// Order: privileges that nothing here needs go first, so that no child has them; then the sandbox
-// host is forked, while this process has one thread and nothing open; only then come the io_context
-// and the socket.
+// Order: unneeded privileges go first, so that no child has the privileges; then the sandbox host
+// is forked, while this process has one thread and nothing open; only then come the io_context and
+// the socket.
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloisterd`: the control plane. It parses what clients send, so it has no privilege: as soon as
-// its sockets, keys and data files are open it becomes its own user, without capabilities, under
-// its own system call filter, unreadable to other processes of that user. It serves until SIGTERM,
-// SIGINT or the end of its lifeline.
+// `cloisterd`: the control plane. The control plane parses clients' input, so the process has no
+// privilege. As soon as its sockets, keys and data files are open, the process becomes its own
+// user, without capabilities, under its own system call filter, unreadable to other processes of
+// this user. The control plane serves until SIGTERM, SIGINT or the end of its lifeline.
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

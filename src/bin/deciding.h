@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who decides, as the configuration has it.
+// The configured policy decision point.
 #pragma once
 
 #include <memory>

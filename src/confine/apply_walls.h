@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Putting up an agent's walls (model/walls.h) by mounts: over what is hidden, an empty file or
-// directory that nobody may open; over a directory of programs, one in which there are only those
-// that may be. Runs in a sandbox before it is confined, or in what becomes its guest, never in the
-// node. Links of the image lead nowhere but into it (openat2(2) RESOLVE_IN_ROOT).
+// Applies an agent's confinement rules (model/walls.h) by mounts. An empty file or directory that
+// nobody may open covers each hidden path. A directory that has only the permitted programs covers
+// a directory of programs. Runs in a sandbox before its confinement, or in the process that becomes
+// the sandbox's guest, never in the node. Links of the image are resolved inside the image
+// (openat2(2) RESOLVE_IN_ROOT).
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of cloister-spawner, which Spawner::start() executes in new namespaces with the
+// The body of cloister-spawner. Spawner::start() executes the program in new namespaces with the
 // descriptors of spawner_plan.h. One thread.
 #pragma once
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process made for SpawnRequest::What::kWorkspace does: it enters the user and mount
-// namespace of a sandbox, and hands out a mount of what is at /workspace there, with which other
-// sandboxes of the same user can have those files as theirs (SandboxSpec::shares).
+// The process of SpawnRequest::What::kWorkspace. The process enters the user and mount namespaces
+// of a sandbox and hands out a mount of the sandbox's /workspace. Other sandboxes of the same user
+// can share the files through the mount (SandboxSpec::shares).
 //
-// The request's descriptors: a SOCK_SEQPACKET socket for its one answer, and the pidfd of the
+// The request's descriptors: a SOCK_SEQPACKET socket for the single answer, and the pidfd of the
 // sandbox's first process. The answer is kDone with the mount, or an error's text.
 #pragma once
 

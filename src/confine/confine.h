@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a new process does to itself before it becomes the runner: the whole of the isolation, in
-// one function that reads as the list of steps. Runs in a child of the spawner or of a zygote, in
-// fresh namespaces, with all capabilities in its own user namespace and none outside.
+// The steps by which a new process confines itself before becoming the runner: the whole isolation,
+// in one function that reads as the list of steps. Runs in a child of the spawner or of a zygote,
+// in fresh namespaces, with all capabilities in its own user namespace and none outside.
 #pragma once
 
 #include <array>

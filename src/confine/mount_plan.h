@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file system of a sandbox as data: a list of steps, printed by --dry-run and carried out by
-// applyStep(). Two lists: the root, built once by the spawner, and the steps by which each sandbox
-// makes one of its own of it, and adds what it alone has.
+// applyStep(). There are two lists. The spawner builds the root once by the first list. Each
+// sandbox derives its own root by the second list and adds its own mounts.
 #pragma once
 
 #include <sys/types.h>

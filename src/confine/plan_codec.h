@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node makes once, as bytes: for the spawner and the zygotes, which are programs of the
-// same build and get it as a sealed file. Not for the wire: nothing else writes or reads it.
+// Encodes the plans that the node makes once. The spawner and the zygotes receive the bytes as a
+// sealed file; all of these programs come from one build. The encoding is not for the wire: no
+// other program reads or writes the bytes.
 #pragma once
 
 #include <linux/filter.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of the host's /proc is covered in sandboxes.
+// The parts of the host's /proc that are covered in sandboxes.
 #include <sys/stat.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loop of a process that makes others on the node's word: the spawner, and a zygote. One
-// request at a time, answered in order.
+// The loop of a process that makes others at the node's request: the spawner, and a zygote.
+// Requests are answered in order, one at a time.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a spawner is told once, when it is started: what of its sandboxes is the same for all. The
-// node writes it, cloister-spawner reads it (plan_codec.h).
+// The plan that a spawner receives once, at its start: the parts that all of its sandboxes have in
+// common. The node writes the plan, and cloister-spawner reads the plan (plan_codec.h).
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ground: what pid 1 finds itself on. In a machine it has a kernel that has just started, and makes
-// everything; in a container a runtime with a kernel of its own (gVisor) has made the first
-// sandbox's file systems, and holds its limits.
+// Ground: the environment in which pid 1 starts. In a machine the kernel has just started, and pid
+// 1 makes everything. In a container a runtime with a kernel of its own (gVisor) has made the first
+// sandbox's file systems, and enforces the sandbox's limits.
 #pragma once
 
 namespace cloister::guest {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The control group of a sandbox in a machine (cgroup v2), which holds its limits and counts. That
-// of a sandbox within another lies in the other's, so that both sandboxes' limits hold there; and
-// as a group that hands controllers on has no processes (cgroups(7)), the first one's own processes
-// are in a group beneath it beside those.
+// The control group of a sandbox in a machine (cgroup v2), which enforces the limits and counts the
+// usage. The group of a nested sandbox lies in the outer sandbox's group, so that the limits of
+// both sandboxes apply. A group that delegates controllers has no processes (cgroups(7)), so the
+// outer sandbox's own processes are in a group beside the nested sandboxes' groups.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What makes a kernel that has just started one that a sandbox can be made on.
+// Prepares a machine whose kernel has just started, so that a sandbox can be made in the machine.
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes sandboxes within the sandbox when its runner asks for them (wire/guest.h). Whoever has
-// broken the runner asks here too: all he gets is a sandbox within his own, of which there is a
-// number at most, and in a machine within his own's limits.
+// Makes sandboxes within the sandbox at the runner's request (wire/guest.h). An attacker who has
+// broken the runner can send requests too. The gain is only a sandbox within the own one: the
+// number of such sandboxes is bounded, and in a machine the outer sandbox's limits apply.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two processes, one for each way, so that neither waits for the other: a program that does not
-// read its input holds up nothing but that.
+// Two processes, one for each direction, so that neither waits for the other. A program that does
+// not read its input holds up nothing but the input.
 #include "guest/relay.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the processes of a pid namespace have in memory, where no control group adds it up.
+// The resident memory of the processes of a pid namespace, for sandboxes without a control group to
+// count the memory.
 #pragma once
 
 #include <sys/types.h>

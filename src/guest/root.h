@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The root file system of a sandbox, as its own processes see it. Called by the process that
-// becomes the runner, in a mount namespace of its own, while it is still root.
+// The root file system of a sandbox, as seen by its own processes. The process that becomes the
+// runner calls these functions, in a mount namespace of its own, while still root.
 #pragma once
 
 #include <sys/types.h>

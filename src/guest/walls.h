@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the node has brought an agent's walls (wire/guest.h): what puts them up is a program of its
-// own, which the node brings with them, as it is made of the node's parts.
+// The place to which the node has brought an agent's confinement rules (wire/guest.h). A separate
+// program applies the rules, because the program consists of the node's parts. The node brings the
+// program along with the rules.
 #pragma once
 
 namespace cloister::guest {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Archives, as libarchive(3) reads them: decompression in one stage, tar in another, so that what
-// comes between can be hashed and counted. Every byte is hostile.
+// Archives, as libarchive(3) reads them: decompression in one stage, tar in another, so that the
+// bytes between the stages can be hashed and counted. Every byte is hostile.
 #pragma once
 
 #include <sys/types.h>

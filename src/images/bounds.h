@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much an import may unpack. What is over a bound ends it with an error that names the bound.
+// Bounds on the contents that an import may unpack. An import that exceeds a bound ends with an
+// error that names the bound.
 #pragma once
 
 #include <cstddef>

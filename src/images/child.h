@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A confined child of an import, and what it says.
+// A confined child of an import, and the child's messages.
 #pragma once
 
 #include <functional>

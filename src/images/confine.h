@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The confinement of a process of an import: what reads bytes that anybody may have made.
+// The confinement of an import's process, which reads bytes of any origin.
 #pragma once
 
 #include <linux/filter.h>

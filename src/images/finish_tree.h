@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last walk over a tree that the confined process has made, by its parent, which takes nothing
-// for granted of it: whatever it is, afterwards it is fit to be an image.
+// The last walk over a tree that the confined process has made. The process's parent does the walk
+// and trusts no part of the tree. Afterwards any tree is fit to be an image.
 #pragma once
 
 #include <cstdint>

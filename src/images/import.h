@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Importing: an archive or a directory becomes an image of the store.
 //
-// What is read is hostile, so a child of this process reads it, confined (confine.h); it makes a
-// tree (unpack.h) in a directory beside the store's. This process believes nothing of what the
-// child made or says: it walks the tree, bounds it, makes it harmless (finish_tree.h) and names it
-// by its content.
+// The input is hostile, so a confined child of this process (confine.h) reads the input. The child
+// makes a tree (unpack.h) in a directory beside the store's. This process trusts neither the tree
+// nor the child's messages. This process walks the tree, bounds its size, makes the tree harmless
+// (finish_tree.h) and names the tree by its content.
 #pragma once
 
 #include <functional>

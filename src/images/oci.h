@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The documents of the OCI image specification (index, manifest, config) and of `docker save`, as
-// far as an import reads them. Hostile: bounded, and every member is checked that is used. Members
-// that are not used are passed over, as the specification wants.
+// far as an import reads them. Hostile: every document is bounded, and every member in use is
+// checked. Unused members are ignored, as the specification demands.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Removing a tree that somebody else has put together, however deep it is.
+// Removes a tree of hostile origin, of any depth.
 #pragma once
 
 #include <string>

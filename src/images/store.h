@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store of images: what the operator has imported, on disk, by name.
+// The store of images: the operator's imported images, on disk, by name.
 //
 //   DIR/names/NAME             the Image as JSON; replaced at once, by rename
 //   DIR/sha256-HEX/root/       the tree with that digest; names may share it
 //   DIR/sha256-HEX/root.squashfs   the same for virtual machines, where mksquashfs is installed
 //   DIR/.tmp-…                 unfinished imports, and trees that are being removed
 //
-// A tree is never changed. Who uses one holds a shared flock(2) on DIR/sha256-HEX; it is removed
-// only under the exclusive one, which nobody waits for. What writes to DIR holds a flock on DIR
-// itself. Whoever may read DIR may list and use; no function here keeps state in memory, so that
-// any threads and processes may call them at once.
+// A tree is never changed. A user of a tree holds a shared flock(2) on DIR/sha256-HEX. The tree is
+// removed only under the exclusive flock, and no caller waits for the exclusive flock. A writer to
+// DIR holds a flock on DIR itself. Any user with read access to DIR may list and use the images. No
+// function here keeps state in memory, so any threads and processes may call the functions at once.
 #pragma once
 
 #include <string>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tree: a root file system that is put together from the entries of hostile archives.
 //
-// Every name is resolved inside the root (openat2(2) RESOLVE_IN_ROOT): an entry may lie behind a
+// Every name is resolved inside the root (openat2(2) RESOLVE_IN_ROOT). An entry may lie behind a
 // link of the tree, as bin/sh behind bin -> usr/bin, and no link, `..` or absolute name leads out.
-// What comes is always the importer's own, without set-user-ID and the like, and writable by nobody
-// else. The OCI image specification's layers: what an entry names replaces what was there, unless
-// both are directories; whiteouts remove only what earlier layers brought.
+// Every new entry belongs to the importer, has no set-user-ID and similar bits, and is writable by
+// nobody else. The rules for layers are those of the OCI image specification: an entry replaces an
+// existing file of its name, unless both are directories; whiteouts remove only the entries of
+// earlier layers.
 //
 // Errors name the entry. One thread.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the confined process of an import does: reads an archive or a directory that anybody may
-// have made, and makes a tree of it.
+// The task of the confined process of an import: reads an archive or a directory of any origin, and
+// makes a tree of the contents.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libkrun (github.com/containers/libkrun, include/libkrun.h): a VMM as a shared library. It is not
-// linked: a node without it has every other runtime, and says what is missing. The signatures are
-// those of the published header, as of version 1.17.
+// libkrun (github.com/containers/libkrun, include/libkrun.h): a VMM as a shared library. The
+// library is not linked: a node without libkrun has every other runtime, and reports the missing
+// library. The signatures are those of the published header, as of version 1.17.
 #pragma once
 
 #include <cstdint>

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloister-krun: the VMM of a machine that libkrun runs. The process runtime executes it in QEMU's
-// place, in the same confinement:
+// cloister-krun: the VMM of a machine that libkrun runs. The process runtime executes cloister-krun
+// in QEMU's place, in the same confinement:
 //
 //   cloister-krun ──fork──▶ libkrun's process, which becomes the machine (krun_start_enter)
 //     │ relay (relay.h)        └─ vsock port ─▶ Unix socket ─▶ the relay's listener
 //     └─ fd 3 ─▶ the node
 //
-// The two end together, whichever ends first, and neither holds the other's descriptors.
+// The two processes end together, whichever ends first, and neither holds the other's descriptors.
 //
 //   cloister-krun LIBRARY ROOT SOCKET PORT CPUS MEBIBYTES [NAME=VALUE]...
 //   cloister-krun --check LIBRARY
 //
-// ROOT is the directory that is the machine's root, by virtio-fs; it must not be writable. SOCKET
-// is the path at which the machine's one connection is awaited, which its guest makes to the host's
-// vsock(7) port PORT. What follows is the guest's environment (wire/guest.h). --check says which
-// files the library and its kernel are, a line for each, or why they cannot be used.
+// ROOT is the machine's root directory, shown by virtio-fs; ROOT must not be writable. SOCKET is
+// the path of the socket that awaits the machine's one connection. The guest makes the connection
+// to the host's vsock(7) port PORT. The remaining arguments are the guest's environment
+// (wire/guest.h). --check prints the files of the library and of its kernel, a line for each, or
+// the reason why the files cannot be used.
 #pragma once
 
 #include <span>

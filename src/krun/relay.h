@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Relay: what a program beside a VMM does for as long as the machine lives. It passes the bytes of
-// the machine's one connection on to the node and back, unread, and what the machine writes on its
-// console to this process's stderr. One thread; holds at most one piece of each way.
+// Relay: the task of a program beside a VMM during the machine's life. The relay passes the bytes
+// of the machine's one connection to the node and back, without interpreting the bytes. The relay
+// copies the machine's console to this process's stderr. One thread; holds at most one piece of
+// each direction.
 #pragma once
 
 #include "base/fd.h"

@@ -4,9 +4,9 @@
 //
 //   <own or root group>/<parent>/node-<random>/<sandbox>
 //
-// `parent` gets a low weight, so that sandboxes yield to everything else. The node's directory is
-// held by a flock(2) on it: one whose lock is free belongs to no living process and is swept away.
-// Not thread-safe.
+// `parent` gets a low weight, so that sandboxes yield to everything else. The node holds a flock(2)
+// on its directory. A directory whose lock is free belongs to no living process and is removed. Not
+// thread-safe.
 #pragma once
 
 #include <cstdint>

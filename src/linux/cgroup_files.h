@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both cgroup versions need: directories of groups, their small files, and sweeping. Internal
-// to linux/.
+// The common parts of both cgroup versions: directories of groups, their small files, and removal
+// of leftovers. Internal to linux/.
 #pragma once
 
 #include <sys/types.h>

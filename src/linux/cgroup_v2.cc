@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cgroup v2: one hierarchy. A group that hands controllers to its children may hold no process
-// itself (the no-internal-process rule), which decides where the node's groups can be.
+// cgroup v2: one hierarchy. A group that delegates controllers to its children may hold no process
+// itself (the no-internal-process rule). This rule decides the possible places of the node's
+// groups.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/xattr.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// CommandHelper: a process that runs one fixed command again and again for a process that may not
-// execute anything itself. It is forked before that one is confined and before it has any secret in
-// its memory; it keeps nothing of it but one socket. Each request's bytes become the command's
-// stdin. It ends with its parent.
+// CommandHelper: a process that runs one fixed command repeatedly, for a caller that may not
+// execute programs itself. The helper is forked before the caller is confined and before the caller
+// has any secret in its memory. The helper keeps only one descriptor, a socket. Each request's
+// bytes become the command's stdin. The helper ends with its parent.
 //
-// On the socket, to the helper: frames of u32 length (at most kMaxFrame) and bytes; an empty one
-// ends the request. From it, one answer to each request: i32 what (below), u32 length and that much
-// of what the command said on stdout and stderr. Little-endian.
+// On the socket, to the helper: frames of u32 length (at most kMaxFrame) and bytes; an empty frame
+// ends the request. From the helper, one answer to each request: i32 what (below), u32 length and
+// as many bytes of the command's stdout and stderr. Little-endian.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who a process is: user and group ids, capabilities, and the id maps of user namespaces.
+// A process's credentials: user and group ids, capabilities, and the id maps of user namespaces.
 #pragma once
 
 #include <sys/types.h>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// EncryptedDisk: a bounded file system on disk whose contents and names die with it: ext4 on a loop
-// device over a file that has no name (O_TMPFILE), with one directory encrypted by the kernel
-// (Documentation/filesystems/fscrypt.rst) under a random key that exists in its memory alone.
+// EncryptedDisk: a bounded file system on disk whose contents and names are lost at its end. The
+// file system is ext4 on a loop device over a file without a name (O_TMPFILE). The kernel encrypts
+// one directory (Documentation/filesystems/fscrypt.rst) under a random key that exists only in the
+// kernel's memory.
 //
-// The kernel holds all of it by the descriptors and mounts that refer to it: when the last is gone,
-// however that comes about, so are key, file system, loop device and file. Not encrypted are sizes,
-// times, modes, owners and the number of files. Needs root.
+// Descriptors and mounts keep all of these objects alive. After the last reference is gone, for any
+// reason, the key, the file system, the loop device and the file are gone too. Not encrypted are
+// sizes, times, modes, owners and the number of files. Needs root.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileHashes: the SHA-256 of files' contents, computed by threads in the order in which the files
-// were added. The walk of a tree (tree_digest.h) adds files ahead of the place where it needs them.
+// FileHashes: the SHA-256 of files' contents. Threads compute the hashes in the order in which the
+// files were added. The walk of a tree (tree_digest.h) adds files before it needs their hashes.
 #pragma once
 
 #include <condition_variable>

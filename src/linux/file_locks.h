@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The locks on files that processes hold, which take the kernel's memory and are charged to nobody.
+// The locks on files that processes hold. The locks take kernel memory and are charged to no
+// cgroup.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process and its descendants use, from /proc (proc(5)): for where no cgroup tells.
+// The resource usage of a process and its descendants, from /proc (proc(5)), for machines without
+// usable cgroups.
 #pragma once
 
 #include <sys/types.h>

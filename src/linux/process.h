@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Processes: making them in fresh namespaces, signalling them without a race, and the switches a
-// process throws on itself before it runs what it does not trust. Every function is one system call
-// or a fixed short sequence; the man page is named beside it.
+// Processes: making processes in fresh namespaces, signalling without a race, and the switches that
+// a process sets on itself before running untrusted code. Every function is one system call or a
+// fixed short sequence, with a reference to the man page.
 #pragma once
 
 #include <sys/types.h>

@@ -6,17 +6,19 @@
 //   {"default": ACTION, "architectures": ["x86_64", …],
 //    "beyond": {"above": NUMBER, "action": ACTION, "why": TEXT},
 //    "groups": [{"name": TEXT, "why": TEXT, "syscalls": [SYSCALL, …]}, …]}
-//   ACTION   "allow", "kill", "pretend" (does nothing and returns 0), or an errno: "EPERM",
-//   "ENOSYS" SYSCALL  "read" | {"name", "args": [ARG, …], "action": ACTION, "optional": true} ARG
-//   {"index": 0-5, "in": [VALUE, …], "mask": VALUE} VALUE    a number, "0x…", or a constant's name:
-//   "AF_UNIX", "TIOCGWINSZ"
+//   ACTION   "allow", "kill", "pretend" (does nothing and returns 0), or an errno:
+//            "EPERM", "ENOSYS"
+//   SYSCALL  "read" | {"name", "args": [ARG, …], "action": ACTION, "optional": true}
+//   ARG      {"index": 0-5, "in": [VALUE, …], "mask": VALUE}
+//   VALUE    a number, "0x…", or a constant's name: "AF_UNIX", "TIOCGWINSZ"
+//
 // A call with `args` matches when each argument, masked, is one of its values. Without a mask the
-// low 32 bits count, which is all the kernel looks at for an int. What no rule matches gets the
-// default; a number above `beyond`, which this policy's author cannot have known, gets its action.
-// The architecture must be named, and calls by another one of the machine (i386, x32) are EPERM.
-// An addition to a policy has `architectures` and `groups` alone: what it allows besides.
-// Unknown members, names and values are errors; `optional` forgives a name that libseccomp does not
-// know yet.
+// low 32 bits count, because the kernel looks at no more for an int. A call without a matching rule
+// gets the default. A number above `beyond` is newer than the policy and gets the action of
+// `beyond`. The architecture must be named, and calls by another architecture of the machine (i386,
+// x32) are EPERM. An addition to a policy has `architectures` and `groups` alone: the additionally
+// allowed calls. Unknown members, names and values are errors; `optional` permits a name that
+// libseccomp does not know yet.
 #pragma once
 
 #include <linux/filter.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the compiled programs, instruction by instruction, for every system call there is, against
-// what the documents say: the compiler between them is not ours.
+// Runs the compiled programs, instruction by instruction, for every existing system call, and
+// compares with the documents: the compiler in between is not ours.
 #include <linux/audit.h>
 #include <linux/kvm.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Apart from the compiler in seccomp.cc, so that what only installs needs no libseccomp.
+// Separate from the compiler in seccomp.cc, so that programs that only install need no libseccomp.
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>

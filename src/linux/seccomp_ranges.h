@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shortens a seccomp filter without changing what it answers: system calls with neighbouring
-// numbers and one answer become one range, and a binary search finds the range. The kernel
-// translates and compiles a filter anew for every sandbox, so its length is paid for by every
-// start.
+// Shortens a seccomp filter without changing its answers: neighbouring system call numbers with the
+// same answer become one range, and a binary search finds the range. The kernel translates and
+// compiles a filter anew for every sandbox, so every start pays for the filter's length.
 #pragma once
 
 #include <linux/filter.h>

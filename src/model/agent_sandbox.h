@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AgentSandbox: what one agent of a tenant may do: a level of policies/levels.yaml, and what was
-// added to it or taken away for this agent alone. Violation: one thing it tried beyond that.
+// AgentSandbox: the rights of one agent of a tenant: a level of policies/levels.yaml, and additions
+// and removals for this agent alone. Violation: one attempt of the agent to exceed these rights.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capabilities: what a tool needs and what a session may do, in the words that agents' operations
-// have (kAgentOperations of model/agent_sandbox.h). Pure.
+// Capabilities: the needs of a tool and the rights of a session, in the words of agents' operations
+// (kAgentOperations of model/agent_sandbox.h). Pure.
 #pragma once
 
 #include <array>

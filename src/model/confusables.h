@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Characters that can be taken for ASCII: a small part of Unicode's confusables (UTS #39), those
-// that paths and commands are forged with. Data only.
+// Characters that look like ASCII: a small part of Unicode's confusables (UTS #39), the part that
+// serves to forge paths and commands. Data only.
 #pragma once
 
 #include <string_view>

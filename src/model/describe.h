@@ -20,7 +20,7 @@
 
 namespace cloister::model {
 
-// Where a member is besides the wire, which has all of them.
+// The places of a member besides the wire; the wire has every member.
 enum class Kept : uint8_t {
   kAlways,  // in records and in JSON
   kSince,   // likewise; records of earlier versions lack the member

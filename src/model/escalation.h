@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Escalation: a request to exceed what a principal may do, from its making to its one end, bound by
-// a digest to exactly what was shown to those who decide. docs/ESCALATIONS.md tells of it.
+// Escalation: a request to exceed the rights of a principal, from its creation to its one end. A
+// digest binds the escalation to exactly the facts that the deciders saw. docs/ESCALATIONS.md
+// explains escalations.
 //
-// pending → approved → used (it has let one execution run) or expired (a permission whose time is
-// over); pending → denied | expired; approved → denied (taken back before it was used) or pending
-// (a credential that approved it was revoked before it was used).
+// pending → approved → used (one execution has run with the approval) or expired (the time of a
+// permission is over); pending → denied | expired; approved → denied (revoked before the use) or
+// pending (a credential of an approver was revoked before the use).
 #pragma once
 
 #include <cstdint>

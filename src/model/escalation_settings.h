@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the configuration says of escalations (`escalation`): requests to exceed what policy allows,
-// and who hears of them; docs/ESCALATIONS.md.
+// The configuration of escalations (`escalation`): requests to exceed the policy, and the people
+// who are notified; docs/ESCALATIONS.md.
 #pragma once
 
 #include <cstdint>

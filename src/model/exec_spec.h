@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ExecSpec: everything a sandbox needs to run one request, after policy and language are resolved.
-// Its encoding (wire/) is what the permit's digest binds.
+// The permit's digest binds the encoding of an ExecSpec (wire/).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the configuration (config.h) says of runtimes with a kernel of their own.
+// The configuration (config.h) of runtimes with a kernel of their own.
 #pragma once
 
 #include <cstdint>

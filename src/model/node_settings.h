@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the configuration says of the machine that carries the sandboxes.
+// The configuration of the machine that runs the sandboxes.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outcome: what a sandbox says of one exec. The program's end, the limits it met and what it used;
-// never an Error, which is ours.
+// Outcome: a sandbox's report of one exec. The program's end, the reached limits and the usage;
+// never an Error, which reports a fault of the service.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `--dry-run` prints and what a node offers: values that describe, never act.
+// The output of `--dry-run` and the offer of a node: values that describe, never act.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PoolStats: what a node keeps ready, and how what was asked of it was served. Made by the pool,
-// told to the control plane, shown by the API.
+// PoolStats: the sandboxes that a node keeps ready, and how the node served requests for sandboxes.
+// Made by the pool, sent to the control plane, shown by the API.
 #pragma once
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prestart: an interpreter that is started before it is known what it will run. It waits where it
-// opens its code, which is the only thing it lacks; so programs that differ in nothing but their
-// code may use the same one, and their prestartKey() is the same.
+// Prestart: an interpreter that is started before its program is known. The interpreter waits at
+// the opening of its code, and lacks nothing else. So programs that differ only in their code may
+// use the same interpreter, and have the same prestartKey().
 #pragma once
 
 #include <string>

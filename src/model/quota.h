@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quota: how much of the service a tenant, or one agent of it, may use. A value that is absent is
-// another's to say: the record's says before the configuration's, and where neither does there is
-// no bound.
+// Quota: the share of the service that a tenant, or one agent of a tenant, may use. An absent value
+// is taken from the next source: first the record, then the configuration. Without a value in
+// either there is no bound.
 #pragma once
 
 #include <cstdint>

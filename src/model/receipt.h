@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signed execution receipt: what was asked, what allowed it, what came of it, and where the audit
-// log has it. Whoever has the public key of the audit log can verify one, and needs nothing else;
-// docs/AUDIT.md defines the bytes. Pure.
+// A signed execution receipt: the request, the permission, the outcome, and the place in the audit
+// log. The public key of the audit log is enough to verify a receipt; docs/AUDIT.md defines the
+// bytes. Pure.
 #pragma once
 
 #include <string_view>

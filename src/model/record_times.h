@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The latest time that a record has: a later one of it is not before, whatever the wall clock says
-// by then. Times that are to come (expires_at) do not count.
+// The latest time in a record. A new time of the record is never before this time, even if the wall
+// clock is set back. Future times (expires_at) do not count.
 #pragma once
 
 #include <cstdint>

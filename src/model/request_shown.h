@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The whole of what is asked for, as those who decide are shown it: the request as it was stored,
-// its files by size and digest, and the characters in it that would not be seen as what they are.
+// The whole of a request, as shown to the deciders: the stored request, its files by size and
+// digest, and its characters that would be invisible or misleading.
 #pragma once
 
 #include "base/json.h"

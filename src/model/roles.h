@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Roles and permissions: the one table of who may do what. A route names the permission it needs
-// (api/router.h), a credential has roles, and the table in roles.cc has which roles give which
-// permission. docs/IDENTITY.md shows the table; a test holds the two together.
+// Roles and permissions: the one table of rights. A route names its permission (api/router.h), a
+// credential has roles, and the table in roles.cc lists the roles with each permission.
+// docs/IDENTITY.md shows the table; a test compares the two.
 #pragma once
 
 #include <cstdint>

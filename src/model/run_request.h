@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunRequest: what a client asks for, exactly the body of POST /v1/executions after validation.
+// RunRequest: a client's request, exactly the body of POST /v1/executions after validation.
 //
 // Either `language` and `code`, or `command`. `language` beside `command` is allowed: the command
 // then gets that language's environment. `code` beside `command` is refused.

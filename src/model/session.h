@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Session: a sandbox that outlives one execution, from its creation to its one end; and the
-// requests that are made of it.
+// requests to a session.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the configuration says of sessions (`session`); docs/CONFIGURATION.md explains each.
+// The configuration of sessions (`session`); docs/CONFIGURATION.md explains each setting.
 #pragma once
 
 #include <cstdint>

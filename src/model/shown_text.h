@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text from anywhere, for eyes: what cannot be seen, what turns the direction of text, and what can
-// be taken for another character is marked, so that no two texts look alike. Pure.
+// Text of any origin, for people: invisible characters, characters that change the direction of
+// text, and look-alikes of other characters are marked, so that no two texts look alike. Pure.
 #pragma once
 
 #include <cstddef>

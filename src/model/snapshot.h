@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snapshot: the files of a session's workspace as they were at one moment, or all that was in its
+// Snapshot: the files of a session's workspace at one moment, or the full state of the session's
 // sandbox, kept for the tenant.
 #pragma once
 

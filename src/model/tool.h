@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tools: the capability registry (policies/tools.yaml). A tool call names one and gives arguments;
-// the tool says what they must be, and what run request they become. Pure.
+// Tools: the capability registry (policies/tools.yaml). A tool call names a tool and gives
+// arguments. The tool defines the valid arguments and the resulting run request. Pure.
 //
-// Arguments are hostile. They take the place of whole values in the request's template, never of a
-// part of one, so that none can become more than the one value it is.
+// Arguments are hostile. An argument replaces a whole value in the request's template, never a part
+// of a value, so no argument can become more than one value.
 #pragma once
 
 #include <cstdint>

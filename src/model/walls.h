@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walls: what of an agent's rules the kernel itself holds, in a sandbox of that agent. Part of a
-// permit; nothing of it can make a sandbox wider. policy/agent/walls.h makes them.
+// Walls: the part of an agent's rules that the kernel itself enforces, in a sandbox of the agent.
+// Part of a permit; no rule here can extend the rights of a sandbox. policy/agent/walls.h makes the
+// rules.
 #pragma once
 
 #include <cstdint>

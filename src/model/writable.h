@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where files of a sandbox can be changed at all, and what a permission to change some lets
-// programs do. Without the heap, so that the runner can use it.
+// The places where files of a sandbox can be changed at all, and the changes that a permission for
+// some files allows programs. Without the heap, so that the runner can use this code.
 #pragma once
 
 #include <cstdint>

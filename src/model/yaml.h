@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Our data files (languages, policies) as JSON values: the plain part of YAML 1.2 and no more, so
-// that the strict readers of base/json.h serve both. Plain scalars become null, true, false or
-// numbers where they look like one (core schema); quoted ones are text.
+// that the strict readers of base/json.h serve both formats. Plain scalars become null, true, false
+// or numbers if their form allows (core schema); quoted scalars are text.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ExecSlot: one program in a session's sandbox, as a control connection sees it. One thread.
+// ExecSlot: one program in a session's sandbox, from the view of a control connection. One thread.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ImageSource over the node's store of images (images/store.h), which others write: what has come
-// or gone is seen when it is asked for. One thread.
+// ImageSource over the node's store of images (images/store.h). Other processes write to the store,
+// so each query reads the store's current contents. One thread.
 #pragma once
 
 #include <ctime>

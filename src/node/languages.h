@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which languages an image has: those whose toolchain is there.
+// The languages of an image: all languages whose toolchain exists in the image.
 #pragma once
 
 #include <string>

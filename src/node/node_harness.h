@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A node over the fake runtime and a control plane's end of it, in one io_context, for tests.
+// A node over the fake runtime and a control plane's end of the connection, in one io_context, for
+// tests.
 #pragma once
 
 #include <filesystem>

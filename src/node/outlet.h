@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outlet: where what a program says leaves the node, through the window of its channel. One thread.
+// Outlet: sends a program's output out of the node, through the window of its channel. One thread.
 #pragma once
 
 #include <cstdint>

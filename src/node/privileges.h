@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The privileges of a node and of every process that it starts, given up before it starts the
-// first.
+// Gives up privileges of a node and of all its later child processes, before the node starts the
+// first child.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The node: accepts one control plane at a time on a Unix socket, and serves its local runtimes
-// over the wire. It obeys only permits that are signed by the control plane's key, fresh, unused,
-// within the node's own ceiling, and whose digest matches the ExecSpec that follows. When the
-// connection ends, every sandbox of it is killed. Another control plane may connect once they are
-// removed, or after a second: what is left then takes places of the next one until it is gone.
+// over the wire. The node obeys only permits that are signed by the control plane's key, fresh,
+// unused, and within the node's own ceiling. The permit's digest must match the ExecSpec that
+// follows. At the end of the connection every sandbox of the connection is killed. Another control
+// plane may connect once these sandboxes are removed, or after a second. Sandboxes still left then
+// occupy capacity of the next control plane until removed.
 #pragma once
 
 #include <cstdint>

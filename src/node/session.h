@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Session: one control connection from its first frame to its end, with which every sandbox of it
-// is killed. The first message that is malformed or out of order ends it. One thread.
+// Session: one control connection from its first frame to its end. At the end every sandbox of the
+// connection is killed. The first message that is malformed or out of order ends the connection.
+// One thread.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slot: one sandbox of the node as a control connection sees it: its permit, and its state. One
-// thread.
+// Slot: one sandbox of the node from the view of a control connection: the sandbox's permit and
+// state. One thread.
 #pragma once
 
 #include <cstdint>

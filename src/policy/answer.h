@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is asked of a policy engine that is not ours, and what it answers: two JSON documents of
-// version 1 (docs/POLICY.md, "Another engine"). The question has the facts that the conditions of a
-// rule look at and no more: no code, no value of a variable. The answer is hostile until it is
-// read: it becomes a policy of one rule for the one question, so that all that holds for our own
-// rules (ceilings, runtimes that are offered, approvals) holds for it. Pure; thread-safe.
+// The question to an external policy engine, and the engine's answer: two JSON documents of version
+// 1 (docs/POLICY.md, "Another engine"). The question has the facts that the conditions of a rule
+// examine and no more: no code, no value of a variable. The answer is hostile until checked. The
+// answer becomes a policy of one rule for this question alone, so the ceilings, the offered
+// runtimes and the approvals apply as with our own rules. Pure; thread-safe.
 #pragma once
 
 #include <string_view>

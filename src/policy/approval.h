@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may decide on an escalation, and what an approval is good for. Pure, like the rest of policy:
-// each function changes the escalation it is given, or says why not and changes nothing.
+// Decides who may decide on an escalation, and which requests an approval covers. Pure, like the
+// rest of policy: each function changes the given escalation, or returns the reason and changes
+// nothing.
 //
-// An approval is bound: to a digest of all that will run, to who asked, to the session or execution
-// it was asked for, to its time, and to one use. An error of use() and stands() has in `field` one
-// of the reasons below.
+// An approval is bound to a digest of everything that will run, to the requester, to the session or
+// execution of the request, to its time, and to one use. An error of use() and stands() has in
+// `field` one of the reasons below.
 #pragma once
 
 #include <cstdint>

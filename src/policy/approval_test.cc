@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who decides on an escalation, and what an approval is good for.
+// Tests who may decide on an escalation, and which requests an approval covers.
 #include "policy/approval.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conditions of a rule that are lists, as one table: reading, matching and explaining a rule
-// all go by it. To add one: its member in Conditions, its row here, policies/policy.schema.json and
-// docs/POLICY.md.
+// The list conditions of a rule, as one table. Reading, matching and explaining a rule all use the
+// table. To add a condition: its member in Conditions, its row here, policies/policy.schema.json
+// and docs/POLICY.md.
 #pragma once
 
 #include <span>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rules can never match. Each rule is a box: one set of values for each condition. A rule is
-// dead when the boxes of earlier rules cover all of its box. Where that cannot be told, for a rule
-// with more remainders than kMaxPieces or for patterns that overlap in part, the rule counts as
-// alive. Pure.
+// Finds the rules that can never match. Each rule is a box: one set of values for each condition. A
+// rule is dead when the boxes of earlier rules cover all of its box. Some cases are undecided: a
+// rule with more remainders than kMaxPieces, and patterns that overlap in part. Such a rule counts
+// as alive. Pure.
 #pragma once
 
 #include <string>

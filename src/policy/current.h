@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy in force: one for the whole service, exchanged whole while it runs.
-// Thread-safe: a decision goes on with the policy that it began with.
+// The policy in force: one for the whole service, replaced as a whole at run time. Thread-safe: a
+// decision keeps the policy of its beginning.
 #pragma once
 
 #include <atomic>

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy: a run request in, a decision out. Pure: no I/O, no clock of its own. Only this folder can
-// construct a Permit. Silence denies; the first matching rule decides; a broken policy denies.
+// construct a Permit. Without a matching rule the request is denied; the first matching rule
+// decides; a broken policy denies.
 //
-// What no rule can grant, because no node can do it yet, is refused first and says so: a network,
-// and dependencies (which need one). A runtime that the node does not offer is refused too: nothing
-// falls back to something weaker, unless the configuration says so (`policy.allow_weaker`), and
-// then the record names it. A denial stands whoever approves.
+// Some features cannot be granted by any rule, because no node has the features yet: a network, and
+// dependencies (which need a network). Such a request is refused first, and the message says so. A
+// runtime that the node does not offer is refused too. No request falls back to a weaker runtime
+// unless the configuration allows a fallback (`policy.allow_weaker`), and then the record names the
+// fallback. No approval lifts a denial.
 //
 // All functions are thread-safe.
 #pragma once

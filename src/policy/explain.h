@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decisions for readers: why one came about, what a new document would change, and whether a
-// document decides as its author says it should. Nothing is run and nothing recorded. Pure, but for
-// what the parts hold; thread-safe.
+// Decisions for readers: the reasons for a decision, the effects of a new document, and whether a
+// document decides as its author claims. Nothing is run and nothing recorded. Pure, except for the
+// state that the parts hold; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what was asked to what is run.
+// Turns the request into the command to run.
 #include <algorithm>
 
 #include "base/nearest.h"

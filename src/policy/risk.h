@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The risk score of a request: points by a table of weights that the policy document has, so that
-// whoever reads the document can do the sum. It chooses the tier where a rule names none, and rules
-// can match on it. Pure; thread-safe.
+// The risk score of a request: points by a table of weights in the policy document, so that a
+// reader of the document can do the sum. The score chooses the tier where a rule names none, and
+// rules can match on the score. Pure; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits that a request names, and those that its rule settles.
+// Limits that a request names, and limits that the request's rule sets.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

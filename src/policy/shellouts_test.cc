@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The score of what runs: commands, code that runs commands, and the documents that are shipped.
+// The score of commands, of code that runs commands, and of the shipped documents.
 #include "policy/shellouts.h"
 
 #include <set>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the author of a policy document should know before it is applied: rules that can never
-// match, limits that are too small for any program, and names that this service does not know.
-// Nothing of it makes a document invalid. Pure; thread-safe.
+// Warnings for the author of a policy document before the document is applied: rules that can never
+// match, limits that are too small for any program, and names that this service does not know. No
+// warning makes a document invalid. Pure; thread-safe.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `policy check` warns of.
+// The warnings of `policy check`.
 #include "policy/warnings.h"
 
 #include <gmock/gmock.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CommandText: the argument and environment strings of the next program, gathered piece by piece
-// in fixed memory. What does not fit is remembered as the error of the start that follows.
+// CommandText: the argument and environment strings of the next program, gathered piece by piece in
+// fixed memory. An overflow is remembered as the error of the following start.
 #pragma once
 
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileTable: how files looked at one moment, so that a later look tells which are new or changed.
+// FileTable: the state of files at one moment, so that a later look finds new and changed files.
 // Fixed memory: files beyond the capacity are not remembered, and so count as new.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runner's own program, for a session's files: see wire/files.h for what it is asked.
+// The runner's built-in program for a session's files; wire/files.h has the requests.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The system call filter where nothing could install it before the runner came: in a guest kernel,
-// which knows the filters of its own processes only; seccomp(2).
+// Installs the system call filter where no earlier process could: in a guest kernel, which knows
+// only the filters of its own processes; seccomp(2).
 #pragma once
 
 namespace cloister::runner {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// KernelOutputs: what kernels and what their cells left running write while no cell runs. The cell
-// reads a kernel's FIFOs while it runs; from its end on the runner does, so that nobody who writes
-// is held up, and hands the tail of it to the next cell. One thread, no heap.
+// KernelOutputs: the output of kernels, and of processes that cells left running, while no cell
+// runs. A running cell reads its kernel's FIFOs. From the cell's end on the runner reads the FIFOs,
+// so that no writer blocks, and hands the tail of the output to the next cell. One thread, no heap.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ending a program and what it started where there are no control groups to tell who that is.
+// Ends a program and the program's descendants where no control group lists the descendants.
 #pragma once
 
 #include <sys/types.h>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// LeftOver: the output of what outlives its program in a session. The pipes of a program that has
-// ended stay open here while another process has them: a server that was started with `&` goes on
-// as it would in a terminal, neither ended by SIGPIPE nor held up by a full pipe. Of what it writes
-// the last is in the sandbox's own files,
+// LeftOver: the output of processes that outlive their program in a session. The pipes of an ended
+// program stay open here while another process has the pipes open. So a server that was started
+// with `&` goes on as in a terminal, neither ended by SIGPIPE nor blocked by a full pipe. The end
+// of the output is in the sandbox's own files,
 //
 //   /tmp/.cloister-output/PID.stdout, PID.stderr      PID: of the program that has ended
 //
-// with at least the last kKept bytes. One thread, no heap. What is in /tmp belongs to the programs:
-// they may read, change or remove it, and can mislead themselves only.
+// with at least the last kKept bytes. One thread, no heap. The files in /tmp belong to the
+// programs. The programs may read, change or remove the files, and can mislead only themselves.
 #pragma once
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Link: the runner's end of the socket to the node. Frames in and out through fixed buffers, so
-// that output is read from a program only when there is room for it. A node that is gone or breaks
-// the protocol ends the process, and with it, as pid 1, everything inside.
+// that output is read from a program only when a buffer has room. If the node is gone or breaks the
+// protocol, the process ends, and with pid 1 everything inside.
 #pragma once
 
 #include <sys/socket.h>

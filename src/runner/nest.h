@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sandbox within the sandbox, for the node: pid 1 makes it (wire/guest.h), and its runner speaks
-// with the node on the standard streams of a program of this one's.
+// A sandbox within the sandbox, for the node: pid 1 makes the inner sandbox (wire/guest.h), and the
+// inner runner talks to the node over the standard streams of a program of this runner.
 #pragma once
 
 namespace cloister::runner {

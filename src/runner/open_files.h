@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many files processes have open, as /proc tells it (proc_pid_fd(5)), in fixed memory. What is
-// another user's, or has ended, tells nothing. One thread only.
+// The number of files that processes have open, from /proc (proc_pid_fd(5)), in fixed memory.
+// Another user's processes and ended processes yield no number. One thread only.
 #pragma once
 
 #include <sys/types.h>

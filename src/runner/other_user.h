@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs as another user than the owner of the files: how they are kept from changing files where
-// the kernel has no Landlock (gVisor), or one that cannot do all of it. The runner and what it does
-// for the node go on as the owner, user 1000, in group 1000; programs are user 1001 in that group.
-// So what a program may change is what its group may: nothing but what the runner opens to it. No
-// mount and no descriptor matters for that, which is why it holds in gVisor, where each process can
-// open what another has open (docs/adr/0072).
+// Programs run as another user than the owner of the files, where the kernel has no Landlock
+// (gVisor) or an incomplete Landlock. This keeps the programs from changing files. The runner and
+// its work for the node keep the owner, user 1000, in group 1000; programs are user 1001 in this
+// group. So a program may change only files that the group may change, and the runner opens only
+// certain files to the group. The rule depends on no mount and no descriptor. So the rule also
+// holds in gVisor, where each process can open the descriptors of another (docs/adr/0072).
 #pragma once
 
 #include <sys/types.h>

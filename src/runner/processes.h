@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processes of the sandbox, as /proc has them, in fixed memory. One thread only.
+// The processes of the sandbox, from /proc, in fixed memory. One thread only.
 #pragma once
 
 #include <sys/types.h>

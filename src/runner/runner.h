@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runner: pid 1 of every sandbox. It starts programs, feeds and empties their pipes, reaps
-// whatever is left over to it, and reads and writes the workspace, all on the word of the node on
-// fd 3 (wire/runner.h), to whom it reports.
+// The runner: pid 1 of every sandbox. The runner starts programs, feeds and empties their pipes,
+// reaps orphaned processes, and reads and writes the workspace. The node on fd 3 (wire/runner.h)
+// orders all of this and receives the reports.
 //
-// One thread, one poll loop, no heap. It runs under the sandbox's own limits and seccomp filter as
-// the program's own uid, so it must not be trusted by the node nor disturbed by the program: it is
-// not dumpable, blocks every signal, and holds no secret. Memory that is not used is not touched.
+// One thread, one poll loop, no heap. The runner runs under the sandbox's own limits and seccomp
+// filter as the program's own uid. So the node must not trust the runner, and the program must not
+// disturb the runner: the runner is not dumpable, blocks every signal, and holds no secret. Unused
+// memory is not touched.
 #pragma once
 
 #include <algorithm>

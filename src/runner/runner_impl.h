@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runner's inside: runner.cc hears the node and starts programs, runner_end.cc passes on what
-// they say and sees them end.
+// The runner's inside: runner.cc receives the node's frames and starts programs; runner_end.cc
+// passes on the programs' output and notices their ends.
 #pragma once
 
 #include <poll.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sandbox's share of a guest's kernel: how many processors and how much memory its programs see.
-// The kernel itself shows all that it has. So files of /proc and /sys are covered by others, made
-// of the kernel's own, which nobody can change: they lie in file systems in memory that are
-// read-only, and reached by no other name. On the host's kernel the node does the same
-// (confine/mount_plan.h).
+// A sandbox's share of a guest's kernel: the number of processors and the memory that its programs
+// see. The kernel itself shows the whole machine. So files made from the kernel's own cover some
+// files of /proc and /sys. No program can change the covers: they lie in read-only file systems in
+// memory, without another name. On the host's kernel the node does the same (confine/mount_plan.h).
 //
 // For a process that may mount, in a mount namespace of its own, before any program runs.
 #pragma once

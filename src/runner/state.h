@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the workspace: of itself and of each name what it is, its mode, and the digest of
-// its content, or the target of a link; of a regular file also when it was modified, and which of
-// the names with it are one file.
+// The state of the workspace. For the workspace and each name in it: the type, the mode, and the
+// digest of the content, or the target of a link. For a regular file also the modification time,
+// and which of the workspace's names are hard links to the same file.
 #pragma once
 
 #include <cstdint>

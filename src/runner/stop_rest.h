@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stopping all that runs in the sandbox but the runner and the caller, to read files that do not
-// change meanwhile; signal(7). What was stopped before stays so. For the file server, whose process
-// has one thread and does this once.
+// Stops all processes of the sandbox except the runner and the caller, so that files do not change
+// while being read; signal(7). Processes that were stopped before stay stopped. For the file
+// server, whose process has one thread and calls this once.
 #pragma once
 
 #include <sys/types.h>

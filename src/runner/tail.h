@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tail: the last bytes of a stream that nobody reads, in fixed memory. Zero at first, which costs
-// nothing until it is used.
+// Tail: the last bytes of an unread stream, in fixed memory. Zero at first, so the memory costs
+// nothing until its first use.
 #pragma once
 
 #include <algorithm>

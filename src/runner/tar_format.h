@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks of a tar archive, for tar.cc, which writes them, and untar.cc.
+// The blocks of a tar archive, for the writer tar.cc and for untar.cc.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unfinished: what a request to the file server has done that must be undone, in memory that it
-// shares with the runner. It may be killed at any moment, as every program of a sandbox: then the
-// runner undoes it, which outlives it. Something is noted before it is done.
+// Unfinished: the changes of a file server's request that must be undone, in memory shared with the
+// runner. The file server may be killed at any moment, like every program of a sandbox. Then the
+// runner, which outlives the file server, undoes the changes. Each change is noted before its
+// start.
 //
-// What the runner reads there is of a program of the sandbox, so anything; what it does with it is
-// bounded, beneath the workspace, and nothing that a program could not do.
+// The shared memory is written by a program of the sandbox, so the runner may read arbitrary bytes
+// there. The runner's undoing is bounded, stays beneath the workspace, and does nothing that a
+// program could not do.
 #pragma once
 
 #include <sys/types.h>

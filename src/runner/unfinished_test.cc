@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests for files that are killed on their way, without a sandbox around them: what they leave
-// to be undone, and what undoing it does.
+// Requests for files that are killed half-way, without a sandbox: the changes left to undo, and the
+// effects of undoing.
 #include "runner/unfinished.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Changes in a directory as they happen, by inotify(7). What the kernel's queue does not hold is
-// told as an overflow, and the tree is gone through again; no directory is watched by a path that
-// another could have swapped (beneath.h).
+// Changes in a directory as they happen, by inotify(7). An overflow of the kernel's queue is
+// reported, and the tree is read again. No directory is watched by a path that another process
+// could have replaced (beneath.h).
 #pragma once
 
 #include <cstdint>

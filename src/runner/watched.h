@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// WatchedTree: which directory each watch descriptor of inotify(7) is, by the directory it is in
-// and its name there, so that a move of one moves all that is beneath it. Fixed memory, of which
-// only what is used is paid for. Place 0 is the directory that was asked for.
+// WatchedTree: the directory of each watch descriptor of inotify(7), stored as the parent directory
+// and the name, so that the move of one directory moves everything beneath. Fixed memory; only the
+// used part costs memory. Place 0 is the root of the watched tree.
 #pragma once
 
 #include <climits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files and directories that an agent may change although its level lets it change none
-// (kWritable in wire/runner.h): the list, and finding and making what it names. Programs may have
-// put anything where a name leads, so no link is followed.
+// The files and directories that an agent may change although its level forbids changes (kWritable
+// in wire/runner.h): the list, and finding and making the named files. Programs may have put
+// anything at the end of a path, so no link is followed.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where programs may change files, when the agent that they are for may not everywhere: a Landlock
-// ruleset (landlock(7)) that each of them enters before it begins, or another user that each of
-// them becomes (other_user.h). The runner itself does not: it brings the files that it is sent.
+// Restricts file changes by programs of an agent that may not write everywhere. Each program enters
+// a Landlock ruleset (landlock(7)) before its start, or runs as another user (other_user.h). The
+// runner itself is not restricted, because the runner writes the files that the node sends.
 #pragma once
 
 #include <string_view>

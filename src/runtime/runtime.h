@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runtime: the one interface behind which isolation lives. The process runtime implements it in the
-// node, `remote` carries it over the wire to a node, `fake` serves tests. runtime_suite.h is the
-// conformance suite that every implementation passes.
+// Runtime: the one interface to every kind of isolation. The process runtime implements the
+// interface in the node, `remote` carries calls over the wire to a node, and `fake` serves tests.
+// runtime_suite.h is the conformance suite that every implementation passes.
 //
 // All calls and callbacks happen on the executor given at construction (one thread); coroutines may
-// suspend. A Sandbox must be torn down with teardown(); destroying one without it kills it.
+// suspend. End a Sandbox with teardown(); destroying a Sandbox without teardown() kills the
+// sandbox.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runtime_suite.h runs and what it watches with.
+// The programs of runtime_suite.h and its observers.
 #pragma once
 
 #include <algorithm>

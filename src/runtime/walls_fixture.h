@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of walls_suite.h have in common: permits with walls, and scripts that try.
+// The common parts of walls_suite.h: permits with confinement rules, and scripts that try to break
+// the rules.
 #pragma once
 
 #include <memory>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance suite of runtimes that hold the walls of agents (model/walls.h), for GoogleTest,
-// with the harness of runtime_suite.h and
-//   bool holdsWrites();   whether where programs may write is held there; a process sandbox needs
-//                         Landlock for that
-//   bool manyFiles();     whether its image has more than are looked through for one pattern
-// The programs are shell scripts that try; whatever gets through says REACHED.
+// The conformance suite of runtimes that enforce the confinement rules of agents (model/walls.h),
+// for GoogleTest, with the harness of runtime_suite.h and
+//   bool holdsWrites();   whether rules on writing are enforced there; a process sandbox needs
+//                         Landlock for these rules
+//   bool manyFiles();     whether its image has more files than one pattern's search visits
+// The programs are shell scripts that try to break a rule; a successful script prints REACHED.
 #pragma once
 
 #include "runtime/walls_fixture.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What programs in a real sandbox can see and do, and how their runs end.
+// Tests the view and rights of programs in a real sandbox, and the ends of their runs.
 #include "sandbox/process_runtime.h"
 
 #include <signal.h>

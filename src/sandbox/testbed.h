@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: one process host with the real runner, and runs in fresh sandboxes of it.
+// For tests: one process host with the real runner, and runs in fresh sandboxes of the host.
 #pragma once
 
 #include <unistd.h>

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver of Firecracker: the program that a sandbox of the runtime microvm has where others
-// have their VMM (docs/adr/0056). It starts Firecracker as its child, makes the machine by its API,
-// and carries the runner's frames between the node's socket (wire::kRunnerFd) and the one vsock
-// connection that the guest makes.
+// The driver of Firecracker: a sandbox of the runtime microvm executes the driver in place of a VMM
+// (docs/adr/0056). The driver starts Firecracker as its child, makes the machine over Firecracker's
+// API, and carries the runner's frames between the node's socket (wire::kRunnerFd) and the guest's
+// one vsock connection.
 //
 //   node ◀── fd 3 ──▶ cloister-firecracker ◀── v.sock_PORT ──▶ firecracker ◀── vsock ──▶ guest
 //                       └──────────── api.sock ───────────────▶ ┘
 //
-// A machine boots; or it boots to be kept, and Firecracker is told to leave its memory and its
-// state in two files when the node orders that; or it is what was kept so (docs/adr/0060).
+// A machine begins in one of three ways. It boots; or it boots to be kept, and at the node's order
+// Firecracker saves memory and state in two files; or it starts from two such files
+// (docs/adr/0060).
 //
-// It is confined before it is executed, and pid 1 of its namespace: with its end ends Firecracker,
-// and with Firecracker's, or either side's of the relay, its own. One thread, no heap, static
-// against musl. What Firecracker says is hostile: whoever breaks out of the machine speaks for it.
+// The driver is confined before its execution, and is pid 1 of its namespace: with the driver's end
+// Firecracker ends. The driver ends when Firecracker ends, or either side of the relay. One thread,
+// no heap, static against musl. Firecracker's messages are hostile: an attacker who breaks out of
+// the machine controls the messages.
 #pragma once
 
 namespace cloister::vmm {

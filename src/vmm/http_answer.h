@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One answer of an HTTP/1.1 server (RFC 9112) to a request that was sent alone: what Firecracker's
-// API says. Whoever says it may be broken: nothing is taken that is not exactly such an answer.
-// Pure, without a heap.
+// One answer of an HTTP/1.1 server (RFC 9112) to a single request, for Firecracker's API. The
+// server may be broken: only an exact answer of the expected form is accepted. Pure, without a
+// heap.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One way of the relay: what was read from one socket and not yet written to the other, in a
-// bounded buffer. While that is full nothing is read, so who writes faster than the other side
-// reads waits.
+// One direction of the relay: a bounded buffer of bytes read from one socket and not yet written to
+// the other. While the buffer is full nothing is read, so a writer that is faster than the other
+// side's reader waits.
 #pragma once
 
 #include <sys/socket.h>

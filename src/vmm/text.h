@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text that is put together in memory of its own, of a fixed size. What does not fit is noticed,
-// never cut off unseen.
+// A text in memory of its own, of a fixed size. The text notices an overflow and never truncates
+// silently.
 #pragma once
 
 #include <cstddef>

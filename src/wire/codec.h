@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading and writing of wire messages: little-endian integers and length-prefixed bytes, over
-// caller-owned memory. No allocation, no exceptions, so that the runner can use it. Hostile input
-// is the normal case: a Reader never reads past its end, and after the first fault all it returns
-// is zero and empty; check ok() once at the end.
+// caller-owned memory. No allocation, no exceptions, so that the runner can use the codec. Hostile
+// input is the normal case: a Reader never reads past its end, and after the first fault returns
+// only zero and empty values; check ok() once at the end.
 #pragma once
 
 #include <cstdint>

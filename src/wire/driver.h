@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node and the driver of a VMM (vmm/driver.h) say to each other beside the runner's frames:
-// frames of channel 0 (frame.h) on a socket of their own, one each way. Both come from one build.
+// The messages between a node and the driver of a VMM (vmm/driver.h) beside the runner's frames:
+// frames of channel 0 (frame.h) on a separate socket, one in each direction. Both programs come
+// from one build.
 #pragma once
 
 #include <cstddef>

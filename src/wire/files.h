@@ -1,58 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session's files: requests to the program that the runner has in itself (kStartFiles in
-// runner.h), and its answers. It runs like any other program of the sandbox, with the rights and
-// limits of one, so that a request can do nothing that a program inside could not.
+// A session's files: requests to the runner's built-in program (kStartFiles in runner.h), and the
+// program's answers. The program runs like any other program of the sandbox, with the same rights
+// and limits. So a request can do nothing that a program inside could not.
 //
-// A request is an argument list, the first of which names it. Paths are relative to /workspace,
-// without empty, `.` and `..` components; `PATH?` may be "", the workspace itself. No link is
-// followed. Numbers are decimal.
+// A request is an argument list; the first argument names the request. Paths are relative to
+// /workspace, without empty, `.` and `..` components; `PATH?` may be "", the workspace itself. No
+// link is followed. Numbers are decimal.
 //
 //   stat PATH?                    an entry
-//   list PATH? DEPTH LIMIT        entries beneath it, in no order, then kEnd
+//   list PATH? DEPTH LIMIT        the entries beneath PATH, in no order, then kEnd
 //   read PATH OFFSET LENGTH       an entry, then at most LENGTH raw bytes from OFFSET on
-//   write PATH MODE               stdin in the place of the file, once it has ended; an entry.
-//                                 MODE "": as the file that was there, or 0644
-//   append PATH OFFSET            stdin behind its OFFSET bytes; an entry. 0 may make the file
-//   mkdir PATH                    with those above it; an entry. What is there already is no error
-//   remove PATH ALL               ALL 1: a directory with all that is in it
-//   move FROM TO REPLACE          REPLACE 1: whatever TO was
-//   pack PATH?                    a tar archive (POSIX pax) of it on stdout
-//   unpack PATH?                  the one on stdin into it; kEnd
+//   write PATH MODE               replaces the file by stdin, at the end of stdin; an entry.
+//                                 MODE "": as the replaced file, or 0644
+//   append PATH OFFSET            stdin behind the file's OFFSET bytes; an entry. OFFSET 0 may
+//                                 make the file
+//   mkdir PATH                    with parent directories; an entry. An existing one is no error
+//   remove PATH ALL               ALL 1: a directory with its contents
+//   move FROM TO REPLACE          REPLACE 1: also over an existing TO of any kind
+//   pack PATH?                    a tar archive (POSIX pax) of PATH on stdout
+//   unpack PATH?                  the archive on stdin into PATH; kEnd
 //   connect PORT                  kEnd once a server on loopback has accepted; then stdin goes to
-//   it,
-//                                 and what it sends is the answer's raw bytes, up to its end
-//   clock                         an entry that was modified now, as the sandbox's clock has it
-//   changed SINCE LIMIT GLOB…     the files that have changed at SINCE (µs of that clock) or later
-//                                 and that a GLOB matches (runner/glob.h), as by list
-//   save                          as pack of the workspace, while all else that runs is stopped
+//                                 the server, and the answer's raw bytes are the server's output,
+//                                 up to its end
+//   clock                         an entry with the present time of the sandbox's clock as modified
+//   changed SINCE LIMIT GLOB…     the files that have changed at SINCE (µs of the sandbox's clock)
+//                                 or later and match a GLOB (runner/glob.h), as by list
+//   save                          as pack of the workspace, while all other programs are stopped
 //   state BYTES FILES             the state of the workspace, as "", and of each name in it, in no
-//                                 order, then kEnd; EFBIG where there are more files, or bytes in
-//                                 them
+//                                 order, then kEnd; EFBIG above FILES files, or BYTES bytes in them
 //   hold HOW BYTES FILES          as state, while nothing else of the session runs, and until stdin
-//                                 ends. HOW is the node's: kHoldFrozen, or kHoldAlone, which fails
-//                                 with EBUSY where there is another process
-//   watch PATH? ALL DIRECTORIES   changes in a directory as they happen, from kReady on; ALL 1: in
-//   those
-//                                 beneath it too, at most DIRECTORIES in all. kEnd when it is gone
+//                                 ends. The node sets HOW: kHoldFrozen, or kHoldAlone, which fails
+//                                 with EBUSY if another process exists
+//   watch PATH? ALL DIRECTORIES   changes in a directory as they happen, from kReady on; ALL 1:
+//                                 also in directories beneath, at most DIRECTORIES in all. kEnd
+//                                 when PATH is gone
 //   tools                         kEnd once programs can call; then, for each call, u32 caller, u32
-//                                 size and that many bytes: a line of the caller's. stdin takes the
+//                                 size and as many bytes: a line of the caller's. stdin takes the
 //                                 answers in the same form, one for each, of any size, in any order
 //   checkpoint                    the sandbox's memory image (sandbox/box/memory_image.h) as a
 //                                 tar archive on stdout, by the node and not by the runner; no end
-//   resume                        likewise, of a sandbox in which nothing has run: it goes on as
-//                                 the image on stdin; kEnd
+//   resume                        also by the node, in a sandbox in which nothing has run: the
+//                                 sandbox continues from the image on stdin; kEnd
 //   nest PARAMETER...             a sandbox within this one, with these parameters (wire/guest.h):
 //                                 stdin and stdout are its runner's stream (wire/runner.h), without
-//                                 an answer of ours; it ends with either
+//                                 an answer of the program; the sandbox ends with either stream
 //
-// Answers come on stdout: an entry is u8 kind, u32 mode, u64 size, i64 modified (wall-clock µs),
-// bytes path (beneath the one asked for; "" for itself); kEnd is that kind and u32 how many entries
-// were left out. A change is u8 kChange, u8 ChangeKind, u8 1 for a directory, bytes path, bytes
-// from; both beneath the watched directory, "" being itself. A state is u8 kState, u32 st_mode, u64
-// size, bytes path, bytes the SHA-256 of a file, or the target of a link, or nothing; of a regular
-// file i64 seconds and u32 nanoseconds of its last modification, and, if it has more names than
-// one, u64 device and u64 inode; each of these is 0 otherwise. Exit code 0, or kFailed with, on
-// stderr, u32 errno and bytes what.
+// Answers come on stdout. An entry is u8 kind, u32 mode, u64 size, i64 modified (wall-clock µs),
+// bytes path (beneath the requested path; "" for the path itself). kEnd is its kind and u32 the
+// number of omitted entries. A change is u8 kChange, u8 ChangeKind, u8 1 for a directory, bytes
+// path, bytes from; both beneath the watched directory, "" being the directory itself. A state is
+// u8 kState, u32 st_mode, u64 size, bytes path, bytes the SHA-256 of a file, or the target of a
+// link, or nothing. Then follow, of a regular file, i64 seconds and u32 nanoseconds of its last
+// modification, and, with more than one name, u64 device and u64 inode; each of these is 0
+// otherwise. The exit code is 0, or kFailed with, on stderr, u32 errno and bytes what.
 #pragma once
 
 #include <cstddef>

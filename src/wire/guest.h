@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node and pid 1 of a virtual machine that it makes, or of a gVisor container with sandboxes
-// within it, agree on beside frames: what is where, and how it is told the limits of a sandbox.
-// Both come from one build: the node brings pid 1 itself.
+// The agreement, beside frames, between a node and pid 1 of a virtual machine that the node makes,
+// or of a gVisor container with sandboxes within: the places of files, and the encoding of a
+// sandbox's limits. Both come from one build: the node brings pid 1 itself.
 #pragma once
 
 #include <cstddef>

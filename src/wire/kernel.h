@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels: interpreters that keep their state between the cells of a session; and how a cell meets
-// its kernel inside the sandbox. Two programs that the runner has in itself (kStartFiles in
-// runner.h) do it, with the rights of any other program of the sandbox:
+// Kernels: interpreters that keep their state between the cells of a session; and the connection of
+// a cell to its kernel inside the sandbox. Two built-in programs of the runner (kStartFiles in
+// runner.h) implement both, with the rights of any other program of the sandbox:
 //
-//   kernel DIR CWD ARGUMENT…  makes DIR, its FIFOs and an empty file DIR/cell anew, says kReady on
+//   kernel DIR CWD ARGUMENT…  makes DIR, its FIFOs and an empty file DIR/cell anew, sends kReady on
 //                             stdout, and becomes the interpreter, whose stdout and stderr are
 //                             DIR/out and DIR/err
-//   cell DIR CODE             hands CODE to the kernel of DIR, is its stdin, stdout and stderr, and
-//                             says on stdout, in frames, what became of it; first the tail of what
-//                             was written since the cell before
+//   cell DIR CODE             hands CODE to the kernel of DIR, serves as the kernel's stdin, stdout
+//                             and stderr, and reports the result on stdout, in frames; first
+//                             the tail of the output since the previous cell
 //
-// An interpreter reads a cell from DIR/code: a line with its TAG, the text and a NUL; without the
-// NUL it is none. Then it opens DIR/in, its stdin until the end of the cell, and DIR/report, where
-// it says:
+// An interpreter reads a cell from DIR/code: a line with the cell's TAG, the text and a NUL; text
+// without the NUL is no cell. Then the interpreter opens DIR/in, its stdin until the end of the
+// cell, and DIR/report, for its reports:
 //
-//   B TAG\n          the cell begins: from here on SIGINT interrupts it
+//   B TAG\n          the cell begins: from here on SIGINT interrupts the cell
 //   R<SIZE> TAG\n…   a result, SIZE bytes of JSON: {"mime type": data}
-//   D<CODE> TAG\n    the cell has ended and all it wrote is out; its exit code, 0 to 255
+//   D<CODE> TAG\n    the cell has ended with all output written; its exit code, 0 to 255
 //
-// The interpreter may keep the text in DIR/cell; it may be a user who can make no files there.
+// The interpreter may keep the text in DIR/cell; the interpreter's user may be unable to make files
+// there.
 //
-// While a cell meets its kernel it holds an exclusive flock(2) on DIR; another waits for it.
+// A running cell holds an exclusive flock(2) on DIR; another cell waits for the lock.
 //
-// What has another cell's tag is late, and passed over: code that ends its cell by a word of its
-// own leaves the interpreter's to come.
+// A report with another cell's tag is late, and ignored. Such a report comes from the interpreter
+// after the cell's code has forged an end of its own.
 //
-// A frame is u8 type, u32 size, and `size` bytes. Nothing of this is trusted: code in a cell may
-// say whatever an interpreter may, and can so deceive its own session.
+// A frame is u8 type, u32 size, and `size` bytes. No part of this is trusted: code in a cell may
+// send anything that an interpreter may send, and can only deceive its own session.
 #pragma once
 
 #include <cstdint>

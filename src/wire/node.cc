@@ -26,7 +26,7 @@ void texts(A& a, List& list, size_t max_count, size_t max_size) {
   a.list(list, max_count, [&](auto& item) { a.text(item, max_size); });
 }
 
-// What the model describes: numbers and durations.
+// The described types of the model: numbers and durations.
 template <class A, class T>
 void member(A& a, T& v) {
   if constexpr (std::is_same_v<std::remove_const_t<T>, std::chrono::milliseconds>) {

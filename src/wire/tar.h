@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tar archives (POSIX pax, IEEE Std 1003.1) that a session's file server writes and reads,
-// taken apart and put together outside of the sandbox. The archive comes from inside: hostile
-// input is the normal case, and anything that the file server would not have written is refused.
-// One thread at a time.
+// parsed and composed outside the sandbox. The archive comes from inside: hostile input is the
+// normal case, and content that the file server would not have written is refused. One thread at a
+// time.
 #pragma once
 
 #include <cstdint>

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // The extension module that makes a CPython a zygote: languages/zygote/python.py prepares the
-// interpreter, and this serves sandboxes with copies of it (sandbox/pool/zygote.h). Or, where a
-// sandbox's kernel is its own and nothing can be copied into it, an interpreter that was started in
-// the sandbox ahead of its program: alone, it waits for that at a FIFO, and runs it as a copy
-// would.
+// interpreter, and the module serves sandboxes with copies of the interpreter
+// (sandbox/pool/zygote.h). A sandbox with a kernel of its own can receive no copy. There the
+// interpreter is started in the sandbox ahead of the program: the interpreter waits alone at a FIFO
+// for the program, and runs the program as a copy would.
 //
-// Only what the stable ABI of CPython 3.9 has (PEP 384), and PyRun_FileExFlags, which is older than
-// it and has been the same ever since; so one build serves every later CPython of an image.
+// Uses only the stable ABI of CPython 3.9 (PEP 384), and PyRun_FileExFlags, which is older and
+// unchanged ever since; so one build serves every later CPython of an image.
 //
-// serve() is a path hook, because of where CPython calls it: in pymain_run_python(), once for the
-// program's file, when all is ready to run it and no Python frame is on the stack. A copy runs the
-// program from there, and so sees no frame but its own.
+// serve() is a path hook, because of the place where CPython calls path hooks: in
+// pymain_run_python(), once for the program's file, when everything is ready to run the file and no
+// Python frame is on the stack. A copy runs the program from there, and so sees no frame but its
+// own.
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x03090000
 #include <fcntl.h>

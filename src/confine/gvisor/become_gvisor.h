@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a new process does to become gVisor: a child of the spawner, in fresh namespaces, root of
-// its own user namespace and nobody outside.
+// The steps by which a new process becomes gVisor: a child of the spawner, in fresh namespaces,
+// root of its own user namespace and nobody outside.
 #pragma once
 
 #include "confine/confine.h"

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process made for SpawnRequest::What::kGvisorSave does: it joins the namespaces and cgroups
-// of a gVisor sandbox, has `runsc checkpoint` write what runs there into a file system that only
-// those two see, and hands the files out. It has no more rights than the sandbox's own `runsc run`.
+// The process of SpawnRequest::What::kGvisorSave. The process joins the namespaces and cgroups of a
+// gVisor sandbox and has `runsc checkpoint` write the running state into a file system that only
+// the two processes see. Then the process hands the files out. The process has no more rights than
+// the sandbox's own `runsc run`.
 //
-// The request's descriptors: a SOCK_SEQPACKET socket for its one answer, the pidfd of the sandbox's
-// first process, and runsc. `spec.guest_memory_bytes` bounds what is written. The answer is kDone
-// with the files in the order of gvisor::kImageFiles, or an error's text.
+// The request's descriptors: a SOCK_SEQPACKET socket for the single answer, the pidfd of the
+// sandbox's first process, and runsc. `spec.guest_memory_bytes` bounds the bytes written. The
+// answer is kDone with the files in the order of gvisor::kImageFiles, or an error's text.
 #pragma once
 
 #include "confine/spawn_loop.h"

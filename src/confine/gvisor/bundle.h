@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OCI bundle of a gVisor sandbox: what a SandboxSpec says, in the words of the OCI runtime
-// specification, and the command line that carries it out. Pure.
+// The OCI bundle of a gVisor sandbox: a SandboxSpec expressed in the terms of the OCI runtime
+// specification, and the command line that starts the bundle. Pure.
 #pragma once
 
 #include <string>

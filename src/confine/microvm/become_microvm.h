@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a new process does to become the VMM of a virtual machine: a child of the spawner that takes
-// on the whole confinement of a sandbox of the process runtime, and then executes a VMM (vmm.h)
-// instead of the runner. What breaks out of the machine is where a program of that runtime would
-// be.
+// The steps by which a new process becomes the VMM of a virtual machine. A child of the spawner
+// takes on the whole confinement of a sandbox of the process runtime, and then executes a VMM
+// (vmm.h) instead of the runner. Code that breaks out of the machine has the rights of a program of
+// the process runtime.
 #pragma once
 
 #include <string>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command lines of all VMMs (vmm.h) have in common: the descriptors that they open, what a
-// guest's kernel is told, and how a command travels to the spawner. Pure.
+// The common parts of the command lines of all VMMs (vmm.h): the descriptors that the VMMs open,
+// the parameters of a guest's kernel, and the encoding of a command on the way to the spawner.
+// Pure.
 #pragma once
 
 #include <cstdint>

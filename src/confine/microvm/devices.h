@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The /dev of a VMM that has the processor's own virtualisation: it opens /dev/kvm by name, so it
-// must be there, and nowhere else. It is on a small file system of its own, which exists detached
-// until the one process that becomes that VMM puts it over the /dev that all sandboxes share.
+// The /dev of a VMM that uses hardware virtualisation. Such a VMM opens /dev/kvm by name, so the
+// device must exist for the VMM, and for no other process. The device is on a small file system of
+// its own, which exists detached. Only the process that becomes the VMM mounts the file system,
+// over the /dev that all sandboxes share.
 #pragma once
 
 #include <vector>

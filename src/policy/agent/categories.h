@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What paths and hosts are: tables, for the words of levels.yaml. Pure and thread-safe.
+// The kinds of paths and hosts: tables, for the words of levels.yaml. Pure and thread-safe.
 #pragma once
 
 #include <optional>

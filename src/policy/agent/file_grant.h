@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an approval of a file operation opens: one file, or one directory with all beneath it. The
-// kernel (walls.h), a session's files and whoever asks ahead (validate.h) go by the same pattern.
-// Pure; thread-safe.
+// The paths that an approval of a file operation opens: one file, or one directory with everything
+// beneath it. The kernel (walls.h), a session's files and clients that ask ahead (validate.h) use
+// the same pattern. Pure; thread-safe.
 #pragma once
 
 #include <string>

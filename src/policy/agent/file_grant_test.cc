@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An approval of files opens what it says for all who go by it, or is refused with a remedy.
+// An approval of files opens the same paths in every check, or is refused with a remedy.
 #include "policy/agent/file_grant.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operation: one thing that an agent is about to do, as it is asked about. Values; thread-safe.
+// Operation: one intended action of an agent, in the form of a question to the rules. Values;
+// thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// AgentRules: a level and what one agent has of its own, made ready to be asked. Immutable once
-// made; thread-safe.
+// AgentRules: a level and one agent's own additions, prepared for questions. Immutable once made;
+// thread-safe.
 #pragma once
 
 #include <memory>

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an agent may do what it is about to do: its rules and an operation in, one of four
-// outcomes out. Pure: no I/O and no clock; thread-safe. Silence denies.
+// Whether an agent may do an intended operation: the agent's rules and an operation in, one of four
+// outcomes out. Pure: no I/O and no clock; thread-safe. Without a matching rule the operation is
+// denied.
 //
-// Order: revoked → forbidden path → what the level allows; of what that refuses, what was approved
-// for a time, unless nobody may approve it (escalation_available) → what it takes. No approval
-// lifts a change of files that was revoked.
-// Paths are compared as text: what a link in a sandbox leads to is for the kernel there.
+// The order: revoked; forbidden path; the operations that the level allows; among the refused ones,
+// those approved for a time, unless nobody may approve the operation (escalation_available); the
+// resources that the operation needs. No approval lifts a revoked permission to change files. Paths
+// are compared as text: the kernel of a sandbox resolves the sandbox's links.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What agents may do by the levels of policies/levels.yaml, and by what they have of their own.
+// The operations that agents may do by the levels of policies/levels.yaml, and by their own
+// additions.
 #include "policy/agent/validate.h"
 
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of an agent's rules the kernel holds in its sandboxes (model/walls.h), whatever is run there
-// and however it was spelt. The rest is text compared with text (validate.h): there the list says
-// which rules. Pure: no I/O and no clock; thread-safe.
+// The part of an agent's rules that the kernel enforces in the agent's sandboxes (model/walls.h),
+// for every program and every spelling of a path. The other rules compare text with text
+// (validate.h); HeldRules::by_text lists these rules. Pure: no I/O and no clock; thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Jail: the real runner in throw-away namespaces, for tests. It kills every process it can see, so
-// it is never started outside of a pid namespace of its own. The test plays the node.
+// Jail: the real runner in throw-away namespaces, for tests. The runner kills every visible
+// process, so a runner never starts outside a pid namespace of its own. The test plays the node.
 #pragma once
 
 #include <cstdint>

@@ -10,10 +10,10 @@
 //   memory BYTES      uses that much memory      spin MS      uses that much processor time
 //   fork COUNT        starts that many processes disk BYTES   fills the scratch file system
 //   lost              the runner dies            broken       a fault of the runtime's own
-// A session's sandbox runs several beside each other, keeps what `write` makes, and has besides
+// A session's sandbox runs several behaviours side by side, keeps files of `write`, and also has
 //   pwd               where it was started       trap         waits for a signal, says its number
 //   die WHY…          the whole sandbox does     cat          goes on until the end of its input
-// Anything else cannot be started, as a command that does not exist.
+// Anything else cannot be started, like a missing command.
 #include "runtime/fake/fake_runtime.h"
 
 #include <algorithm>

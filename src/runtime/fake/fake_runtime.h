@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fake runtime: runs nothing, in this process, for tests of everything above a runtime. A
-// program is a behaviour named by argv[0] (fake_runtime.cc lists them); the permit's limits hold
-// where there is something to hold them against. It isolates nothing and says so in `weakened`.
+// The fake runtime: runs no real program, in this process, for tests of everything above a runtime.
+// A program is a behaviour named by argv[0] (fake_runtime.cc lists the behaviours). The permit's
+// limits apply where the behaviour has such a quantity. The runtime isolates nothing and reports so
+// in `weakened`.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the node may say, and when. Each channel is one sandbox, one program of a session's sandbox,
-// or one plan call, and a small state machine; a frame that its state does not allow is a protocol
-// error, for which the connection is closed. No I/O: the remote runtime feeds it. One thread.
+// The messages that the node may send, and their allowed times. Each channel is one sandbox, one
+// program of a session's sandbox, or one plan call, with a small state machine. A frame that the
+// channel's state does not allow is a protocol error and closes the connection. No I/O: the remote
+// runtime feeds the channels. One thread.
 #pragma once
 
 #include <cstdint>

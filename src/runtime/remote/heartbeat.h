@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heartbeat: when the other end of a link is to be asked for a sign of life, and when it is given
-// up. Time counts by ticks: one that comes late says that this process did not run, of which the
-// other end is not to blame, and counts as one. No I/O and no clock of its own. One thread.
+// Heartbeat: decides when to ask the other end of a link for a heartbeat, and when to give the link
+// up. Time counts by ticks. A late tick means that this process did not run, through no fault of
+// the other end, so a late tick counts as one. No I/O and no clock of its own. One thread.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One Link per connection: a reader that takes frames to their channels, and a watchdog for a node
-// that falls silent. Each sandbox pulls from its channel at its own pace and acknowledges what it
-// has passed on, so a slow observer stalls its own program and nobody else's.
+// One Link per connection: a reader that takes frames to their channels, and a watchdog for a
+// silent node. Each sandbox pulls from its channel at its own pace and acknowledges the frames that
+// it has passed on, so a slow observer stalls only its own program.
 #include "runtime/remote/remote.h"
 
 #include <sys/socket.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The remote runtime: a node on the other end of a stream, as a Runtime. One connection; when it
-// ends, every sandbox of it fails with kUnavailable ("node lost").
+// The remote runtime: a node on the other end of a stream, as a Runtime. There is one connection;
+// at its end every sandbox of the connection fails with kUnavailable ("node lost").
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a node says, checked.
+// Validation of a node's messages.
 #pragma once
 
 #include <string>

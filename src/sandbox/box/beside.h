@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sandbox beside a session's on this kernel: with namespaces, /tmp, processes and network of its
-// own, and the session's workspace. Its memory and processes count in the session's limits and in
-// its own; it ends with the session.
+// own, and the session's workspace. Memory and processes count in the session's limits and in the
+// sandbox's own limits. The sandbox ends with the session.
 #pragma once
 
 #include <functional>

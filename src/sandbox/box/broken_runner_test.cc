@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a runner says that has been broken, and what becomes of its program.
+// Messages of a broken runner, and the resulting ends of its program.
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>

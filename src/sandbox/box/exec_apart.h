@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One program of a session in a sandbox that is made for it and ends with it: within the session's
-// (within.h), or beside it (beside.h). It is conducted like any run (Run). It takes no input but
-// ExecSpec::input, no signal and no terminal. One thread.
+// One program of a session in a sandbox that is made for the program and ends with the program. The
+// sandbox is within the session's (within.h), or beside the session's (beside.h). Run conducts the
+// program like any other. The program takes no input but ExecSpec::input, no signal and no
+// terminal. One thread.
 #pragma once
 
 #include <memory>

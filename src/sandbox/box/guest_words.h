@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// GuestWords: what a guest (guest.h) writes on its pipe, for as long as it lives: why it does not
-// start, why it ends. Its VMM writes there, and the console of its kernel, which a program inside
-// may have broken: it is text, shown and never obeyed, but for one thing. A guest that says it has
-// stopped for good is ended, which who forges that does to his own sandbox alone.
+// GuestWords: the lines that a guest (guest.h) writes on its pipe during its life, such as the
+// reason for a failed start or for the end. The VMM writes there, and the console of the guest's
+// kernel, and a program inside may have broken either. So the text is shown and not acted upon,
+// with one exception: the node ends a guest that reports a final stop. A program that forges this
+// report ends its own sandbox alone.
 //
 // One thread.
 #pragma once

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session's workspace is held for a program that a person approved: from the beginning of the
-// program that reads its state (wire::files::kHold) to that one's end nothing goes on that ran
-// before, and nothing starts that was opened before. What is opened meanwhile is the approved
-// program's: who opens programs sees to that. One thread.
+// A session's workspace is held for a program that a person approved. The hold lasts from the start
+// of the program that reads the workspace's state (wire::files::kHold) to the end of that program.
+// Meanwhile earlier programs are stopped, and execs opened before the hold do not start. An exec
+// that is opened during the hold belongs to the approved program; the callers that open execs
+// ensure this. One thread.
 #pragma once
 
 #include <cstddef>

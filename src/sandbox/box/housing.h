@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Housing: what a Run needs of the sandbox that it runs in. One of the node's own (live.h), or one
-// within a session's (within.h). One thread.
+// Housing: the interface through which a Run uses its sandbox: one of the node's own (live.h), or
+// one within a session's (within.h). One thread.
 #pragma once
 
 #include <algorithm>

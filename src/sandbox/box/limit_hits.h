@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program met of its limits, into its outcome. For Run and SessionRun.
+// Records in a program's outcome which limits the program reached. For Run and SessionRun.
 #pragma once
 
 #include <chrono>

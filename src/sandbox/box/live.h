@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Live: one sandbox's hold on the machine, from its spawn until nothing of it is left: first
-// process, cgroup, host uids, socket. Shared between the Sandbox and the coroutine that buries it.
+// Live: one sandbox's resources of the machine, from its spawn until nothing is left: first
+// process, cgroup, host uids, socket. Shared between the Sandbox and the coroutine that removes the
+// rest.
 #pragma once
 
 #include <chrono>

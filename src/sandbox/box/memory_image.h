@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory images: all that runs in a session's sandbox, at one moment, as files. The sandbox goes on
-// after that, and any number of others can go on from the same moment.
+// Memory images: the full state of a session's sandbox, at one moment, as files. The sandbox goes
+// on after the moment, and any number of other sandboxes can go on from the same moment.
 //
-// An image comes from a sandbox, by way of its guest's kernel: who has broken that can put anything
-// into it. It is read by nobody but a guest of the same kind, inside a sandbox.
+// An image comes from a sandbox, by way of its guest's kernel. An attacker who has broken this
+// kernel can put any bytes into the image. Only a guest of the same kind, inside a sandbox, reads
+// an image.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session's sandbox: programs come and go in it, beside each other, until it is torn down.
+// A session's sandbox: programs start and end in the sandbox, side by side, until the teardown.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run: one exec in a sandbox, from its files to its Outcome. Several things can end it; the
-// first cause is kept, and what the kernel says counts more than what the runner says.
+// Run: one exec in a sandbox, from its files to its Outcome. Several causes can end a Run; the
+// first cause is kept, and the kernel's report counts more than the runner's.
 #pragma once
 
 #include <functional>

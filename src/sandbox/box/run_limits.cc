@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of a run: watching them, and saying in the outcome what was met.
+// The limits of a run: watches the limits, and records in the outcome which limits were reached.
 #include <fcntl.h>
 #include <signal.h>
 

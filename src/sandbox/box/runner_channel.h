@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node's end of a runner's socket: frames in, frames out (wire/runner.h). What comes in is
+// The node's end of a runner's socket: frames in, frames out (wire/runner.h). Incoming frames are
 // hostile: a frame that is too long or malformed ends the connection.
 #pragma once
 

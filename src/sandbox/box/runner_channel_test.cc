@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a runner's socket brings, and what of it is taken from whom.
+// Tests the frames of a runner's socket, and which frames are accepted from which sender.
 #include "sandbox/box/runner_channel.h"
 
 #include <sys/socket.h>

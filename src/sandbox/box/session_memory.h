@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A session's memory as an archive, and a session that goes on as one (memory_image.h): the two
-// requests of wire/files.h that the node answers by itself.
+// A session's memory as an archive, and a session that continues from an archive (memory_image.h):
+// the two requests of wire/files.h that the node answers by itself.
 //
-// The archive is of tar (wire/tar.h): kAboutFile, which says what the image was made of and which
-// programs ran, and the guest's files. It goes to whoever asked, who keeps it for its tenant; what
-// comes back is refused unless the same guest, of the same version, would have the same built in.
+// The archive is of tar (wire/tar.h): kAboutFile and the guest's files. kAboutFile describes the
+// parts of the image's sandbox and the running programs. The archive goes to the requester, who
+// keeps the archive for the tenant. A returned archive is refused unless the same guest, of the
+// same version, would have the same parts built in.
 #pragma once
 
 #include <functional>

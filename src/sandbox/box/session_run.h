@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SessionRun: one exec in a session's sandbox, beside others. Where there are cgroups it has one of
-// its own within the sandbox's, which tells what it used and with which all of it is killed. Always
-// in a shared_ptr. One thread.
+// SessionRun: one exec in a session's sandbox, beside others. On a machine with cgroups the exec
+// has a cgroup of its own within the sandbox's. The exec's cgroup counts the usage and serves to
+// kill all processes of the exec. Always in a shared_ptr. One thread.
 #pragma once
 
 #include <chrono>

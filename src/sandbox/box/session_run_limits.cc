@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of one program of a session: watching them, and saying in the outcome what was met.
+// The limits of one program of a session: watches the limits, and records in the outcome which
+// limits were reached.
 #include <signal.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Switchboard: the socket of a runner, shared by programs beside each other. What comes is put on
-// the line that it is for, and waits there within the line's window (wire::kStartWindow); what goes
-// is written whole, one batch after the other. A runner that sends what no line expects has broken
+// Switchboard: the socket of a runner, shared by programs side by side. An incoming frame goes to
+// its line and waits there within the line's window (wire::kStartWindow). Outgoing batches are
+// written whole, one after the other. A runner that sends a frame for no expecting line has broken
 // its protocol, and the sandbox is killed. Always in a shared_ptr. One thread.
 #pragma once
 

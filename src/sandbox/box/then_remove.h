@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of a session, after which its code is removed (ExecSpec::temporary), however it ended.
-// The session's runner does that, also for a program in a sandbox of its own, which shares the
-// workspace alone. While the workspace is held for another program it stays: a removal would be a
-// change, of what a program may have put there. Nobody waits for it. One thread.
+// Runs a program of a session and afterwards removes the program's code (ExecSpec::temporary),
+// after any end. The session's runner does the removal, also for a program in a sandbox of its own,
+// which shares the workspace alone. While the workspace is held for another program the code stays:
+// the removal would be a change, and a program may have replaced the file. No caller waits for the
+// removal. One thread.
 #pragma once
 
 #include <memory>

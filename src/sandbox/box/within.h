@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sandbox within a session's: made in the guest by its pid 1 (wire/guest.h), for one run, which
-// is conducted like any other (Run). The runner's stream goes by way of a program of the session's
-// runner, whose standard streams it is; it ends with that, and that with it.
+// A sandbox within a session's. The guest's pid 1 makes the sandbox (wire/guest.h) for one run, and
+// Run conducts the run like any other. The inner runner's stream passes through the standard
+// streams of a program of the session's runner. The sandbox and this program end together.
 #pragma once
 
 #include <memory>

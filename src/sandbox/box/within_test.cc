@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way to a sandbox within a session's, where who has broken the runner there, or the session's,
-// does not keep to what a runner says. The rest is in within_suite.h.
+// The path to a sandbox within a session's, with a broken runner there or in the session's sandbox
+// that violates the runner's protocol. The other tests are in within_suite.h.
 #include "sandbox/box/within.h"
 
 #include <sys/socket.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// gVisor: a guest (process/guest.h) whose kernel is gVisor's, a program in Go that takes every
-// system call of the sandbox itself and asks the host for little. Its parts are started by `runsc`:
+// gVisor: a guest (sandbox/host/guest.h) whose kernel is gVisor's. This program in Go handles every
+// system call of the sandbox itself and asks the host for little. `runsc` starts its parts:
 //
 //   spawner ─clone3─▶ runsc run        pid 1 of the sandbox's namespaces on the host
 //                      ├─ runsc-gofer    opens files of the read-only root for the kernel
 //                      └─ runsc-sandbox  the guest kernel: cloister-runner is pid 1 of its own
 //
-// All of it is in the sandbox's cgroup; the end of pid 1 ends it.
+// All parts are in the sandbox's cgroup; the end of pid 1 ends all parts.
 #pragma once
 
 #include <chrono>

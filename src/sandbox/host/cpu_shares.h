@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// CpuShares: what sandboxes that belong together, as those of an agent, may use of processors
-// together. Each has a limit of its own in its control group; while they live, that is kept so low
-// that all of them stay within what they have together, and what one leaves goes to the others.
+// CpuShares: the processor time that related sandboxes, such as an agent's, may use together. Each
+// sandbox has a limit of its own in its control group. While the sandboxes live, CpuShares keeps
+// these limits so low that all stay within the common share. A sandbox's unused part goes to the
+// others.
 //
-// A group above theirs would do the same in the kernel. But a sandbox that is ready before it is
-// known whose it will be has its group already, and a group cannot be moved. A group begins each
-// time that its limit is written with all of a period's time, so what was used is added up here, of
-// sandboxes that have ended too, and what was too much is taken from what they get next. One
-// thread.
+// A common parent group would do the same in the kernel. But a ready sandbox has its group before
+// the owner is known, and a group cannot be moved. Each write of a limit gives the group a full
+// period's time again. So CpuShares adds up the usage here, also of ended sandboxes, and subtracts
+// an excess from the next shares. One thread.
 #pragma once
 
 #include <chrono>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// DiskKeeper: a process that makes one encrypted disk, keeps it, and destroys it when it hears the
-// end of its socket: because the sandbox has ended, or the node has. All that takes time about a
-// disk so takes it apart from the node's one thread.
+// DiskKeeper: a process that makes one encrypted disk, keeps the disk, and destroys the disk at the
+// end of its socket. The socket ends because the sandbox has ended, or the node has. So the slow
+// operations of a disk run apart from the node's one thread.
 //
-// On the socket (SOCK_SEQPACKET), from the keeper: one message, kDone with the mount, and with the
-// empty file system where it had to be made; or a letter for the error's code and its text. The
-// keeper ends when nothing is left.
+// On the socket (SOCK_SEQPACKET), from the keeper: one message. After success the message is kDone
+// with the mount, and with the empty file system if one had to be made. After a failure the message
+// is a letter for the error's code and the error's text. The keeper ends when nothing is left.
 #pragma once
 
 #include <cstdint>

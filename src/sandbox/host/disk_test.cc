@@ -41,7 +41,7 @@ class DiskTest : public testing::Test {
     runtime_ = makeProcessRuntime(io_.get_executor(), *host());
   }
 
-  // What is refused for want of room says how much the disks take.
+  // A refusal for lack of room reports the usage of the disks.
   std::string inUse() {
     const auto refused = async::runTask(
         io_, (*host())->disks()->make(io_.get_executor(), {.bytes = UINT64_MAX}, {}));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Disks: the workspaces of a node that are on disk, because they are larger than a sandbox's memory
-// holds (linux/encrypted_disk.h). Each has a keeper (disk_keeper.h); here they are counted, up to a
-// bound for all together, in which one counts until nothing is left of it. One thread.
+// Disks: the workspaces of a node that are on disk, because the workspaces are larger than a
+// sandbox's memory (linux/encrypted_disk.h). Each disk has a keeper (disk_keeper.h). The class
+// counts the disks, up to a common bound; a disk counts until nothing of the disk is left. One
+// thread.
 #pragma once
 
 #include <cstdint>

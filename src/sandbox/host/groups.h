@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups: the cgroups of the sandboxes. One is kept ahead, made in a lull: on v1 a group is a
-// directory in each of half a dozen hierarchies. All methods on one thread.
+// Groups: the cgroups of the sandboxes. One group is made in advance, at an idle moment: on v1 a
+// group is a directory in each of half a dozen hierarchies. All methods on one thread.
 #pragma once
 
 #include <memory>

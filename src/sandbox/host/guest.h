@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Guest: a kind of sandbox whose programs run on a kernel of their own, which is a program of the
-// host and is held like one: in the sandbox's cgroup, in namespaces of its own, ended with them.
-// The process runtime makes and ends such sandboxes like its own; what differs is said here.
+// Guest: a kind of sandbox whose programs run on a kernel of their own. This kernel is a program of
+// the host and is confined like a program: in the sandbox's cgroup, in namespaces of its own, ended
+// with both. The process runtime makes and ends such sandboxes like its own; this class describes
+// the differences.
 //
 // Immutable once made; any thread.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The answer of a process that was spawned to hand something out (SpawnRequest::What::kGvisorSave,
-// kWorkspace).
+// The answer of a process that was spawned to hand out files or a mount
+// (SpawnRequest::What::kGvisorSave, kWorkspace).
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ProcessHost: what all sandboxes of a node share. The spawner, the cgroup tree, the host user ids,
-// and what this machine turned out to offer. Used from one thread.
+// ProcessHost: the common parts of all sandboxes of a node. The spawner, the cgroup tree, the host
+// user ids, and the detected features of this machine. Used from one thread.
 #pragma once
 
 #include <memory>

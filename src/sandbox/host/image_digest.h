@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The digest of an image: what a sandbox can see of it, by content.
+// The digest of an image: a hash of the contents that a sandbox of the image can see.
 //
-// It is that of linux/tree_digest.h over the trees that programs are in, of what others may read
-// and sandboxes see (kLocalConfiguration in mount_plan.h).
+// The digest is computed by linux/tree_digest.h over the trees of programs. The digest covers the
+// files that other users may read and sandboxes see (kLocalConfiguration in mount_plan.h).
 //
-// Hashing gigabytes takes long, so the SHA-256 of each file is kept in a cache, keyed by inode,
-// size, mtime and ctime, and beside it the digest with a key made of a few telling files: as long
-// as these stay, the digest is taken as it is, and verified in the background.
+// Hashing gigabytes takes long, so a cache keeps the SHA-256 of each file, keyed by inode, size,
+// mtime and ctime. The cache also keeps the digest, keyed by a few indicative files. As long as
+// these files stay unchanged, the cached digest is used at once and verified in the background.
 #pragma once
 
 #include <chrono>

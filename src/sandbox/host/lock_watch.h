@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LockWatch: ends a sandbox whose programs hold more locks on files than a bound. Linux charges
-// them to no cgroup, and has no limit of its own on how many a process has.
+// LockWatch: ends a sandbox whose programs hold more locks on files than a bound. Linux charges the
+// locks to no cgroup, and has no limit of its own on the number of locks of a process.
 //
 //   every second while there is a sandbox to watch
 //     └─ the kernel has memory for more than the bound   one small file; else that was all

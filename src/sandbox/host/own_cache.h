@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files that spare the next start some work: in $CACHE_DIRECTORY (systemd.exec(5)), else in
-// /var/cache/cloister as root and in the user's own cache as another user. Without a place for them
-// everything still works, only slower.
+// Small cache files that speed up the next start. The directory is $CACHE_DIRECTORY
+// (systemd.exec(5)), otherwise /var/cache/cloister as root and the user's own cache as another
+// user. Without a directory everything still works, only slower.
 #pragma once
 
 #include <string>

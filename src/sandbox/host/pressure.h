@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pressure: whether this machine, as the kernel tells, has memory and processors to spare for what
-// nobody has asked for yet. Reads small files of /proc and of the memory cgroups above this
-// process; what cannot be read is not short. One thread.
+// Pressure: whether this machine, by the kernel's figures, has memory and processors to spare for
+// sandboxes made ahead of requests. Reads small files of /proc and of the memory cgroups above this
+// process. A resource whose file cannot be read does not count as short. One thread.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Root: the root file system of one image, which is to say the spawner that has built it: all of
-// its sandboxes see that one root. A spawner that has lost its process, or whose root is out of
-// date, is replaced; sandboxes keep theirs. One thread.
+// Root: the root file system of one image, and the spawner that has built the root. All sandboxes
+// of the spawner see this root. A spawner whose process has ended, or whose root is out of date, is
+// replaced; existing sandboxes keep their root. One thread.
 #pragma once
 
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What packages have in /etc, as they shipped it: matplotlibrc, mime.types, sitecustomize.py. A
-// sandbox gets it, because programs of the image need it, and because nothing of it says whose
-// machine this is: a file that somebody has changed is not among it, nor one that no package has.
+// The /etc files of packages, in the shipped form: matplotlibrc, mime.types, sitecustomize.py. A
+// sandbox gets these files, because programs of the image need the files, and because no such file
+// identifies the machine's owner. Files changed since, and files of no package, are left out.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // SpawnQueue: a spawner's requests and answers as coroutines. Answers come in the order of the
-// requests, and do not say whose they are: there is one queue for each spawner. Any number may
-// wait, of which a bounded number is on its way. A process that gives no answer in time, being
-// stopped or hanging, is killed, and all who wait are told that it died.
+// requests and name no request, so there is one queue for each spawner. Any number of requests may
+// wait, and a bounded number is in flight. A process without an answer in time, because stopped or
+// hanging, is killed, and all waiting requests fail with the process's death.
 #pragma once
 
 #include <memory>

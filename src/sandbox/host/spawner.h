@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The spawner: a small program of its own (cloister-spawner, become_spawner.h) that makes
-// sandboxes, each of which begins as a copy of it. It is pid 1 of a pid namespace of its own, so
-// that its end is the end of every sandbox; it lives in the finished read-only root, in which there
-// is nothing of the host; it has none of the node's memory; and it holds no descriptor but its
-// control socket, the runner's program, and what comes with a request.
+// sandboxes. Each sandbox begins as a copy of the spawner. The spawner is pid 1 of a pid namespace
+// of its own, so that its end is the end of every sandbox. The spawner lives in the finished
+// read-only root, without any file of the host, and has none of the node's memory. The only
+// descriptors are the control socket, the runner's program, and the descriptors of a request.
 //
 // A zygote (zygote.h) serves the same requests on a socket like the spawner's.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ImagePlace: all that sandboxes of one image have in common on this node: its root, and for each
-// kind of wall the pool that makes them. One thread.
+// ImagePlace: the common parts of all sandboxes of one image on this node: the root, and one pool
+// for each kind of isolation. One thread.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ImageSource: where the process runtime has imported images from. node/image_source.h is the one
-// that reads the node's store. One thread.
+// ImageSource: the process runtime's access to imported images. node/image_source.h is the
+// implementation over the node's store. One thread.
 #pragma once
 
 #include <memory>

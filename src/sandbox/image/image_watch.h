@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// ImageWatch: the digest of the node's image while it runs.
+// ImageWatch: the digest of the node's image at run time.
 //
-// A digest that was kept counts while nothing telling has changed (image_digest.h), and is verified
-// in the background, again and again. Without one the image is read in the background: until that
-// is done it has no digest, and nobody waits, but who has to know (digest(), verified()).
+// A cached digest counts while no indicative file has changed (image_digest.h), and is verified in
+// the background, again and again. Without a cached digest the image is read in the background, and
+// has no digest until the end of the reading. Only callers that need the digest wait (digest(),
+// verified()).
 //
-// Time in which the image has one content, as far as is known, is an epoch. A change of the image
-// is noticed within a second of looking, or when it is verified. One thread.
+// An epoch is a time in which the image has one content, as far as is known. A change of the image
+// is noticed within a second of looking, or at a verification. One thread.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether machines run on the processor itself, by KVM, or are interpreted (QEMU only, TCG): what
-// the configuration wants, what this machine can, and what is done where the two do not meet. Pure.
+// Whether machines run on the processor itself, by KVM, or are interpreted (QEMU only, TCG).
+// Compares the configuration's wish with the machine's abilities, and decides where the two differ.
+// Pure.
 #pragma once
 
 #include <functional>

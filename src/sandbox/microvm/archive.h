@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An initial RAM file system, as the kernel's documentation has it ("initramfs buffer format"): a
-// cpio archive of the "newc" kind. Several in a row are one. Pure.
+// An initial RAM file system, in the format of the kernel's documentation ("initramfs buffer
+// format"): a cpio archive of the "newc" kind. Several archives in a row are one. Pure.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a broken VMM would find: another program than QEMU is executed in its place, with all of its
-// confinement, and says on the guest's pipe what it can do. Needs a /dev/kvm, but none that works.
+// Tests the confinement of a broken VMM. The test executes another program in QEMU's place, with
+// QEMU's full confinement, and the program reports its abilities on the guest's pipe. Needs a
+// /dev/kvm, but not a working one.
 #include <unistd.h>
 
 #include <algorithm>

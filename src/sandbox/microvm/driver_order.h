@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver of a VMM is told for templates (wire/driver.h): to have the machine kept. What it
-// answers is hostile, as whoever breaks out of the machine speaks for it: one frame, bounded in
-// size and time.
+// The order to a VMM's driver for templates (wire/driver.h): keep the machine. The answer is
+// hostile, because an attacker who breaks out of the machine controls the answer. The answer is one
+// frame, bounded in size and time.
 #pragma once
 
 #include <chrono>

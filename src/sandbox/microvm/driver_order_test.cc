@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver of a VMM answers to the order that a machine be kept, and what a hostile one
-// does.
+// The answers of a VMM's driver to the order to keep a machine, including a hostile driver's.
 #include "sandbox/microvm/driver_order.h"
 
 #include <sys/socket.h>

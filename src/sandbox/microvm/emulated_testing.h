@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: machines that are emulated, of the image in the directory that CLOISTER_MICROVM names.
+// For tests: emulated machines of the image in the directory that CLOISTER_MICROVM names.
 #pragma once
 
 #include <cstdint>

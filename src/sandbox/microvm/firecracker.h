@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Firecracker as a VMM (https://github.com/firecracker-microvm/firecracker): machines of a disk, a
-// vsock, an entropy device and a console, with KVM only. It takes its orders over an API, so what
-// is executed in the sandbox is its driver, cloister-firecracker (vmm/driver.h), which starts it.
+// vsock, an entropy device and a console, with KVM only. Firecracker is controlled over an API. So
+// the sandbox executes a driver, cloister-firecracker (vmm/driver.h), and the driver starts
+// Firecracker.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The image of virtual machines (microvm.h), read once by the node, with what it adds to it.
+// The image of virtual machines (microvm.h) with the node's additions, read once by the node.
 // Immutable once opened; any thread.
 #pragma once
 

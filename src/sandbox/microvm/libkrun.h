@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// libkrun as a VMM: a library, which cloister-krun (krun/driver.h) loads in the sandbox. Its kernel
-// comes with it (libkrunfw), boots no disk of ours and has no initial RAM file system: the
-// machine's root is the sandbox's, which the library shows by virtio-fs, with what the guest needs
-// in a small file system above that (image.h, shownFiles()). So such machines have the node's own
-// image alone.
+// libkrun as a VMM: a library that cloister-krun (krun/driver.h) loads in the sandbox. The library
+// brings its kernel (libkrunfw), boots no disk of ours and has no initial RAM file system. The
+// machine's root is the sandbox's, shown by virtio-fs, with the guest's own files in a small file
+// system above the root (image.h, shownFiles()). So such machines have the node's own image alone.
 #pragma once
 
 #include <string>

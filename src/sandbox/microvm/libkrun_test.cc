@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libkrun as a VMM: its command line, what its machine is shown, and a sandbox of it, with all of
-// its confinement, in which a double of the library plays the machine
-// (tests/microvm/libkrun_double.c).
+// libkrun as a VMM: its command line, the files that its machine sees, and a fully confined sandbox
+// in which a double of the library plays the machine (tests/microvm/libkrun_double.c).
 #include "sandbox/microvm/libkrun.h"
 
 #include <algorithm>

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// microVM: a guest (process/guest.h) whose kernel is Linux in a virtual machine of its own. The VMM
-// is a program in a sandbox of the process runtime, with everything that confines one there:
+// microVM: a guest (sandbox/host/guest.h) whose kernel is Linux in a virtual machine of its own.
+// The VMM is a program in a sandbox of the process runtime, with the same confinement:
 //
 //   spawner ─clone3─▶ confine() ─▶ VMM             the sandbox's user, no network
 //                                   └─ guest kernel   pid 1 is cloister-guest, which starts the
 //                                   runner
 //
-// Which program that is vmm.h says. The machine runs on the processor itself where KVM has been
-// seen to boot one, else emulated where that is allowed (accelerator.h). With KVM the VMM has a
-// /dev of its own (devices.h), and on top of a program's system call filter what it asks of it
-// (policies/seccomp/vmm.json).
+// vmm.h selects the VMM's program. The machine runs on the processor itself where KVM has booted a
+// machine before, and otherwise is emulated if emulation is allowed (accelerator.h). With KVM the
+// VMM has a /dev of its own (devices.h), and its system call filter is a program's filter plus the
+// VMM's additions (policies/seccomp/vmm.json).
 //
 // The machine has the image's files on a disk that is only read, and its writable ones in its own
-// memory. An image is a directory with
+// memory. An image is a directory with these files:
 //
 //   vmlinuz        a Linux kernel that boots on x86_64 without firmware (the x86 boot protocol)
 //   vmlinux        the same, unpacked (ELF), for VMMs that boot only such
 //   modules.cpio   modules/NAME: what it needs as modules, loaded in the order of their names
 //   root.squashfs  the root: with empty /proc, /dev, /tmp and /workspace
 //
-// which `./dev images` makes of Debian's packages. The node adds its own guest, runner and system
-// call filter, so an image does not depend on the version of Cloister; and for an agent with walls
-// those, and what puts them up.
+// `./dev images` makes the directory from Debian's packages. The node adds its own guest, runner
+// and system call filter, so an image does not depend on the version of Cloister. For an agent with
+// confinement rules the node also adds the rules and the program that applies the rules.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ struct MicrovmConfig {
   uint64_t tsc_kilohertz = 0;   // for emulated machines; 0: measure here
   uint32_t probe_seconds = 10;  // timeout of the first boot with KVM
   uint32_t ready = 0;           // made ahead, at most
-  uint32_t templates = 0;       // kept, at most (process/template.h)
+  uint32_t templates = 0;       // kept, at most (sandbox/pool/template.h)
   uint64_t overhead_bytes = 0;  // of memory, for kernel and VMM beside the program
   std::string programs;         // the directory of cloister-guest, cloister-runner and the like
   std::string policies;         // directory of sandbox.json and of the VMMs' additions

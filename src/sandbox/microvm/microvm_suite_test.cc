@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The conformance suites over virtual machines, each booted for its test: in emulation, a few
-// seconds each, and with KVM. Skipped, with the reason, where there is no QEMU, no image in the
-// directory that CLOISTER_MICROVM names, or no KVM that boots one.
+// seconds each, and with KVM. Skipped, with the reason, without QEMU, without an image in the
+// directory that CLOISTER_MICROVM names, or without a KVM that boots the image.
 #include <sys/resource.h>
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether KVM boots machines here. That /dev/kvm can be opened says little: in a virtual machine,
-// say, it may be there and run no kernel. So one is booted, of the image that machines have, with
-// their command and the VMM's system call filter, until its runner has said its first word.
+// Whether KVM boots machines here. Opening /dev/kvm proves little: inside a virtual machine, for
+// example, the device may exist and run no kernel. So the node boots one machine of the real image,
+// with the real command and the VMM's system call filter, until the machine's runner has sent its
+// first frame.
 #pragma once
 
 #include <linux/filter.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// QEMU as a VMM: its machine type `microvm`, which has no PCI, no firmware worth the name, and no
-// device but a disk that is read, a port for the runner's frames and a console that only writes.
+// QEMU as a VMM: the machine type `microvm`, without PCI and with minimal firmware. The only
+// devices are a disk that is read, a port for the runner's frames and a console that only writes.
 #pragma once
 
 #include <string>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What QEMU is told on its monitor (QMP, docs/interop/qmp-spec in its sources) for templates: to
-// leave a machine's state in a file, and to be such a machine. The memory is a file of its own,
-// which neither reads nor writes ("x-ignore-shared").
+// The orders for templates on QEMU's monitor (QMP, docs/interop/qmp-spec in its sources): leave a
+// machine's state in a file, and start as such a machine. The memory is a file of its own, which
+// neither order reads or writes ("x-ignore-shared").
 //
-// A VMM is hostile: what it answers is bounded in size, number and time. One that resumes is not
-// listened to at all: its orders are in the socket before it starts, and what it makes of them
-// shows in whether its guest wakes.
+// A VMM is hostile: its answers are bounded in size, number and time. The answers of a VMM that
+// resumes are not read at all. Its orders are in the socket before the VMM's start, and the guest's
+// wake-up shows their success.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver against a double of QEMU's monitor that is strict: it takes the very orders that QEMU
-// 7.2 was seen to take, in that order, and says what that said. And against ones that are hostile.
+// The driver against a strict double of QEMU's monitor. The double accepts exactly the orders that
+// QEMU 7.2 was observed to accept, in the same order, and gives QEMU's answers. Other doubles are
+// hostile.
 #include "sandbox/microvm/qmp.h"
 
 #include <sys/socket.h>

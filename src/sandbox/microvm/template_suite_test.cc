@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machines that begin from a template (process/template.h), emulated: the conformance suite of
-// runtimes, all of whose usual sandboxes begin so, and what is true of them alone. Skipped like
-// microvm_suite_test.cc.
+// Machines that begin from a template (sandbox/pool/template.h), emulated: the conformance suite of
+// runtimes, all of whose usual sandboxes begin from a template, and tests of templates alone.
+// Skipped like microvm_suite_test.cc.
 #include <signal.h>
 
 #include <chrono>

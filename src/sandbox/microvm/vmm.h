@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The programs that can run a machine (VMMs), each as one description: what it is, what it needs
-// besides what every VMM gets, and its command line. What they have in common is microvm.cc's: the
-// image, the confinement, KVM's proof, the limits. A new one is a file like qemu.cc, a row in
-// vmm.cc, and its word in model::Vmm.
+// The programs that can run a machine (VMMs), each as one description: its properties, its needs
+// beyond every VMM's, and its command line. The common parts are in microvm.cc: the image, the
+// confinement, KVM's proof, the limits. A new VMM needs a file like qemu.cc, a row in vmm.cc, and a
+// word in model::Vmm.
 //
-// Every VMM gets the runner's socket as wire::kRunnerFd and, numbered as command.h says, the
-// kernel, the initial RAM file system and the disk, and those of a template. The guest's console is
-// its stdout.
+// Every VMM gets the runner's socket as wire::kRunnerFd. Numbered as in command.h, the VMM also
+// gets the kernel, the initial RAM file system and the disk, and the files of a template. The
+// guest's console is the VMM's stdout.
 #pragma once
 
 #include <cstdint>

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pool: makes sandboxes, for each permit or ahead of it. One made ahead is as fresh as any: nothing
-// has run in it, it is claimed once, and never comes back.
+// Pool: makes sandboxes, for each permit or ahead of a permit. A sandbox made ahead is as fresh as
+// any other: nothing has run in the sandbox, and the sandbox is claimed once and never returned.
 //
-// Sandboxes are alike, and may stand in for each other, when the same is built into them (file
-// system, resource limits: SandboxSpec) and the same was started in them, if anything (Prestart);
-// what the cgroup limits is written at the claim. How
-// many of a kind are kept ready follows demand: a claim that finds none, or one whose interpreter
-// is still starting, wants one more, and what stayed unclaimed through `idle` is given up. The
-// first claim of a kind wants nothing, so a single run pays for no second sandbox. Beside demand, a
-// floor may be kept for each kind that was asked for.
+// Sandboxes are alike, and interchangeable, with the same built-in parts (file system, resource
+// limits: SandboxSpec) and the same started interpreter, if any (Prestart). The cgroup's limits are
+// written at the claim. The number kept ready of each kind follows demand. A claim without a ready
+// sandbox, or with an interpreter still starting, adds one. A sandbox unclaimed through `idle` is
+// given up. The first claim of a kind adds none, so a single run pays for no second sandbox. Beside
+// demand, a minimum may be kept for each requested kind.
 //
-// While the machine is short of memory or processors (pressure.h) nothing is made ahead, and while
-// it is memory the ready ones go, those of the least used kind first. Claims take no notice of it.
-// One thread.
+// While the machine is short of memory or processors (pressure.h) no sandbox is made ahead. While
+// memory is short the pool removes ready sandboxes, starting with the least used kind. Shortage
+// does not affect claims.
 #pragma once
 
 #include <chrono>

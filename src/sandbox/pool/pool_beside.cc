@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sandboxes beside a session's, each for one program: made for it like any other, but with the
-// session's user ids and workspace, and within its control group.
+// Sandboxes beside a session's, each for one program: made on demand like any other, but with the
+// session's user ids and workspace, and within the session's control group.
 #include <sys/socket.h>
 
 #include <utility>

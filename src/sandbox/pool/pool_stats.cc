@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pool says of itself.
+// The pool's statistics.
 #include <algorithm>
 #include <utility>
 

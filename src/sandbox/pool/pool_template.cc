@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the pool has templates (template.h) made, and sandboxes of them. One is made where a ready
-// sandbox is to be, and then that is the first to begin as it: nobody waits for it who would not
-// have waited as long for a boot.
+// How the pool has templates (template.h) made, and sandboxes made from templates. A template is
+// made in place of a ready sandbox, and this sandbox is the first to begin from the template. So no
+// request waits longer than for a boot.
 #include <utility>
 
 #include "base/log.h"

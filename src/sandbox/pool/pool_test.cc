@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is made ahead, for whom, and for how long; with real sandboxes.
+// Tests which sandboxes are made ahead, for which requests, and for how long; with real sandboxes.
 #include <signal.h>
 #include <unistd.h>
 

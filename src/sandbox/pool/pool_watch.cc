@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the pool does when the machine is short of something, and when it no longer is.
+// The pool's reactions to the beginning and the end of a shortage on the machine.
 #include <utility>
 
 #include "base/clock.h"

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Templates: guests' machines as they stood when they had booted and their runner waited, before
-// anything of a tenant was in them. Others of the same shape begin as that, each with a copy of
-// its own of the memory that it changes.
+// Templates: the state of guests' machines after the boot, with a waiting runner, and before any
+// data of a tenant. Other guests of the same shape begin from this state, each with a private copy
+// of the memory pages that change.
 //
-// No machine may change what another begins as. A template is two files in memory, which the node
-// makes and, once nothing runs on them, seals: the kernel then lets nobody write to them, though
-// each VMM has them open.
+// No machine may change the state from which another begins. A template is two files in memory. The
+// node makes the files and, once no machine runs on the files, seals both. The kernel then refuses
+// every write, although each VMM has the files open.
 //
 // Used from one thread.
 #pragma once

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a template is made of, kept and told; and that a hostile VMM changes nothing of one.
+// Tests the making, keeping and describing of a template, and that a hostile VMM changes no part of
+// a template.
 #include "sandbox/pool/template.h"
 
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Zygotes: interpreters that have started, imported what programs use most, and never run a
-// program. A copy of one is a program's interpreter in a new sandbox, made in a millisecond, and
-// shares the memory that it does not change.
+// Zygotes: interpreters that have started, imported the most used modules, and never run a program.
+// A copy of a zygote is a program's interpreter in a new sandbox, made in a millisecond. The copy
+// shares all memory that the copy does not change.
 //
 //   spawner ─clone3─▶ the language's own interpreter, root of a user namespace of its own
 //                       └─clone3─▶ confineSelf() ─fork─▶ the program, once the runner says so
