@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blobs in a directory of ours. In a tenant's directory: tmp/<random> while one is written, then
-// also <2 digits>/<62 digits> of a keyed hash of its digest; tmp's name goes with the writer. A
-// crash leaves files in tmp, which recover() looks at.
+// Blobs in a directory of ours. A tenant's directory has tmp/<random> during the writing of a blob,
+// and later also <2 digits>/<62 digits> of a keyed hash of the blob's digest. The name in tmp is
+// removed with the writer. A crash leaves files in tmp for recover().
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The format of an encrypted blob: a header with a random salt, chunks of 64 KiB, a footer with
-// size and SHA-256. Each part is sealed by XChaCha20-Poly1305 under the salt and its number, so a
-// chunk that was changed, moved, cut off or taken from another file does not open; the footer says
-// how many there are, and of what. docs/adr/0018. Memory: two chunks each. One thread at a time.
+// size and SHA-256. XChaCha20-Poly1305 seals each part under the salt and the part's number, so a
+// chunk that was changed, moved, cut off or taken from another file does not open. The footer gives
+// the chunks' number and their content's hash. docs/adr/0018. Memory: two chunks each. One thread
+// at a time.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// TenantCipher: encrypts small things that are kept whole, as records of the ledger, each under a
-// key derived from its tenant's: a random nonce, and XChaCha20-Poly1305 over the bytes and their
-// place. docs/adr/0079. Thread-safe.
+// TenantCipher: encrypts small values that are kept whole, such as records of the ledger, each
+// under a key derived from the tenant's key: a random nonce, and XChaCha20-Poly1305 over the bytes
+// and their place. docs/adr/0079. Thread-safe.
 #pragma once
 
 #include <memory>

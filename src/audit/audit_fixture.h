@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ledger whose file others change, for tests of verification.
+// For tests of verification: a ledger whose file others change.
 #pragma once
 
 #include <sys/wait.h>

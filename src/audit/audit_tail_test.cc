@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A history of runs whose write-ahead log is cut at each of its commits: verification names the
-// first entry that is missing. CLOISTER_LONG=1: 200 runs.
+// first missing entry. CLOISTER_LONG=1: 200 runs.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

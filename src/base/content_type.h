@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Content types, for downloads of bytes that nobody vouches for. Thread-safe.
+// Content types, for downloads of bytes of unknown origin. Thread-safe.
 #pragma once
 
 #include <string>

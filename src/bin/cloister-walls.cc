@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloister-walls ROOT FILE: puts up an agent's walls in the root of a virtual machine. Started by
-// the machine's pid 1 (guest/walls.h), never by hand.
+// cloister-walls ROOT FILE: applies an agent's confinement rules in the root of a virtual machine.
+// Started by the machine's pid 1 (guest/walls.h), never by hand.
 #include <fcntl.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Carrying out the steps of a mount plan. Runs in the spawner and in a sandbox before it is
-// confined, never in the node.
+// Carries out the steps of a mount plan. Runs in the spawner and in a sandbox before the sandbox's
+// confinement, never in the node.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which programs of an image are links to others.
+// The programs of an image that are links to other programs.
 #pragma once
 
 #include <span>

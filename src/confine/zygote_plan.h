@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ZygotePlan: all that an interpreter needs to become a zygote, as bytes in a sealed file, since
-// nothing of the node's memory is left once the interpreter is executed.
+// ZygotePlan: the data that an interpreter needs to become a zygote, as bytes in a sealed file.
+// After the execution of the interpreter no part of the node's memory is left.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way between a runner's stream and the node's.
+// Carries bytes between a runner's stream and the node's.
 #pragma once
 
 #include "base/fd.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sandbox: the runner in namespaces of its own, as nobody, under the node's system call filter
-// and the limits of its parameters (wire/guest.h), in a machine those of a control group too.
+// and the limits of its parameters (wire/guest.h). In a machine the limits of a control group apply
+// too.
 #pragma once
 
 #include <sys/types.h>

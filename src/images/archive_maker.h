@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: archives and OCI layouts, honest and not.
+// For tests: archives and OCI layouts, valid and hostile.
 #pragma once
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: what a process does to itself for good is tried in a child.
+// For tests: runs irreversible changes of a process in a child.
 #pragma once
 
 #include <sched.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looking for things in a file system that somebody else has put together.
+// Finding files in a file system of untrusted origin.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies are compiled, installed in a child, and asked: each probe is harmless even if the filter
-// were not there.
+// Policies are compiled, installed in a child, and probed: each probe is harmless even without the
+// filter.
 #include "linux/seccomp.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of policies/seccomp/constants.yaml with their numbers, sorted by name. They are defined
-// in C, by a source that cmake/seccomp_constants.py makes when the project is built: the numbers
-// are the ones of the kernel's headers. For seccomp_constants.cc alone. Immutable; thread-safe.
+// The names of policies/seccomp/constants.yaml with their numbers, sorted by name. A C source
+// defines the values; cmake/seccomp_constants.py generates the source at build time. So the numbers
+// are those of the kernel's headers. For seccomp_constants.cc alone. Immutable; thread-safe.
 #pragma once
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoint: what the audit log's end was at some time, signed. docs/AUDIT.md defines the bytes.
+// Checkpoint: the end of the audit log at some time, signed. docs/AUDIT.md defines the bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Config: the one configuration file (YAML), shared by every process of the service. Every key is
-// optional; names carry their unit. docs/CONFIGURATION.md explains each; a test holds the two
-// together. To add a key: a member here and a row in config.cc's table.
+// optional; names carry their unit. docs/CONFIGURATION.md explains each key; a test compares the
+// two. To add a key: a member here and a row in config.cc's table.
 #pragma once
 
 #include <cstdint>

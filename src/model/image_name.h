@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How images are named: the root file systems that sandboxes can have. Pure.
+// The names of images: the root file systems that sandboxes can have. Pure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ImageState: what a node knows of the content of its own image. Made by the process runtime, told
+// ImageState: a node's knowledge of the content of its own image. Made by the process runtime, sent
 // over the wire, shown by the API. Imported images have no such state: their content never changes.
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The numbers of the audit log's entries. A tenant's entries are numbered 1, 2, 3 … apart from all
 // other tenants' (docs/adr/0088). A ledger of an earlier version has entries whose number is their
-// position in the whole log; the entry `ledger.renumbered` ends those, for good. From it on, a
-// tenant's numbers go on above its last. Pure.
+// position in the whole log. The entry `ledger.renumbered` ends such numbers for good. After this
+// entry a tenant's numbers continue above the tenant's last number. Pure.
 #pragma once
 
 #include <cstdint>

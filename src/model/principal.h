@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Principal: on whose behalf a request is made. Every record, permit and audit row carries one.
+// Principal: the party on whose behalf a request is made. Every record, permit and audit row
+// carries a principal.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SandboxEnd: why a session's sandbox is no more.
+// SandboxEnd: the reason for the end of a session's sandbox.
 #pragma once
 
 #include <cstdint>

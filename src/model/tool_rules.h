@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ToolRules: what an entry of the tool registry decides of every call of its tool, whatever the
-// arguments say. Pure.
+// ToolRules: the rules of a tool registry's entry for every call of its tool, with any arguments.
+// Pure.
 #pragma once
 
 #include <map>

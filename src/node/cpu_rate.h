@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CpuRate: how much of a processor something uses at present, from how much it has used so far.
+// CpuRate: the current use of a processor, computed from the total use so far.
 #pragma once
 
 #include <chrono>

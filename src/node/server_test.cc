@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The node as its control plane meets it, well-behaved and not.
+// The node from the view of its control plane, well-behaved and not.
 #include <gtest/gtest.h>
 
 #include "base/file.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policy documents: YAML of the operator (docs/POLICY.md, policies/policy.schema.json). Rules are
-// read in order, the first that matches decides, and where none does the answer is no. Each says
-// why. Version 2 is what is written today; version 1, of single files, is still read.
+// read in order, and the first matching rule decides; without a matching rule the request is
+// denied. Each rule has a reason. Version 2 is the current format; version 1, of single files, is
+// still read.
 //
 // Immutable once parsed; thread-safe.
 #pragma once

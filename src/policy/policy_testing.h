@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of policy: documents in short form, and questions that are read as explanations are.
+// For tests of policy: documents in short form, and questions in the format of explanations.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands that code of a language runs by itself, as far as its text tells: calls such as
-// os.system("…") or spawn("…", […]) whose arguments are written out. A name that is put together
-// when the code runs is not seen: the score is a heuristic, and the sandbox is the guard. Pure.
+// The commands that code of a language runs by itself, as far as its text shows: calls such as
+// os.system("…") or spawn("…", […]) with literal arguments. A name that the running code composes
+// is not seen: the score is a heuristic, and the sandbox is the security boundary. Pure.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests that are only supposed: read for an explanation, or as the cases of a document.
+// Hypothetical requests: read for an explanation, or as the cases of a document.
 #include <algorithm>
 
 #include "model/yaml.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tier that a tool call has for its risk: never lower by policy, and replaced where the
-// operator lets a weaker runtime do.
+// The tier of a tool call by the tool's risk: never lowered by policy, and replaced if the operator
+// allows a weaker runtime.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answer: what the file server says on stdout (wire/files.h), gathered in fixed memory.
+// Answer: the file server's output on stdout (wire/files.h), gathered in fixed memory.
 #pragma once
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Paths that a program may have made anything of: resolved beneath a directory, following no link
+// Paths that a program may have changed in any way: resolved beneath a directory, following no link
 // and entering no other file system (openat2(2)).
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of bytes between a program's standard streams and a stream socket.
+// Carries bytes between a program's standard streams and a stream socket.
 #pragma once
 
 namespace cloister::runner {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runner's own programs for kernels and their cells: see wire/kernel.h. They run in a process
-// of their own, forked from the runner, with a program's standard streams, and return its exit
-// code.
+// The runner's own programs for kernels and their cells: see wire/kernel.h. The programs run in a
+// process of their own, forked from the runner, with a program's standard streams, and return its
+// exit code.
 #pragma once
 
 #include "base/fd.h"

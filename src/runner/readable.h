@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading what the modes of its owner's files do not let the owner read.
+// Reading files whose modes do not let their owner read.
 #pragma once
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files that the node brings, and has removed.
+// The files that the node writes and removes.
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conformance suite of runtimes whose sessions' programs can have a sandbox of their own with
-// the session's workspace, for GoogleTest, with the harness of runtime_suite.h:
+// The conformance suite of runtimes that can give a session's program a sandbox of its own with the
+// session's workspace, for GoogleTest, with the harness of runtime_suite.h:
 //   INSTANTIATE_TYPED_TEST_SUITE_P(Process, FreshSuite, ProcessHarness);
 #pragma once
 

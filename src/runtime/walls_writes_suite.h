@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of walls_suite.h about where programs may change files.
+// The part of walls_suite.h about the places where programs may change files.
 #pragma once
 
 #include "runtime/walls_fixture.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way between the node's socket and the guest's connection.
+// Carries bytes between the node's socket and the guest's connection.
 #pragma once
 
 namespace cloister::vmm {

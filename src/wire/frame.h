@@ -5,8 +5,8 @@
 //
 //   u32 length of the payload   u8 generation   u8 0   u16 type   u32 channel
 //
-// A length over the receiver's bound, another generation, or a type it does not know ends the
-// connection: there is no resynchronising with a peer that is wrong or hostile.
+// A length over the receiver's bound, another generation, or an unknown type ends the connection:
+// no resynchronisation with a wrong or hostile peer is possible.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages between control plane and node over a Unix or TCP stream. `channel` names a sandbox,
-// chosen by the control plane, unique on the connection and never used again. When the connection
-// ends, the node kills every sandbox of it: the connection is the lease.
+// chosen by the control plane, unique on the connection and never used again. At the end of the
+// connection the node kills every sandbox of the connection: the connection is the lease.
 //
 // Encodings of model values (encode*/decode*) are in this header's .cc; all decoders are strict.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an agent's rules have become stricter than the walls that a sandbox was made with. Pure;
-// thread-safe.
+// Whether an agent's rules have become stricter than the confinement rules of an existing sandbox.
+// Pure; thread-safe.
 #pragma once
 
 #include "model/walls.h"

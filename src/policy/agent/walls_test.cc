@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which rules of the shipped levels, and of agents, become walls.
+// The rules of the shipped levels, and of agents, that become confinement rules of the kernel.
 #include "policy/agent/walls.h"
 
 #include <gmock/gmock.h>

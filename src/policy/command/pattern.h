@@ -9,8 +9,8 @@
 //   pattern: "rm -rf /*"     the document's form: as `exact`, where a * stands for any characters
 //                            and a last * for any words
 //
-// A rule that forbids must not be got round by spelling: there the options of a `pattern` count in
-// any order, bundled or long, and its other words anywhere, as paths in their plain form.
+// A different spelling must not evade a rule that forbids. So the options of such a `pattern` count
+// in any order, bundled or long, and its other words anywhere, as paths in their plain form.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The description that a fake sandbox gives of itself. Pure.
+// A fake sandbox's description of itself. Pure.
 #pragma once
 
 #include <optional>

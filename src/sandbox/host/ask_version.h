@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking a program of the host for its version, or the like.
+// Asks a program of the host for its version or similar facts.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With a file in place of the kernel's list.
+// The tests use a file in place of the kernel's list.
 #include "sandbox/host/lock_watch.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// With files in place of the kernel's.
+// The tests use files in place of the kernel's.
 #include "sandbox/host/pressure.h"
 
 #include <filesystem>

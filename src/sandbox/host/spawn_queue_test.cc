@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests and answers in order, and a process that gives none; its part is played by the test.
+// Requests and answers in order, and a process without an answer; the test plays the process.
 #include "sandbox/host/spawn_queue.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a session's memory becomes an image, and how a sandbox is made of one.
+// Makes an image of a session's memory, and a sandbox from an image.
 #include <sys/socket.h>
 
 #include <utility>

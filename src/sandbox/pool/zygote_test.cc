@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sandboxes that copies of a real interpreter are made with.
+// Sandboxes made with copies of a real interpreter.
 #include "sandbox/pool/zygote.h"
 
 #include <signal.h>
