@@ -116,9 +116,9 @@ TEST(BlockingClient, AnAnswerDuringAnUploadIsBounded) {
   BlockingClient client = server.client();
   int pieces = 0;
   const auto response = client.exchange(
-      {.method = "PUT",
-       .target = "/x",
-       .source = sourceOf([&]() -> Result<std::string> { return ++pieces > 9 ? "" : "piece"; })},
+      {.method = "PUT", .target = "/x", .source = sourceOf([&]() -> Result<std::string> {
+                                          return ++pieces > 9 ? "" : "piece";
+                                        })},
       Millis(60'000));
   ASSERT_FALSE(response);
   EXPECT_THAT(response.error().message, HasSubstr("large a head"));
