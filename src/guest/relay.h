@@ -8,9 +8,10 @@
 namespace cloister::guest {
 
 // Forwards the runner's first frame, and then waits until the node wakes this machine, one of many
-// resumed from the same state (wire/guest.h). Any other frame ends the machine. Opens the port
-// again as often as needed, if possible: no connection survives the saving of a machine. Afterwards
-// `node` is the connection of the wake-up.
+// resumed from the same state (kWake of wire/guest.h). Any other frame of the node ends the
+// machine. On vsock the connection does not survive the saving of the machine, so the function
+// connects again until the wake-up comes; on a virtio port the descriptor stays, and the end of its
+// stream ends the machine. On return, kWake came on `node`.
 void sleepUntilWoken(int runner, Fd& node);
 
 // Forwards both ways between `runner`, the other end of the sandbox's runner's stream, and `node`.

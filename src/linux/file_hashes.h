@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileHashes: the SHA-256 of files' contents. Threads compute the hashes in the order in which the
-// files were added. The walk of a tree (tree_digest.h) adds files before it needs their hashes.
+// FileHashes: the SHA-256 of files' contents. Threads begin files in the order in which the files
+// were added; take() hashes a file that no thread has begun. The walk of a tree (tree_digest.h)
+// adds files before it needs their hashes.
 #pragma once
 
 #include <condition_variable>

@@ -16,9 +16,10 @@ class RulesNow {
  public:
   explicit RulesNow(const AgentGuard& guard) : guard_(guard) {}
 
-  // The agent's present rules, if `held` still permits programs an action that the present rules
-  // deny; null otherwise. An error: the rules are unreadable now. Rules that only compare texts
-  // (HeldRules::by_text) do not concern a sandbox.
+  // The agent's present rules, if a sandbox made with the rules `held` permits an action that the
+  // present rules deny; null if not, or if the agent has no rules now. An error: the rules are
+  // unreadable now. Ignores rules that only compare texts (HeldRules::by_text): no sandbox enforces
+  // such rules.
   Result<Held> stricter(const model::Principal& principal, const Held& held) {
     return stricterThan(held, principal, false);
   }

@@ -2,8 +2,8 @@
 // The command filter: a command and a level in, a verdict with reasons out. Doubtful commands are
 // allowed only if the level allows doubt. Pure; thread-safe.
 //
-// The filter is advice: the filter reads text. The sandbox confines the program, whatever the text
-// was.
+// The filter judges only text, and can be deceived. The sandbox confines the program, whatever the
+// text was.
 #pragma once
 
 #include "policy/command/levels.h"
