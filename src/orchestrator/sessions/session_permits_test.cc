@@ -114,9 +114,12 @@ TEST_F(SessionPermitsTest, InterpretersAreAskedAboutWithRisksAndWalls) {
   model::ExecRequest cell;
   cell.run.language = "python";
   cell.run.code = "1 + 1";
-  ASSERT_TRUE(await(sessions_->exec(principal(), id, cell, "")));
+  const auto running = await(sessions_->exec(principal(), id, cell, ""));
+  ASSERT_TRUE(running);
   runUntil([&] { return listening_.questions.contains("kernel"); });
   expectWhole("kernel");
+  ASSERT_TRUE(await(sessions_->end(principal(), id)));
+  ServiceTest::ended(running->id);
 }
 
 }  // namespace
