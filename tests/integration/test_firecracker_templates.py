@@ -193,10 +193,16 @@ class Guest(Case):
 
     MEBIBYTES = 256
 
+    def connection(self, driver, listener):
+        try:
+            return listener.accept()[0]
+        except TimeoutError:
+            raise AssertionError(f"nobody connects; the machine said: {driver.said()[-4000:]}") from None
+
     def wake(self, driver, listener):
         """Like the driver: a slow machine may have given up the next accepted connection."""
         for _ in range(100):
-            driver.node, _ = listener.accept()
+            driver.node = self.connection(driver, listener)
             driver.node.settimeout(120)
             try:
                 return driver.wake()
@@ -218,9 +224,9 @@ class Guest(Case):
             with socket.socket(socket.AF_UNIX) as listener, driver.node:
                 listener.bind(str(path))
                 listener.listen()
-                listener.settimeout(20)
+                listener.settimeout(harness.limit(120))
                 for _ in range(3):
-                    listener.accept()[0].close()
+                    self.connection(driver, listener).close()
                 self.wake(driver, listener)
                 out, code = driver.run("/bin/sh", "-c", "id -u; date +%s; exit 5")
                 user, now = out.decode().split()
