@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "model/limits.h"
+#include "model/network.h"
 
 namespace cloister::model {
 
@@ -25,10 +26,6 @@ struct FileSpec {
   std::string content;   // decoded bytes
   uint32_t mode = 0644;  // 0644 or 0755
 };
-
-// Permitted values of a request's `network_policy.tier`.
-inline constexpr std::array<std::string_view, 5> kNetworkTiers = {"none", "restricted", "internal",
-                                                                  "api", "full"};
 
 // Permitted values of a request's `tier`, lowest first.
 inline constexpr std::array<std::string_view, 4> kTierNames = {"Auto", "Assisted", "HumanApprove",

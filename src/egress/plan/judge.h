@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// The evaluator of network plans, the only one: cloister-egress judges with it, and `egress explain`
+// answers with it. Pure; no I/O; thread-safe. The first matching rule decides, and silence denies.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "model/network.h"
+
+namespace cloister::egress {
+
+// An attempt to reach something, as far as it is known: a look-up knows the name alone, a connection
+// also its port and then its protocol, an HTTP request all members.
+struct Attempt {
+  std::string_view host;  // of model::hostName(), or the text of an address
+  uint16_t port = 0;      // 0: a look-up
+  std::optional<model::Protocol> protocol = {};
+  std::optional<std::string_view> method = {};
+  std::optional<std::string_view> path = {};  // without the query
+  std::string_view record_type = "A";         // of a look-up
+};
+
+struct Verdict {
+  bool allowed = false;
+  const model::PlanRule* rule = nullptr;  // in the plan; null: none matched
+  std::string reason;                     // of a refusal: a sentence
+  std::string remedy;                     // of a refusal: a sentence
+  model::OnDenied on_denied = model::OnDenied::kDeny;
+};
+
+// A look-up is allowed if any port of the name is. A connection whose protocol or request is not yet
+// known is allowed if a rule could allow it.
+Verdict judge(const model::NetworkPlan& plan, const Attempt& attempt);
+
+// The ports of all rules of the plan, sorted; empty for "every port" (a rule with `anyone`).
+std::vector<uint16_t> portsOf(const model::NetworkPlan& plan);
+
+}  // namespace cloister::egress
