@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// PermitState: the plan in force of one permit, and the use of its sandbox so far. The control
+// plane's plans change it; the sandbox's door and connections share it. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "async/signal.h"
+#include "egress/plan/judge.h"
+#include "egress/service/bucket.h"
+#include "egress/service/settings.h"
+#include "model/network.h"
+
+namespace cloister::egress {
+
+struct PlanInForce {
+  model::NetworkPlan plan;
+  std::string sha256;  // of its encoding
+  size_t bytes = 0;    // of its encoding
+};
+
+class PermitState {
+ public:
+  PermitState(boost::asio::any_io_executor executor, std::string id, const Settings& settings);
+
+  [[nodiscard]] const std::string& id() const { return id_; }
+
+  // nullptr once the control plane has ended the permit: everything is refused.
+  [[nodiscard]] const std::shared_ptr<const PlanInForce>& plan() const { return plan_; }
+  // Wakes the connections. `agent`: the requests of the plan's agent; nullptr: without a bound.
+  void set(std::shared_ptr<const PlanInForce> plan, std::shared_ptr<Bucket> agent);
+  void end();
+  // Notified at each change of the plan.
+  [[nodiscard]] async::Signal& changed() { return changed_; }
+
+  // By the plan in force. The verdict's rule lives as long as that plan.
+  [[nodiscard]] Verdict judge(const Attempt& attempt) const;
+
+  // Rates: false means refuse.
+  bool takeConnection() { return connections_.take(); }
+  bool takeLookup() { return lookups_.take(); }
+  bool takeRequest() { return !agent_ || agent_->take(); }
+
+  // Open connections.
+  [[nodiscard]] uint32_t open() const { return open_; }
+  void opened() { ++open_; }
+  void closed() { --open_; }
+
+  // The use, for results.
+  void countConnection() { ++use_.connections; }
+  // False when the rule's bytes (NetworkEntry::max_bytes) are used up.
+  bool countBytes(const model::PlanRule* rule, uint64_t in, uint64_t out);
+  void countDenied(const model::DeniedDestination& denied);
+  [[nodiscard]] const model::NetworkUse& use() const { return use_; }
+
+  // True for the first attempt of its kind since the last change of the plan: an approver is asked
+  // once. False beyond kMostWanted kinds, too.
+  bool firstWanted(std::string_view host, uint16_t port, std::string_view rule);
+  static constexpr size_t kMostWanted = 64;
+
+ private:
+  std::string id_;
+  async::Signal changed_;
+  std::shared_ptr<const PlanInForce> plan_;
+  Bucket connections_;
+  Bucket lookups_;
+  std::shared_ptr<Bucket> agent_;
+  uint32_t open_ = 0;
+  model::NetworkUse use_;
+  std::set<std::string> denied_left_out_;         // keys, bounded
+  std::map<std::string, uint64_t> bytes_by_rule_;  // of rules with a bound
+  std::set<std::string> wanted_;
+};
+
+}  // namespace cloister::egress

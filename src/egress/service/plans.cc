@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "egress/service/plans.h"
+
+#include <utility>
+
+#include "base/log.h"
+
+namespace cloister::egress {
+namespace {
+
+namespace asio = boost::asio;
+
+std::unexpected<Error> refusedPlan(Code code, std::string_view why) {
+  return fail(code, "taking a network plan: " + std::string(why));
+}
+
+}  // namespace
+
+Plans::Plans(asio::any_io_executor executor, const Settings& settings)
+    : executor_(executor), settings_(settings), arrived_(std::move(executor)) {}
+
+Result<> Plans::accept(const model::SignedPlan& plan) {
+  if (!key_) return refusedPlan(Code::kDenied, "there is no key to check it with");
+  if (!key_->verify(plan.encoded, plan.signature)) {
+    return refusedPlan(Code::kDenied, "its signature is not the control plane's");
+  }
+  auto decoded = model::decodePlan(plan.encoded);
+  if (!decoded) return std::unexpected(std::move(decoded).error().within("taking a network plan"));
+  return put(std::make_shared<const PlanInForce>(PlanInForce{
+      *std::move(decoded), base::sha256Hex(plan.encoded), plan.encoded.size()}));
+}
+
+Result<> Plans::put(std::shared_ptr<const PlanInForce> plan) {
+  const std::string& id = plan->plan.permit;
+  const auto known = permits_.find(id);
+  const PlanInForce* before =
+      known == permits_.end() ? nullptr : known->second.state->plan().get();
+  if (before != nullptr && before->sha256 == plan->sha256) {
+    known->second.round = round_;
+    return {};
+  }
+  if (before != nullptr && plan->plan.generation <= before->plan.generation) {
+    return refusedPlan(Code::kDenied, "generation " + std::to_string(plan->plan.generation) +
+                                          " is not higher than " +
+                                          std::to_string(before->plan.generation));
+  }
+  const size_t bytes_before = before == nullptr ? 0 : before->bytes;
+  if (bytes_ - bytes_before + plan->bytes > settings_.plan_bytes ||
+      (known == permits_.end() && permits_.size() >= settings_.plans)) {
+    return refusedPlan(Code::kQuota, "there are too many plans");
+  }
+  bytes_ += plan->bytes - bytes_before;
+  Entry& entry = permits_[id];
+  if (!entry.state) entry.state = std::make_shared<PermitState>(executor_, id, settings_);
+  entry.round = round_;
+  auto agent = agentBucket(plan->plan);
+  entry.state->set(std::move(plan), std::move(agent));
+  arrived_.notify();
+  return {};
+}
+
+// All sandboxes of an agent share the agent's requests per minute.
+std::shared_ptr<Bucket> Plans::agentBucket(const model::NetworkPlan& plan) {
+  constexpr double kMinute = 60.0;
+  if (plan.requests_per_minute == 0) return nullptr;
+  std::erase_if(agents_, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<Bucket>& kept = agents_[plan.tenant + '\0' + plan.agent];
+  const double rate = plan.requests_per_minute / kMinute;
+  auto bucket = kept.lock();
+  if (!bucket || bucket->perSecond() != rate) {
+    bucket = std::make_shared<Bucket>(rate, plan.requests_per_minute);
+    kept = bucket;
+  }
+  return bucket;
+}
+
+void Plans::forget(const std::string& permit) {
+  const auto known = permits_.find(permit);
+  if (known != permits_.end()) drop(known);
+}
+
+void Plans::drop(std::map<std::string, Entry>::iterator entry) {
+  const auto state = std::move(entry->second.state);
+  permits_.erase(entry);
+  if (state->plan()) bytes_ -= state->plan()->bytes;
+  state->end();
+}
+
+std::shared_ptr<PermitState> Plans::find(const std::string& permit) const {
+  const auto known = permits_.find(permit);
+  return known == permits_.end() ? nullptr : known->second.state;
+}
+
+asio::awaitable<Result<std::shared_ptr<PermitState>>> Plans::await(std::string permit,
+                                                                   std::string sha256,
+                                                                   base::Monotonic deadline) {
+  while (true) {
+    if (auto state = find(permit)) {
+      const PlanInForce& plan = *state->plan();
+      if (plan.plan.generation == 1 && plan.sha256 != sha256) {
+        co_return fail(Code::kDenied, "opening a door: the permit's plan is another one");
+      }
+      co_return state;
+    }
+    if (base::monotonicNow() >= deadline) {
+      co_return fail(Code::kUnavailable,
+                     "opening a door: the control plane has sent no plan for " + permit);
+    }
+    co_await arrived_.wait(deadline);
+  }
+}
+
+void Plans::endRound() {
+  size_t ended = 0;
+  for (auto entry = permits_.begin(); entry != permits_.end();) {
+    const auto each = entry++;
+    if (each->second.round == round_) continue;
+    drop(each);
+    ++ended;
+  }
+  if (ended == 0) return;
+  base::log(base::Level::kInfo, "plans of an earlier control plane ended",
+            {{"plans", std::to_string(ended)}});
+}
+
+}  // namespace cloister::egress
