@@ -29,6 +29,8 @@ class Record {
   void stop(bool stopped) { stopped_ = stopped; }
 
   void add(const wire::egress::Attempts& attempts);
+  // Attempts of which nothing but their number is known.
+  void leaveOut(uint64_t count) { open_.left_out += count; }
   // Makes a batch of the attempts since the last one. False if there is none to make, or no room.
   bool close();
 

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "egress/service/connection_guard.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cloister::egress {
+namespace {
+
+std::string_view protocolOf(const Attempt& attempt) {
+  return attempt.protocol ? model::protocolName(*attempt.protocol) : std::string_view();
+}
+
+}  // namespace
+
+ConnectionGuard::ConnectionGuard(Hub& hub, std::shared_ptr<PermitState> permit,
+                                 std::shared_ptr<DoorLife> door, std::string host,
+                                 uint16_t port)
+    : hub_(hub),
+      permit_(std::move(permit)),
+      presence_(std::move(door)),
+      host_(std::move(host)),
+      port_(port) {
+  permit_->opened();
+  ++hub_.connections;
+}
+
+ConnectionGuard::~ConnectionGuard() {
+  finish();
+  permit_->closed();
+  --hub_.connections;
+}
+
+Verdict ConnectionGuard::judge(const Attempt& attempt) {
+  const auto& plan = permit_->plan();
+  if (plan && std::ranges::find(judged_by_, plan) == judged_by_.end()) {
+    judged_by_[next_plan_] = plan;
+    next_plan_ = (next_plan_ + 1) % kPlansKept;
+  }
+  Verdict verdict = permit_->judge(attempt);
+  if (!verdict.allowed || verdict.rule == nullptr) return verdict;
+  const std::string& rule = verdict.rule->rule;
+  const bool same_host = allowed_.host == attempt.host && allowed_.port == attempt.port;
+  if (!same_host || allowed_.rule != rule) {
+    finish();
+    allowed_ = {std::string(attempt.host), attempt.port, rule, same_host ? allowed_.address : ""};
+  }
+  rule_ = verdict.rule;
+  rule_plan_ = plan;
+  return verdict;
+}
+
+bool ConnectionGuard::count(uint64_t in, uint64_t out) {
+  in_ += in;
+  out_ += out;
+  return permit_->countBytes(rule_, in, out);
+}
+
+// The attempt is reported before its first byte leaves.
+void ConnectionGuard::dialled(const std::string& address) {
+  allowed_.address = address;
+  const Destination to{allowed_.host, allowed_.port, "tcp", allowed_.address};
+  hub_.allowed(*permit_, to, allowed_.rule, 1);
+  permit_->countConnection();
+  reported_ = true;
+}
+
+void ConnectionGuard::refused(const Attempt& attempt, const Verdict& verdict) {
+  refused_ = true;
+  hub_.denied(*permit_, {attempt.host, attempt.port}, verdict, protocolOf(attempt));
+}
+
+bool ConnectionGuard::cut() const {
+  return presence_.doorEnded() || !permit_->plan();
+}
+
+Task<Verdict> ConnectionGuard::hold(const Attempt& attempt, Verdict verdict) {
+  const auto asks = [](const Verdict& v) {
+    return !v.allowed && v.on_denied == model::OnDenied::kAsk;
+  };
+  if (!asks(verdict)) co_return verdict;
+  hub_.ask(*permit_, {attempt.host, attempt.port}, verdict, protocolOf(attempt), true);
+  const base::Monotonic deadline = base::monotonicNow() + hub_.settings.ask;
+  while (asks(verdict) && !cut() && base::monotonicNow() < deadline) {
+    co_await changed().wait(deadline);
+    verdict = judge(attempt);
+  }
+  co_return verdict;
+}
+
+std::vector<base::Network> ConnectionGuard::internalNetworks() const {
+  std::vector<base::Network> networks;
+  if (!permit_->plan()) return networks;
+  for (const std::string& text : permit_->plan()->plan.internal_networks) {
+    if (const auto network = base::Network::parse(text)) networks.push_back(*network);
+  }
+  return networks;
+}
+
+// Reports the bytes of the destination, or an allowed attempt that reached nothing.
+void ConnectionGuard::finish() {
+  const bool unreported = !reported_ && !refused_ && !allowed_.host.empty();
+  if (unreported || in_ != 0 || out_ != 0) {
+    const Destination to{allowed_.host, allowed_.port, "tcp", allowed_.address};
+    hub_.allowed(*permit_, to, allowed_.rule, unreported ? 1 : 0, in_, out_);
+  }
+  reported_ = refused_ = false;
+  in_ = out_ = 0;
+}
+
+}  // namespace cloister::egress

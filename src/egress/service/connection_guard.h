@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// ConnectionGuard: the judge and accountant of one connection of a sandbox (egress/relay/guard.h).
+// It judges by the plan in force now, counts against the bounds of its sandbox, and reports the
+// attempt and its bytes. Lives as long as the connection.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include "async/signal.h"
+#include "egress/relay/guard.h"
+#include "egress/service/hub.h"
+#include "egress/service/permit_state.h"
+
+namespace cloister::egress {
+
+// The life of a door, shared with its connections. A connection's socket keeps the sandbox's network
+// namespace, so the door is gone only when `connections` is 0.
+struct DoorLife {
+  explicit DoorLife(boost::asio::any_io_executor executor) : closed(std::move(executor)) {}
+  bool ended = false;
+  size_t connections = 0;
+  async::Signal closed;  // a connection
+};
+
+// Counts a connection of a door while it lives.
+class Presence {
+ public:
+  explicit Presence(std::shared_ptr<DoorLife> life) : life_(std::move(life)) {
+    ++life_->connections;
+  }
+  Presence(const Presence&) = delete;
+  Presence& operator=(const Presence&) = delete;
+  ~Presence() {
+    --life_->connections;
+    life_->closed.notify();
+  }
+
+  [[nodiscard]] bool doorEnded() const { return life_->ended; }
+
+ private:
+  std::shared_ptr<DoorLife> life_;
+};
+
+class ConnectionGuard : public Guard {
+ public:
+  // `host` and `port`: the destination of the connection.
+  ConnectionGuard(Hub& hub, std::shared_ptr<PermitState> permit,
+                  std::shared_ptr<DoorLife> door, std::string host, uint16_t port);
+  ConnectionGuard(const ConnectionGuard&) = delete;
+  ConnectionGuard& operator=(const ConnectionGuard&) = delete;
+  ~ConnectionGuard() override;
+
+  Verdict judge(const Attempt& attempt) override;
+  bool takeRequest() override { return permit_->takeRequest(); }
+  bool count(uint64_t in, uint64_t out) override;
+  void dialled(const std::string& address) override;
+  void refused(const Attempt& attempt, const Verdict& verdict) override;
+  async::Signal& changed() override { return permit_->changed(); }
+  [[nodiscard]] bool cut() const override;
+  // Asks an approver, and waits at most Settings::ask.
+  Task<Verdict> hold(const Attempt& attempt, Verdict verdict) override;
+  [[nodiscard]] std::vector<base::Network> internalNetworks() const override;
+
+ private:
+  // The destination and rule of the last allowed attempt, for the record.
+  struct Allowed {
+    std::string host;
+    uint16_t port = 0;
+    std::string rule;
+    std::string address;
+  };
+  void finish();
+
+  Hub& hub_;
+  std::shared_ptr<PermitState> permit_;
+  Presence presence_;
+  std::string host_;
+  uint16_t port_;
+  // Verdicts point into plans: the last plans stay, as a verdict may be older than a change.
+  static constexpr size_t kPlansKept = 4;
+  std::array<std::shared_ptr<const PlanInForce>, kPlansKept> judged_by_;
+  size_t next_plan_ = 0;
+  const model::PlanRule* rule_ = nullptr;  // of the last allowed attempt, for its bound of bytes
+  std::shared_ptr<const PlanInForce> rule_plan_;  // has `rule_`
+  Allowed allowed_;
+  bool reported_ = false;  // `allowed_`, as an attempt
+  bool refused_ = false;
+  uint64_t in_ = 0;  // since the last report
+  uint64_t out_ = 0;
+};
+
+}  // namespace cloister::egress

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeLink: the node's connection, over which doors come and go (wire/door_message.h). The doors of
+// a connection end with it: the node attaches them again after a reconnection. A malformed message
+// ends the connection. One thread. Always in a shared_ptr.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "async/signal.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "egress/service/door.h"
+#include "egress/service/hub.h"
+#include "egress/service/plans.h"
+#include "linux/message.h"
+#include "wire/door_message.h"
+
+namespace cloister::egress {
+
+class NodeLink {
+ public:
+  // Accepts nodes of the user `uid` at the listening socket, for as long as the executor runs. At
+  // most kMostNodes at a time: one, and the one before it, whose end is not yet known.
+  static Task<void> listen(Hub& hub, Plans& plans, uint32_t uid, Fd listener);
+  static constexpr size_t kMostNodes = 4;
+  // Doors of a connection that wait for their plans.
+  static constexpr size_t kMostWaiting = 1024;
+
+  NodeLink(Hub& hub, Plans& plans, Fd socket);
+  NodeLink(const NodeLink&) = delete;
+  NodeLink& operator=(const NodeLink&) = delete;
+  ~NodeLink() = default;
+
+ private:
+  static Task<void> serve(std::shared_ptr<NodeLink> self);
+  Result<bool> receiveOne(const std::shared_ptr<NodeLink>& self);
+  Result<> take(const std::shared_ptr<NodeLink>& self, linux::Message message,
+                std::string_view bytes);
+  static Task<void> attach(std::shared_ptr<NodeLink> self, wire::egress::Door door,
+                           DoorSockets sockets);
+  Result<> attachNow(const wire::egress::Door& door, std::shared_ptr<PermitState> permit,
+                     DoorSockets sockets);
+  static Task<void> detach(std::shared_ptr<NodeLink> self, uint64_t door);
+  void end();
+  void send(const std::string& packet);
+
+  Hub& hub_;
+  Plans& plans_;
+  boost::asio::posix::stream_descriptor socket_;
+  std::map<uint64_t, std::shared_ptr<Door>> doors_;  // nullptr: waits for its plan
+  size_t waiting_ = 0;
+};
+
+}  // namespace cloister::egress
