@@ -1,7 +1,7 @@
 # Where `cmake --install` puts things below its prefix (docs/adr/0066). The programs stay together, because each finds
 # the others beside itself; the command alone is in bin, as a link.
 set(programs lib/cloister)
-install(TARGETS cloister cloisterd cloister-node cloister-image cloister-spawner cloister-runner cloister-guest
+install(TARGETS cloister cloisterd cloister-node cloister-egress cloister-image cloister-spawner cloister-runner cloister-guest
   cloister-walls cloister-firecracker cloister-krun cloister-zygote-python
   RUNTIME DESTINATION ${programs} LIBRARY DESTINATION ${programs})
 set(generated ${CMAKE_BINARY_DIR}/install)

@@ -8,12 +8,11 @@
 
 namespace cloister::supervisor {
 
-Millis backOff(uint32_t failures) {
+Millis backOff(uint32_t failures, Millis longest) {
   constexpr uint32_t kMostDoublings = 7;
   constexpr Millis kFirst{100};
-  constexpr Millis kMost{10'000};
   if (failures == 0) return Millis(0);
-  return std::min(kFirst * (1 << std::min(failures - 1, kMostDoublings)), kMost);
+  return std::min(kFirst * (1 << std::min(failures - 1, kMostDoublings)), longest);
 }
 
 Result<> Child::startNow(int lifeline) {
@@ -36,7 +35,7 @@ void Child::ended(int wait_status) {
   constexpr Millis kStable{30'000};
   const auto now = base::monotonicNow();
   failures_ = now - started_ >= kStable ? 1 : failures_ + 1;
-  next_start_ = now + backOff(failures_);
+  next_start_ = now + backOff(failures_, longest_);
   last_end_ = describeExit(wait_status);
   pid_ = 0;
   ready_ = false;

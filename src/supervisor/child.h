@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A supervised process: started, checked for readiness, and restarted after its death. The delay
-// doubles from 100 ms to 10 s, and falls back after 30 s of life.
+// doubles from 100 ms to a bound of 10 s or less, and falls back after 30 s of life.
 #pragma once
 
 #include <optional>
@@ -13,10 +13,14 @@
 
 namespace cloister::supervisor {
 
+inline constexpr Millis kLongestDelay{10'000};
+
 class Child {
  public:
-  // `program` without the flags for descriptors, which each start adds.
-  Child(std::string name, Program program) : name_(std::move(name)), program_(std::move(program)) {}
+  // `program` without the flags for descriptors, which each start adds. `longest`: the bound of the
+  // delay.
+  Child(std::string name, Program program, Millis longest = kLongestDelay)
+      : name_(std::move(name)), program_(std::move(program)), longest_(longest) {}
 
   Result<> startNow(int lifeline);
   // Call after reaping the process; sets the time of the restart (never, unless startNow is
@@ -38,6 +42,7 @@ class Child {
  private:
   std::string name_;
   Program program_;
+  Millis longest_;
   pid_t pid_ = 0;
   Fd ready_pipe_;
   std::string ready_text_;
@@ -51,6 +56,6 @@ class Child {
 };
 
 // The delay before start number `failures` + 1.
-Millis backOff(uint32_t failures);
+Millis backOff(uint32_t failures, Millis longest = kLongestDelay);
 
 }  // namespace cloister::supervisor

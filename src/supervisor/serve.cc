@@ -21,6 +21,7 @@ namespace {
 constexpr size_t kMaxCertificate = 65'536;
 constexpr const char* kControl = "cloisterd";
 constexpr const char* kNode = "cloister-node";
+constexpr const char* kEgress = "cloister-egress";
 
 // Removes a private server's files at every way out.
 class StateGuard {
@@ -83,6 +84,18 @@ Part nodePart(const ServePlan& place, int lock) {
           .program = programOf(kNode, place, lock),
           .stop_turn = 1,
           .patience = Millis(10'000)};
+}
+
+// The network of sandboxes is there before the first sandbox, and stops after the last. A restart
+// never waits long: until then no sandbox has a network.
+Part egressPart(const ServePlan& place, const std::string& api, int lock) {
+  Part part{.name = kEgress,
+            .program = programOf(kEgress, place, lock),
+            .stop_turn = 2,
+            .patience = Millis(5'000),
+            .longest_delay = Millis(500)};
+  part.program.argv.insert(part.program.argv.end(), {"--api", api});
+  return part;
 }
 
 // The control plane drains first, and reports a node without heartbeats.
@@ -165,7 +178,8 @@ Result<> serve(const ServeOptions& options) {
   SupervisorConfig config;
   Part control = controlPart(options, place, listeners, lock.get());
   control.probe = [&](int interrupt) { return answersReady(place, address, interrupt); };
-  config.parts = {nodePart(place, lock.get()), std::move(control)};
+  config.parts = {egressPart(place, reachable(address), lock.get()), nodePart(place, lock.get()),
+                  std::move(control)};
   config.lifeline = options.lifeline;
   config.on_ready = [&] { return announce(options, place, address); };
   Supervisor service = TRY(Supervisor::make(std::move(config)));

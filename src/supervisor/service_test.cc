@@ -76,6 +76,8 @@ TEST(BackOff, DoublesAndStops) {
   EXPECT_EQ(backOff(7), Millis(6'400));
   EXPECT_EQ(backOff(8), Millis(10'000));
   EXPECT_EQ(backOff(1'000'000), Millis(10'000));
+  EXPECT_EQ(backOff(1, Millis(500)), Millis(100));
+  EXPECT_EQ(backOff(1'000'000, Millis(500)), Millis(500));
 }
 
 int waitFor(pid_t pid) {

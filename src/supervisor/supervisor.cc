@@ -35,7 +35,8 @@ Result<Supervisor::Row> Supervisor::rowOf(Part part) {
     program.pass.push_back(hung.write.get());
   }
   std::string name = part.name;
-  return Row{std::move(part), Child(std::move(name), std::move(program)), std::move(hung), {}};
+  const Millis longest = part.longest_delay;
+  return Row{std::move(part), Child(std::move(name), std::move(program), longest), std::move(hung), {}};
 }
 
 Supervisor::Supervisor(SupervisorConfig config, std::vector<Row> rows, Signals signals,

@@ -28,6 +28,7 @@ struct Part {
   // later.
   int stop_turn = 0;
   Millis patience{10'000};
+  Millis longest_delay = kLongestDelay;  // before a restart
   // Asked until true, after all parts have written to their readiness pipes: the part answers
   // requests. Without a probe the pipe is enough.
   std::function<bool(int interrupt)> probe = {};

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -100,6 +101,18 @@ TEST_F(SupervisorTest, ThePartThatHangsIsKilledAndStartedAgain) {
   ASSERT_TRUE(result) << result.error().message;
   EXPECT_EQ(lines("up.node").size(), 2U);
   EXPECT_EQ(lines("up.other").size(), 1U);
+}
+
+TEST_F(SupervisorTest, ThePartWithAShortDelayIsBackSoonHoweverOftenItDies) {
+  // Five deaths: 3.1 s of delays without the bound.
+  Part mortal = part("mortal", 1, "if [ ! -s up.mortal ] || [ $(wc -l < up.mortal) -lt 5 ]; then "
+                                  "echo ready > $ready; echo $$ >> up.mortal; kill $pause; exit 1; fi");
+  mortal.longest_delay = Millis(50);
+  Part control = part("control", 0, "until [ $(wc -l < up.mortal) = 6 ]; do sleep 0.01; done");
+  const auto begun = std::chrono::steady_clock::now();
+  ASSERT_TRUE(run({mortal, control}));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::milliseconds(2'500));
+  EXPECT_EQ(lines("up.mortal").size(), 6U);
 }
 
 TEST_F(SupervisorTest, EveryProbeIsAskedUntilItSucceeds) {

@@ -99,7 +99,8 @@ bool isSound(const model::SignedPlan& plan) {
 bool isSound(const Attempts& attempts) {
   const bool digest = attempts.plan_sha256.empty() || isDigest(attempts.plan_sha256);
   const bool transport = std::ranges::find(kTransports, attempts.transport) != kTransports.end();
-  return digest && transport && !attempts.permit.empty() && attempts.count != 0 &&
+  const bool some = attempts.count != 0 || attempts.bytes_in != 0 || attempts.bytes_out != 0;
+  return digest && transport && !attempts.permit.empty() && some &&
          areUtf8(
              {attempts.permit, attempts.host, attempts.address, attempts.rule, attempts.reason});
 }

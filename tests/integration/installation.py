@@ -10,7 +10,7 @@ def install(programs, copy, **replaced):
     → the place of the programs. `replaced`: files that replace some; in their names `_` stands for `-`."""
     (copy / "share").mkdir(parents=True)
     (copy / "bin").mkdir()
-    for name in ("cloister", "cloisterd", "cloister-node", "cloister-spawner", "cloister-runner", "cloister-guest",
+    for name in ("cloister", "cloisterd", "cloister-egress", "cloister-node", "cloister-spawner", "cloister-runner", "cloister-guest",
                  "cloister-walls", "cloister-firecracker", "cloister-krun", "cloister-zygote-python.so"):
         shutil.copy2(replaced.get(name.replace("-", "_"), programs / name), copy / "bin" / name)
     shutil.copytree(programs.parent / "share" / "cloister", copy / "share" / "cloister",

@@ -23,7 +23,9 @@ import inert
 import test_images
 from harness import wait_for
 
-# Plays both parts. The control plane makes the key and answers HTTP on its inherited socket; each part ends at SIGTERM
+PARTS = ("cloisterd", "cloister-egress", "cloister-node")
+
+# Plays all parts. The control plane makes the key and answers HTTP on its inherited socket; each part ends at SIGTERM
 # or the end of its lifeline, and writes down the events. Files in the state directory order mischief.
 STAND_IN = r'''#!/usr/bin/python3
 import os, select, signal, socket, sys, time
@@ -116,7 +118,7 @@ class StandIns(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         (self.folder / "bin").mkdir()
         shutil.copy2(harness.BIN / "cloister", self.folder / "bin" / "cloister")
-        for name in ("cloisterd", "cloister-node"):
+        for name in PARTS:
             part = self.folder / "bin" / name
             part.write_text(STAND_IN)
             part.chmod(0o755)
@@ -181,7 +183,7 @@ class StandIns(unittest.TestCase):
     def test_starts_and_says_where_and_never_the_key(self):
         process = self.serve_ready()
         self.assertEqual(self.answer(), 200)
-        self.assertEqual(sorted(part for part, *_ in self.events("start")), ["cloister-node", "cloisterd"])
+        self.assertEqual(sorted(part for part, *_ in self.events("start")), sorted(PARTS))
         process.terminate()
         status, said = self.end(process)
         self.assertEqual(status, 0, said)
@@ -190,7 +192,7 @@ class StandIns(unittest.TestCase):
         self.assertNotIn("clo_standin", said)
 
     def test_a_part_that_cannot_start_ends_it(self):
-        for part in ("cloisterd", "cloister-node"):
+        for part in PARTS:
             flag = self.state / f"die-at-start.{part}"
             flag.touch()
             status, said = self.end(self.serve())
@@ -211,7 +213,7 @@ class StandIns(unittest.TestCase):
         notifications = Notifications(self.folder)
         self.addCleanup(notifications.close)
         self.serve(env={"NOTIFY_SOCKET": notifications.path})
-        wait_for("both parts", lambda: len(self.events("start")) == 2)
+        wait_for("all parts", lambda: len(self.events("start")) == len(PARTS))
         time.sleep(0.5)  # many probes long: the test is that nothing happens
         self.assertFalse((self.state / "address").exists())
         self.assertNotIn("READY=1", notifications.lines)
@@ -244,7 +246,7 @@ class StandIns(unittest.TestCase):
     def test_a_killed_part_comes_back_and_connections_wait(self):
         process = self.serve_ready()
         address = self.address()
-        for part in ("cloisterd", "cloister-node", "cloisterd"):
+        for part in (*PARTS, "cloisterd"):
             before = len(self.events("start"))
             old = self.pid_of(part)
             os.kill(old, signal.SIGKILL)
@@ -267,6 +269,15 @@ class StandIns(unittest.TestCase):
         self.assertGreater(gaps[3], 2 * gaps[0])
         self.assertGreater(sum(gaps[:4]), 0.2 + 0.4 + 0.8 + 1.6 - 0.1)
 
+    def test_the_network_is_back_within_two_seconds_in_a_crash_loop(self):
+        self.serve_ready()
+        for _ in range(6):
+            killed = time.monotonic()
+            before = len(self.events("start"))
+            os.kill(self.pid_of("cloister-egress"), signal.SIGKILL)
+            wait_for("the restart", lambda: len(self.events("start")) == before + 1)
+            self.assertLess(time.monotonic() - killed, 2)
+
     # - stop -
 
     def test_the_control_plane_stops_first(self):
@@ -278,7 +289,8 @@ class StandIns(unittest.TestCase):
                 self.assertEqual(self.end(process)[0], 0)
                 ends = [(part, what) for part, _, _, what in self.events() if what.startswith("stop")]
                 self.assertEqual(ends, [("cloisterd", "stop"), ("cloisterd", "stopped"),
-                                        ("cloister-node", "stop"), ("cloister-node", "stopped")])
+                                        ("cloister-node", "stop"), ("cloister-node", "stopped"),
+                                        ("cloister-egress", "stop"), ("cloister-egress", "stopped")])
                 self.assertFalse((self.state / "address").exists())
 
     def test_a_second_interrupt_waits_no_longer(self):
@@ -293,7 +305,7 @@ class StandIns(unittest.TestCase):
         process = self.serve_ready()
         pids = [pid for _, pid, _, _ in self.events("start")]
         process.kill()
-        wait_for("the lifelines", lambda: len(self.events("lifeline")) == 2)
+        wait_for("the lifelines", lambda: len(self.events("lifeline")) == len(PARTS))
         wait_for("the parts to end", lambda: not any(map(alive, pids)))
         process.wait()
         (self.state / "address").unlink()
@@ -398,7 +410,7 @@ class RealParts(unittest.TestCase):
     def test_each_killed_part_is_back_and_runs_work(self):
         with harness.Server() as server:
             self.assertEqual(server.run("print(1)")["stdout"], "1\n")
-            for part in ("cloisterd", "cloister-node"):
+            for part in PARTS:
                 old = server.pids()  # including the node's spawner
                 os.kill(server.pid_of(part), signal.SIGKILL)
                 wait_for("another process", lambda: any(

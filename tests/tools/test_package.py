@@ -17,7 +17,7 @@ import harness  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 
-PROGRAMS = ("cloister", "cloisterd", "cloister-node", "cloister-image", "cloister-spawner", "cloister-runner",
+PROGRAMS = ("cloister", "cloisterd", "cloister-node", "cloister-egress", "cloister-image", "cloister-spawner", "cloister-runner",
             "cloister-guest", "cloister-walls", "cloister-firecracker", "cloister-krun", "cloister-zygote-python.so")
 IN_THE_SOURCE = ("CONTRIBUTING.md", "LICENSE", "src/", "tests/")  # targets of links in the documents that the package lacks
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)[^)]*\)")

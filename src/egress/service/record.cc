@@ -44,24 +44,20 @@ void Record::add(const Attempts& attempts) {
     same.bytes_out += attempts.bytes_out;
     return;
   }
-  if (open_.attempts.size() >= wire::egress::kMaxBatch && !close()) {
-    open_.left_out += attempts.count;
-    return;
+  if (open_.attempts.size() >= wire::egress::kMaxBatch) close();
+  if (attempts_ >= most_ || of_permits_[attempts.permit] >= kMostOfPermit) {
+    return leaveOut(attempts.count);
   }
-  size_t& of_permit = of_permits_[attempts.permit];
-  if (of_permit >= kMostOfPermit) {
-    open_.left_out += attempts.count;
-    return;
-  }
-  ++of_permit;
+  ++of_permits_[attempts.permit];
+  ++attempts_;
   places_.emplace(key, open_.attempts.size());
   open_.attempts.push_back(attempts);
   shorten(open_.attempts.back().reason);
 }
 
 bool Record::close() {
-  if (open_.attempts.empty() && open_.left_out == 0) return false;
-  if (kept_.size() >= most_) return false;
+  const bool only_counted = open_.attempts.empty();
+  if (only_counted && (open_.left_out == 0 || !kept_.empty())) return false;
   open_.number = ++last_;
   kept_.push_back(std::exchange(open_, {}));
   places_.clear();
@@ -70,8 +66,10 @@ bool Record::close() {
 }
 
 void Record::taken(uint64_t number) {
-  while (!kept_.empty() && kept_.front().number <= number)
+  while (!kept_.empty() && kept_.front().number <= number) {
+    attempts_ -= kept_.front().attempts.size();
     kept_.pop_front();
+  }
 }
 
 }  // namespace cloister::egress

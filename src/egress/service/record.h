@@ -18,20 +18,20 @@ class Record {
  public:
   // `last`: the number before the first batch. Numbers rise over restarts of the process, when
   // `last` comes from the wall clock.
-  Record(size_t batches_kept, uint64_t last) : most_(batches_kept), last_(last) {}
+  Record(size_t attempts_kept, uint64_t last) : most_(attempts_kept), last_(last) {}
 
   // Distinct attempts of one permit in a batch; further ones are only counted.
   static constexpr size_t kMostOfPermit = 64;
 
   // Whether a new connection may be made.
-  [[nodiscard]] bool accepts() const { return !stopped_ && kept_.size() < most_; }
+  [[nodiscard]] bool accepts() const { return !stopped_ && attempts_ < most_; }
   // The ledger refuses, or accepts again.
   void stop(bool stopped) { stopped_ = stopped; }
 
   void add(const wire::egress::Attempts& attempts);
   // Attempts of which nothing but their number is known.
   void leaveOut(uint64_t count) { open_.left_out += count; }
-  // Makes a batch of the attempts since the last one. False if there is none to make, or no room.
+  // Makes a batch of the attempts since the last one. False if there is none to make.
   bool close();
 
   [[nodiscard]] const std::deque<wire::egress::Batch>& kept() const { return kept_; }
@@ -41,6 +41,7 @@ class Record {
 
  private:
   size_t most_;
+  size_t attempts_ = 0;  // aggregated, in open_ and kept_
   uint64_t last_;
   bool stopped_ = false;
   wire::egress::Batch open_;

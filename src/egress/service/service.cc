@@ -16,7 +16,7 @@ struct Service::Impl {
   Impl(boost::asio::any_io_executor on, ServiceConfig config, std::unique_ptr<Resolver> names)
       : executor(on),
         plans(on, config.settings),
-        record(config.settings.batches_kept, config.last_batch),
+        record(config.settings.attempts_kept, config.last_batch),
         resolver(std::move(names)),
         dialler(on, *resolver, std::move(config.dial)),
         control(std::make_shared<ControlLink>(on, config.settings, config.control_uid,
