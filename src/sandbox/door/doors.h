@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Doors: the node's connection to cloister-egress (wire/door_message.h). It hands over the sockets of
+// sandboxes, keeps duplicates while the sandboxes live, and hands them over again after a restart of
+// cloister-egress. Until then a sandbox's connections wait in the sockets, and nothing is relayed.
+//
+// One thread. Always in a shared_ptr.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include "async/signal.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "runtime/runtime.h"
+#include "sandbox/box/door.h"
+#include "sandbox/box/held_door.h"
+#include "wire/door_message.h"
+
+namespace cloister::runtime {
+
+class Doors : public std::enable_shared_from_this<Doors> {
+ public:
+  struct Terms {
+    Millis attach{8'000};  // cloister-egress itself waits a shorter time for the plan
+    Millis detach{3'000};
+    Millis again{1'000};  // before a door that was attached once, and is now refused, is tried again
+  };
+
+  // `socket`: the path of egress-node.sock.
+  Doors(boost::asio::any_io_executor executor, std::string socket)
+      : Doors(std::move(executor), std::move(socket), Terms{}) {}
+  Doors(boost::asio::any_io_executor executor, std::string socket, Terms terms);
+  Doors(const Doors&) = delete;
+  Doors& operator=(const Doors&) = delete;
+  ~Doors() = default;
+
+  // Keeps a connection for as long as the executor runs, with a bounded back-off (5 to 200 ms).
+  void start();
+
+  // Hands the sockets over, and returns once cloister-egress serves them. kDenied: it knows another
+  // plan for the permit. kInternal: it is not there, or knows no plan of the permit in time.
+  Task<Result<std::shared_ptr<HeldDoor>>> attach(std::string permit, std::string plan_sha256,
+                                                 DoorSockets sockets);
+
+  [[nodiscard]] bool connected() const { return socket_.is_open(); }
+  [[nodiscard]] size_t size() const { return entries_.size(); }
+
+ private:
+  class Hold;
+  struct Entry {
+    enum class State { kUnsent, kSent, kAttached, kRefused };
+    wire::egress::Door door;
+    DoorSockets sockets;
+    State state = State::kUnsent;
+    bool was_attached = false;
+    Error why;  // of kRefused
+  };
+
+  static Task<void> keepConnected(std::shared_ptr<Doors> self);
+  static Task<void> serve(std::shared_ptr<Doors> self);
+  Result<> connect();
+  Result<bool> receiveOne(const std::shared_ptr<Doors>& self);
+  Result<> take(const std::shared_ptr<Doors>& self, const wire::egress::DoorPacket& packet);
+  static Task<void> tryAgain(std::shared_ptr<Doors> self, uint64_t id);
+  void handOver(Entry& entry);
+  void lose();
+  void drop(uint64_t id);
+  static Task<void> release(std::shared_ptr<Doors> self, uint64_t id);
+
+  boost::asio::any_io_executor executor_;
+  std::string path_;
+  Terms terms_;
+  boost::asio::posix::stream_descriptor socket_;
+  std::map<uint64_t, Entry> entries_;
+  std::map<uint64_t, bool> leaving_;  // doors whose kDetached is awaited; true once it came
+  uint64_t next_ = 1;
+  async::Signal changed_;
+};
+
+}  // namespace cloister::runtime
