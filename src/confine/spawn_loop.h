@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "confine/confine.h"
+#include "confine/door_order.h"
 #include "linux/credentials.h"
 
 namespace cloister::runtime {
@@ -22,8 +23,17 @@ namespace cloister::runtime {
 // - kZygote: its control socket, then its plan (zygote_plan.h).
 // - kGvisorSave, which saves the memory of a sandbox with gVisor: gvisor/become_saver.h.
 // - kWorkspace, which opens a sandbox's workspace: become_workspace.h.
+// - kDoor, which opens a sandbox's door to the network: become_door.h.
 struct SpawnRequest {
-  enum class What : uint32_t { kSandbox, kZygote, kGvisor, kMicrovm, kGvisorSave, kWorkspace };
+  enum class What : uint32_t {
+    kSandbox,
+    kZygote,
+    kGvisor,
+    kMicrovm,
+    kGvisorSave,
+    kWorkspace,
+    kDoor
+  };
 
   What what = What::kSandbox;
   SandboxSpec spec;        // of a sandbox, or a guest
@@ -31,6 +41,7 @@ struct SpawnRequest {
   linux::IdMap rest{};     // and its sandboxes' users, none if shared with the zygote; also for
                            // gVisor, whose second user is its kernel
   uint32_t guest_fds = 0;  // descriptors of a guest's own, behind the runner's socket
+  DoorOrder door{};        // of kDoor
 };
 
 // The host ids that new sandboxes may have, in the user namespace of the process that makes them.

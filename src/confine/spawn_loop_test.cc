@@ -13,13 +13,14 @@ namespace {
 using What = SpawnRequest::What;
 constexpr IdRange kHostIds{.first = 100'000, .count = 1000};
 // The fewest descriptors of each kind.
-constexpr uint32_t kFewest[] = {0, 0, kGvisorFds, microvm::kOpened + 1, kSaverFds, 1};
+constexpr uint32_t kFewest[] = {0, 0, kGvisorFds, microvm::kOpened + 1, kSaverFds, 1, 1};
 
 SpawnRequest requestOf(What what, linux::IdMap ids, linux::IdMap root = {},
                        linux::IdMap rest = {}) {
   SpawnRequest request;
   request.what = what;
-  if (what <= What::kWorkspace) request.guest_fds = kFewest[static_cast<size_t>(what)];
+  if (what <= What::kDoor) request.guest_fds = kFewest[static_cast<size_t>(what)];
+  if (what == What::kDoor) request.door = {.pool = 0xC6120000, .pool_bits = 15};
   request.spec.ids = ids;
   request.root = root;
   request.rest = rest;
@@ -65,13 +66,13 @@ TEST(IsSound, CountsHaveRoomAndKindsAreKnown) {
   request.spec.limit_count = SandboxSpec::kMaxLimits + 1;
   EXPECT_FALSE(isSound(request, kHostIds));
   EXPECT_TRUE(isSound(requestOf(What::kWorkspace, {}), kHostIds));
-  EXPECT_FALSE(isSound(requestOf(static_cast<What>(6), {1000, 100'000, 2}), kHostIds));
+  EXPECT_FALSE(isSound(requestOf(static_cast<What>(7), {1000, 100'000, 2}), kHostIds));
 }
 
 TEST(IsSound, EachKindHasTheDescriptorsThatItTakesByNumber) {
   const linux::IdMap own{1000, 100'000, 2};
   const linux::IdMap root{0, 100'000, 1};
-  for (uint32_t kind = 0; kind <= static_cast<uint32_t>(What::kWorkspace); kind++) {
+  for (uint32_t kind = 0; kind <= static_cast<uint32_t>(What::kDoor); kind++) {
     SpawnRequest request = requestOf(static_cast<What>(kind), own, root);
     EXPECT_TRUE(isSound(request, kHostIds)) << kind;
     const bool exact = kFewest[kind] < kGvisorFds && kFewest[kind] != microvm::kOpened + 1;
@@ -89,6 +90,24 @@ TEST(IsSound, NumbersOfListsAreInTheirLists) {
   request.spec.guest_begins = Beginning::kBoots;
   request.spec.writes = static_cast<model::Walls::Writes>(3);
   EXPECT_FALSE(isSound(request, kHostIds));
+}
+
+TEST(IsSound, ADoorsPortsAndPoolAreWithinTheirBounds) {
+  SpawnRequest request = requestOf(What::kDoor, {});
+  EXPECT_TRUE(isSound(request, kHostIds));
+  request.door.port_count = 1;
+  EXPECT_FALSE(isSound(request, kHostIds)) << "port 0";
+  request.door.ports[0] = 443;
+  EXPECT_TRUE(isSound(request, kHostIds));
+  request.door.port_count = DoorOrder::kMaxPorts + 1;
+  EXPECT_FALSE(isSound(request, kHostIds));
+  request.door.port_count = 0;
+  for (const uint32_t bits : {0U, 7U, 25U, 32U, UINT32_MAX}) {
+    request.door.pool_bits = bits;
+    EXPECT_FALSE(isSound(request, kHostIds)) << bits;
+  }
+  request.door.pool_bits = 14;
+  EXPECT_FALSE(isSound(request, kHostIds)) << "bits of the pool beyond its prefix";
 }
 
 }  // namespace

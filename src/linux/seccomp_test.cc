@@ -216,6 +216,10 @@ TEST_F(SandboxPolicy, LetsOnlyKnownOptionsBeSet) {
   EXPECT_EQ(set(IPPROTO_UDP, UDP_ENCAP), EPERM);
   EXPECT_EQ(set(IPPROTO_IP, IP_ADD_MEMBERSHIP), EPERM);
   EXPECT_EQ(set(IPPROTO_IPV6, IPV6_JOIN_GROUP), EPERM);
+  for (const int option : {IP_TRANSPARENT, IP_FREEBIND})
+    EXPECT_EQ(set(IPPROTO_IP, option), EPERM) << option;
+  for (const int option : {IPV6_TRANSPARENT, IPV6_FREEBIND})
+    EXPECT_EQ(set(IPPROTO_IPV6, option), EPERM) << option;
 }
 
 TEST_F(SandboxPolicy, RefusesHugePagesOfTheHost) {

@@ -85,13 +85,13 @@ enum class DoorMessage : uint16_t {
 };
 
 // The sockets of a sandbox's network namespace. The descriptors come in the order of their names,
-// as far as `has` says so.
+// as far as `has` says so. A connection that a listener accepts for port 53 is DNS over TCP.
 struct Door {
   uint64_t id = 0;           // chosen by the node; never used again while the node lives
   std::string permit;        // id of the sandbox's permit
   std::string plan_sha256;   // from the permit: the plan of generation 1
   bool transparent = false;  // tproxy: the listener hears every address, the log tells the rest
-  uint32_t listeners = 0;    // TCP listeners: 1 with tproxy, else one per port
+  uint32_t listeners = 0;    // TCP listeners: 1 with tproxy, else one per port; never 0
   bool has_dns = false;      // UDP 53
   bool has_log = false;      // NETLINK_NETFILTER
 };

@@ -4,8 +4,8 @@
 #include <signal.h>
 
 #include <string>
-#include <string_view>
 #include <tuple>
+#include <utility>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -20,8 +20,8 @@ namespace cloister::runtime {
 
 namespace asio = boost::asio;
 
-Task<Result<std::vector<Fd>>> handedOut(asio::any_io_executor executor, Fd answer, Fd process,
-                                        size_t count, std::chrono::milliseconds patience) {
+Task<Result<HandedOut>> answerFrom(asio::any_io_executor executor, Fd answer, Fd process,
+                                   std::chrono::milliseconds patience) {
   const int pidfd = process.get();
   asio::steady_timer late(executor, patience);
   late.async_wait([pidfd](const boost::system::error_code& error) {
@@ -34,11 +34,17 @@ Task<Result<std::vector<Fd>>> handedOut(asio::any_io_executor executor, Fd answe
   if (error) co_return fail(Code::kInternal, error.message());
   char text[kMaxAnswer];
   auto message = CO_TRY(linux::receiveMessage(socket.native_handle(), text));
-  const std::string_view said(text, message.size);
-  if (said.empty()) co_return fail(Code::kInternal, "it took too long, or its memory");
-  if (said != kDone) co_return fail(Code::kInternal, std::string(said));
-  if (message.fds.size() != count) co_return fail(Code::kInternal, "what it gave is not whole");
-  co_return std::move(message.fds);
+  co_return HandedOut{.said = std::string(text, message.size), .fds = std::move(message.fds)};
+}
+
+Task<Result<std::vector<Fd>>> handedOut(asio::any_io_executor executor, Fd answer, Fd process,
+                                        size_t count, std::chrono::milliseconds patience) {
+  HandedOut got = CO_TRY(
+      co_await answerFrom(std::move(executor), std::move(answer), std::move(process), patience));
+  if (got.said.empty()) co_return fail(Code::kInternal, "it took too long, or its memory");
+  if (got.said != kDone) co_return fail(Code::kInternal, got.said);
+  if (got.fds.size() != count) co_return fail(Code::kInternal, "what it gave is not whole");
+  co_return std::move(got.fds);
 }
 
 }  // namespace cloister::runtime

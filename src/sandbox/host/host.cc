@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "confine/image_links.h"
 #include "linux/message.h"
+#include "sandbox/host/door_probe.h"
 #include "sandbox/host/image_digest.h"
 #include "sandbox/host/shipped_etc.h"
 #include "sandbox/host/zygote_files.h"
@@ -53,6 +54,7 @@ Result<> ProcessHost::probe() {
   probeIdentity();
   probeCgroups();
   probeDisks();
+  findings_.push_back(probeDoor(rootless_));
   readAlone();
   return startSpawner();
 }

@@ -31,6 +31,7 @@
 #include "model/limits.h"
 #include "model/pool_stats.h"
 #include "runtime/runtime.h"
+#include "sandbox/box/door.h"
 #include "sandbox/box/live.h"
 #include "sandbox/box/memory_image.h"
 #include "sandbox/box/prestart.h"
@@ -77,6 +78,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // (encoded; "": none), user ids and workspace, and within its cgroup. Never with a guest.
   Task<Result<std::shared_ptr<Live>>> makeBeside(std::shared_ptr<Live> session,
                                                  model::Limits limits, std::string walls);
+
+  // Opens the door of a claimed sandbox, in which no program has started (box/door.h). At most once
+  // for a sandbox; after an error the sandbox is of no use. Never with a guest.
+  Task<Result<DoorSockets>> openDoor(std::shared_ptr<Live> live, DoorOrder order);
 
   // Called after a program's start, when the node has time to make wanted sandboxes.
   void refill();

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "confine/door_order.h"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include <arpa/inet.h>
+
+#include "base/network.h"
+
+namespace cloister::runtime {
+namespace {
+
+constexpr uint32_t kFewestPoolBits = 8;
+constexpr uint32_t kMostPoolBits = 24;
+
+}  // namespace
+
+Result<DoorOrder> doorOrder(std::string_view pool, std::span<const uint16_t> ports) {
+  TRY(base::Network::parse(pool));
+  DoorOrder order;
+  const size_t slash = pool.find('/');
+  in_addr address{};
+  if (slash == std::string_view::npos ||
+      ::inet_pton(AF_INET, std::string(pool.substr(0, slash)).c_str(), &address) != 1) {
+    return fail(Code::kInvalid, "the pool of synthetic addresses: not a network of IPv4");
+  }
+  order.pool = ntohl(address.s_addr);
+  std::from_chars(pool.data() + slash + 1, pool.data() + pool.size(), order.pool_bits);
+  if (ports.size() <= DoorOrder::kMaxPorts) {
+    std::ranges::copy(ports, order.ports.begin());
+    order.port_count = static_cast<uint32_t>(ports.size());
+  }
+  if (isSound(order)) return order;
+  return fail(Code::kInvalid, "the pool of synthetic addresses: 8 to 24 bits");
+}
+
+bool isSound(const DoorOrder& order) {
+  if (order.pool_bits < kFewestPoolBits || order.pool_bits > kMostPoolBits) return false;
+  if ((order.pool & (UINT32_MAX >> order.pool_bits)) != 0) return false;
+  if (order.port_count > DoorOrder::kMaxPorts) return false;
+  return std::ranges::none_of(std::span(order.ports).first(order.port_count),
+                              [](uint16_t port) { return port == 0; });
+}
+
+}  // namespace cloister::runtime

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of a sandbox's door (ADR 0100), as plain data: they travel as bytes from the node
+// to the spawner.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace cloister::runtime {
+
+struct DoorOrder {
+  static constexpr size_t kMaxPorts = 64;
+
+  // The network of synthetic addresses, of IPv4. Its second address (.1) is the listener's, its
+  // third (.2) the sandbox's own. A name never gets the first kDoorAddresses addresses.
+  uint32_t pool = 0;  // in host byte order
+  uint32_t pool_bits = 0;
+  // Destination ports within the network that reach the listener; the others are reset by the
+  // kernel, and logged. None: every port, as where later plans may have other ports.
+  uint32_t port_count = 0;
+  std::array<uint16_t, kMaxPorts> ports{};
+
+  friend bool operator==(const DoorOrder&, const DoorOrder&) = default;
+};
+
+inline constexpr uint32_t kDoorAddresses = 16;
+inline constexpr uint16_t kDnsPort = 53;
+// The explicit proxy of cloister-egress. Each door has this port and kDnsPort besides its own.
+inline constexpr uint16_t kProxyPort = 3128;
+
+// `pool` is like "198.18.0.0/15": IPv4, 8 to 24 bits. More than kMaxPorts ports, or none: every
+// port. kInvalid for another network.
+Result<DoorOrder> doorOrder(std::string_view pool, std::span<const uint16_t> ports);
+
+// Whether the network and the ports are within their bounds.
+bool isSound(const DoorOrder& order);
+
+}  // namespace cloister::runtime

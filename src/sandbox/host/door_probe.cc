@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sandbox/host/door_probe.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "confine/become_door.h"
+#include "confine/door.h"
+#include "linux/message.h"
+#include "linux/network.h"
+#include "linux/process.h"
+
+namespace cloister::runtime {
+namespace {
+
+constexpr int kProbeMillis = 5000;
+constexpr std::string_view kAnyPool = "198.18.0.0/15";
+// Names of the kernel's build options and modules.
+constexpr std::string_view kForTproxy =
+    "use a kernel with nf_tables, nft_tproxy and nft_reject_inet (CONFIG_NF_TABLES, "
+    "CONFIG_NF_TABLES_INET, CONFIG_NFT_TPROXY, CONFIG_NFT_REJECT_INET), version 5.9 or later; "
+    "where modules are not loaded on demand, load these";
+constexpr std::string_view kForLog =
+    "use a kernel with nft_log and nfnetlink_log (CONFIG_NFT_LOG, CONFIG_NETFILTER_NETLINK_LOG); "
+    "where modules are not loaded on demand, load these";
+constexpr std::string_view kForRoutes =
+    "allow network namespaces and, for root in a container, the capabilities CAP_NET_ADMIN and "
+    "CAP_NET_BIND_SERVICE";
+
+Result<DoorSockets> openInNewNetwork() {
+  TRY(linux::enterNewNetwork());
+  return openDoor(TRY(doorOrder(kAnyPool, {})));
+}
+
+// The child's part; the answer has the same form as that of becomeDoor(), without descriptors.
+[[noreturn]] void answerProbe(int socket) {
+  const auto door = openInNewNetwork();
+  if (door) {
+    const DoorAnswer answer = answerOf(*door);
+    std::ignore =
+        linux::sendMessage(socket, {reinterpret_cast<const char*>(&answer), sizeof answer});
+  } else {
+    std::ignore = linux::sendMessage(socket, door.error().message.substr(0, kMaxAnswer));
+  }
+  ::_exit(0);
+}
+
+Result<std::string> askChild(bool rootless) {
+  auto [ours, theirs] = TRY(linux::socketPair(SOCK_SEQPACKET));
+  const auto child = TRY(linux::cloneProcess(rootless ? CLONE_NEWUSER : 0));
+  if (child.pid == 0) answerProbe(theirs.get());
+  theirs.reset();
+  pollfd answered{ours.get(), POLLIN, 0};
+  const bool in_time = ::poll(&answered, 1, kProbeMillis) == 1;
+  if (!in_time) std::ignore = linux::signalPidfd(child.pidfd.get(), SIGKILL);
+  std::array<char, kMaxAnswer> text{};
+  auto message = in_time ? linux::receiveMessage(ours.get(), text)
+                         : fail(Code::kInternal, "the attempt took too long");
+  std::ignore = linux::reapPidfd(child.pidfd.get());
+  const size_t size = TRY(std::move(message)).size;
+  if (size == 0) return fail(Code::kInternal, "the attempt ended without an answer");
+  return std::string(text.data(), size);
+}
+
+model::Finding findingWith(model::Finding::State state, std::string detail,
+                           std::string_view remedy) {
+  return {"isolation", "network door", state, std::move(detail), std::string(remedy)};
+}
+
+}  // namespace
+
+model::Finding probeDoor(bool rootless) {
+  using State = model::Finding::State;
+  const auto said = askChild(rootless);
+  if (!said) return findingWith(State::kMissing, said.error().message, kForRoutes);
+  const auto answer = readDoorAnswer(*said);
+  if (!answer) return findingWith(State::kMissing, *said, kForRoutes);
+  std::string weaker(answer->weakened, answer->text_size);
+  if (!weaker.empty()) weaker.pop_back();
+  for (char& each : weaker)
+    each = each == '\n' ? ';' : each;
+  if (answer->transparent == 0) return findingWith(State::kReduced, weaker, kForTproxy);
+  if (answer->has_log == 0) return findingWith(State::kReduced, weaker, kForLog);
+  if (!weaker.empty()) return findingWith(State::kReduced, weaker, "enable IPv6 in the kernel");
+  return findingWith(State::kOk, "tproxy, nft log", "");
+}
+
+}  // namespace cloister::runtime

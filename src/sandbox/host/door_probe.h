@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether this machine can open doors to the network for its sandboxes (ADR 0100), for
+// `cloister doctor`.
+#pragma once
+
+#include "model/plan.h"
+
+namespace cloister::runtime {
+
+// Opens a door in a network namespace that ends with the attempt. `rootless`: in a user namespace,
+// as an ordinary user's sandboxes. Blocks for some milliseconds. Call where Spawner::start() may be
+// called: a child process does the work.
+model::Finding probeDoor(bool rootless);
+
+}  // namespace cloister::runtime
