@@ -57,15 +57,18 @@ class Parser final : public http::basic_parser<false> {
 
  private:
   void on_request_impl(http::verb, string_view, string_view, int, error_code&) override {}
-  void on_response_impl(int code, string_view, int version, error_code&) override {
+  void on_response_impl(int code, string_view reason, int version, error_code&) override {
     constexpr int kHttp11 = 11;
     head.status = code;
+    head.reason.assign(reason.data(), reason.size());
     http11 = version == kHttp11;
   }
   void on_field_impl(http::field, string_view name, string_view value, error_code& error) override {
     too_many_fields = ++fields_ > AnswerParser::kMaxFields;
     if (too_many_fields) error = http::error::header_limit;
     if (too_many_fields || is_header_done()) return;  // fields behind the last chunk are dropped
+    head.fields.emplace_back(std::string(name.data(), name.size()),
+                             std::string(value.data(), value.size()));
     auto [at, fresh] = head.headers.emplace(lower(name), std::string(value.data(), value.size()));
     if (!fresh) at->second.append(", ").append(value.data(), value.size());
   }

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 
@@ -18,6 +20,9 @@ namespace cloister::net {
 struct HttpHead {
   int status = 0;
   std::map<std::string, std::string, std::less<>> headers;  // names in lower case
+  std::string reason;                                       // phrase behind the status
+  // All fields in order, with the names as spelled, for a relay.
+  std::vector<std::pair<std::string, std::string>> fields = {};
 
   [[nodiscard]] std::string header(std::string_view name) const;  // "" if absent
 };

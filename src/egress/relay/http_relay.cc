@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "egress/relay/http_relay.h"
+
+#include <tuple>
+#include <utility>
+
+#include <boost/asio/experimental/awaitable_operators.hpp>
+
+#include "egress/relay/http_heads.h"
+#include "egress/relay/tunnel.h"
+#include "model/network.h"
+
+namespace cloister::egress {
+namespace {
+
+constexpr uint16_t kHttpPort = 80;
+constexpr size_t kMostArrived = size_t{64} << 10;  // and so the largest head of an answer
+constexpr int kMostInterim = 16;                   // answers of 1xx before the final one
+constexpr int kSwitching = 101;
+
+std::string placeOf(const Standing& standing) {
+  return standing.host + ":" + std::to_string(standing.port);
+}
+
+}  // namespace
+
+Task<void> HttpRelay::run(std::optional<Result<RequestHead>> first) {
+  if (connection_.outside().is_open()) {
+    origin_ = connection_.name() + ":" + std::to_string(connection_.port());
+  }
+  for (;;) {
+    Result<RequestHead> head = first ? *std::exchange(first, {}) : co_await incoming_.head();
+    if (!head && head.error().code == Code::kUnavailable) co_return;
+    if (!head) {
+      connection_.refuse({.host = connection_.name(),
+                          .port = connection_.port(),
+                          .protocol = model::Protocol::kHttp},
+                         head.error().message, "Send an ordinary HTTP/1.1 request.");
+      co_return co_await answer(statusOf(head.error()), head.error().message);
+    }
+    if (!co_await serve(*std::move(head))) co_return;
+  }
+}
+
+// The attempt that a request is. nullopt: it cannot be judged; `fault` is a sentence.
+std::optional<Standing> HttpRelay::standingOf(const RequestHead& head, std::string& fault) const {
+  Standing standing{.host = connection_.name(),
+                    .port = connection_.port(),
+                    .protocol = model::Protocol::kHttp,
+                    .method = head.method,
+                    .path = head.form == TargetForm::kAsterisk ? "*" : head.path};
+  const std::string given = head.host + ":" + std::to_string(head.port.value_or(kHttpPort));
+  if (head.form == TargetForm::kAuthority) {
+    fault = kind_ == Kind::kProxy
+                ? "CONNECT has to be the first request of a connection."
+                : "CONNECT is only understood by the proxy, proxy.cloister.internal:3128.";
+  } else if (head.scheme == "https") {
+    fault = "A target with https is not for a proxy: use CONNECT.";
+  } else if (kind_ == Kind::kTransparent && given != placeOf(standing)) {
+    fault = "Host names " + given + ", but the connection is to " + placeOf(standing) + ".";
+  } else if (kind_ == Kind::kProxy && head.form != TargetForm::kAbsolute) {
+    fault = "This is a proxy: it understands CONNECT, and targets like http://name/path.";
+  }
+  if (!fault.empty()) return std::nullopt;
+  if (kind_ == Kind::kTransparent) return standing;
+  const auto name = model::hostName(head.host);
+  if (!name || *name != head.host) {
+    fault = "The target's host is no name in its usual spelling: addresses are never reached.";
+    return std::nullopt;
+  }
+  standing.host = *name;
+  standing.port = head.port.value_or(kHttpPort);
+  return standing;
+}
+
+// One request. False: the connection ends.
+Task<bool> HttpRelay::serve(RequestHead head) {
+  std::string fault;
+  const auto standing = standingOf(head, fault);
+  if (!standing) {
+    constexpr int kMisdirected = 421;
+    const Ruling ruling = connection_.refuse({.host = connection_.name(),
+                                              .port = connection_.port(),
+                                              .protocol = model::Protocol::kHttp},
+                                             fault, "Send the request to the host that it names.");
+    co_return co_await refuse(head, kMisdirected, ruling);
+  }
+  constexpr int kTooMany = 429;
+  constexpr int kForbidden = 403;
+  Ruling ruling;
+  if (!connection_.takeRequest(*standing, ruling))
+    co_return co_await refuse(head, kTooMany, ruling);
+  ruling = co_await connection_.admit(*standing);
+  if (connection_.over()) co_return false;
+  if (!ruling.allowed) co_return co_await refuse(head, kForbidden, ruling);
+  if (const auto end = co_await reachOrigin(head, *standing, ruling)) co_return *end;
+  switch (co_await exchange(head, *standing)) {
+    case Answered::kKeep:
+      co_return arrived_.empty();  // bytes that nobody asked for are no answer to the next request
+    case Answered::kTunnel:
+      co_await tunnel(connection_);
+      co_return false;
+    case Answered::kBroken:
+      connection_.reset();
+      co_return false;
+    case Answered::kClose:
+      if (!incoming_.bodyDone()) co_await incoming_.linger();
+      co_return false;
+    case Answered::kNone:
+      co_return false;
+  }
+  co_return false;
+}
+
+// Answers a refused request. A request without a body leaves the connection usable.
+Task<bool> HttpRelay::refuse(const RequestHead& head, int status, const Ruling& ruling) {
+  const bool keep = head.keep_alive && incoming_.bodyDone();
+  const OwnAnswer own{.status = status,
+                      .detail = ruling.reason,
+                      .ruling = &ruling,
+                      .host = head.host,
+                      .port = head.port.value_or(kHttpPort)};
+  const std::string text = ownAnswer(own, keep, head.method == "HEAD");
+  if (co_await connection_.write(connection_.inside(), text)) co_return false;
+  if (!keep) co_await incoming_.linger();
+  co_return keep;
+}
+
+Task<void> HttpRelay::answer(int status, std::string detail) {
+  const std::string text = ownAnswer({.status = status, .detail = std::move(detail)}, false, false);
+  if (co_await connection_.write(connection_.inside(), text)) co_return;
+  co_await incoming_.linger();
+}
+
+// Connects to the origin, unless the connection of the last request leads there. With a value: the
+// request was answered; whether the connection continues.
+Task<std::optional<bool>> HttpRelay::reachOrigin(const RequestHead& head, const Standing& standing,
+                                                 const Ruling& ruling) {
+  if (connection_.outside().is_open() && origin_ == placeOf(standing)) co_return std::nullopt;
+  const auto dialled = co_await connection_.dial(standing, ruling);
+  if (connection_.over()) co_return false;
+  if (dialled) {
+    origin_ = placeOf(standing);
+    used_ = at_end_ = false;
+    arrived_.clear();
+    co_return std::nullopt;
+  }
+  Ruling why = ruling;
+  why.reason = dialled.error().message;
+  if (dialled.error().code != Code::kDenied) why.remedy = "Try again later.";
+  co_return co_await refuse(head, statusOf(dialled.error()), why);
+}
+
+Task<HttpRelay::Answered> HttpRelay::exchange(const RequestHead& head, const Standing& standing) {
+  using namespace boost::asio::experimental::awaitable_operators;
+  started_ = finished_ = false;
+  const std::string text = headForOrigin(head, standing.host, standing.port);
+  // An origin that takes no request may have answered already.
+  std::ignore = co_await connection_.write(connection_.outside(), text);
+  if (incoming_.bodyDone()) co_return co_await passAnswer(head);
+  co_return co_await (sendBody(head) && passAnswer(head));
+}
+
+// Streams the body to the origin, until its end or the end of the answer.
+Task<void> HttpRelay::sendBody(const RequestHead& head) {
+  while (!finished_) {
+    const auto piece = co_await incoming_.piece();
+    if (finished_ || connection_.over()) co_return;
+    if (!piece) co_return connection_.reset();  // the origin must not see a whole request
+    const std::string bytes = head.chunked ? asChunk(*piece) : *piece;
+    if (!bytes.empty() && co_await connection_.write(connection_.outside(), bytes)) co_return;
+    if (piece->empty()) co_return;
+  }
+}
+
+// More bytes of the origin. False: it ended, or the connection is over.
+Task<bool> HttpRelay::more() {
+  if (at_end_ || arrived_.size() >= kMostArrived) co_return false;
+  const auto [error, count] =
+      co_await connection_.read(connection_.outside(), arrived_, kMostArrived - arrived_.size());
+  at_end_ = error || count == 0;
+  co_return !at_end_ && connection_.moved(count, 0);
+}
+
+Task<HttpRelay::Answered> HttpRelay::passAnswer(const RequestHead& head) {
+  Answered answered = Answered::kBroken;
+  for (int interim = 0; interim <= kMostInterim; ++interim) {
+    net::AnswerParser parser(head.method == "HEAD");
+    answered = co_await passHead(head, parser);
+    if (answered == Answered::kKeep && parser.head().status < 200) continue;
+    break;
+  }
+  finished_ = true;
+  if (incoming_.bodyDone() || answered == Answered::kBroken) co_return answered;
+  // The origin answered before the whole body: end sendBody(), which waits for the rest.
+  Connection::Error ignored;
+  connection_.inside().cancel(ignored);
+  connection_.outside().cancel(ignored);
+  co_return answered == Answered::kKeep ? Answered::kClose : answered;
+}
+
+// Passes one head, and the body behind a final one.
+Task<HttpRelay::Answered> HttpRelay::passHead(const RequestHead& head, net::AnswerParser& parser) {
+  std::string none;
+  while (!parser.headDone()) {
+    const auto used = parser.feed(arrived_, none);
+    if (!used) co_return co_await broken(used.error().message);
+    arrived_.erase(0, *used);
+    if (*used > 0 || co_await more()) continue;
+    if (connection_.over()) co_return Answered::kBroken;
+    if (used_ && arrived_.empty() && !started_) co_return Answered::kNone;
+    co_return co_await broken(at_end_ ? "it closed the connection before it answered"
+                                      : "the head of its answer is too large");
+  }
+  used_ = true;
+  const int status = parser.head().status;
+  const bool switched = status == kSwitching;
+  if (switched && !head.websocket) co_return co_await broken("it switched to another protocol");
+  if (status < 200 && !switched && !head.http11) co_return Answered::kKeep;
+  const bool bodyless = parser.done() || status < 200;
+  const bool keep = head.keep_alive && incoming_.bodyDone() && parser.keepAlive() &&
+                    (head.http11 || parser.length() || bodyless);
+  const bool chunked = !bodyless && !parser.length() && head.http11;
+  const auto length = status < 200 ? std::nullopt : parser.length();
+  started_ = status >= 200 || switched;
+  const std::string text =
+      headForSandbox(parser.head(), chunked ? Framing::kChunked : Framing::kLength, length, keep);
+  if (co_await connection_.write(connection_.inside(), text)) co_return Answered::kBroken;
+  if (switched) {
+    const std::string early = std::exchange(arrived_, {});
+    const std::string late = incoming_.takeRest();
+    if (co_await connection_.write(connection_.inside(), early)) co_return Answered::kBroken;
+    if (co_await connection_.write(connection_.outside(), late)) co_return Answered::kBroken;
+    co_return Answered::kTunnel;
+  }
+  if (bodyless) co_return keep || status < 200 ? Answered::kKeep : Answered::kClose;
+  co_return co_await passBody(parser, chunked, keep);
+}
+
+Task<HttpRelay::Answered> HttpRelay::passBody(net::AnswerParser& parser, bool chunked, bool keep) {
+  while (!parser.done()) {
+    std::string body;
+    const auto used = parser.feed(arrived_, body);
+    if (!used) co_return Answered::kBroken;
+    arrived_.erase(0, *used);
+    if (arrived_.empty()) arrived_ = {};
+    const std::string bytes = chunked && !body.empty() ? asChunk(body) : std::move(body);
+    if (!bytes.empty() && co_await connection_.write(connection_.inside(), bytes)) {
+      co_return Answered::kBroken;
+    }
+    if (*used > 0 || co_await more()) continue;
+    if (connection_.over() || !at_end_ || !parser.end()) co_return Answered::kBroken;
+    break;
+  }
+  if (chunked && co_await connection_.write(connection_.inside(), asChunk(""))) {
+    co_return Answered::kBroken;
+  }
+  co_return keep && !at_end_ ? Answered::kKeep : Answered::kClose;
+}
+
+// The origin's answer is unusable. The sandbox learns why, unless it has a part of the answer.
+Task<HttpRelay::Answered> HttpRelay::broken(std::string cause) {
+  constexpr int kBadGateway = 502;
+  if (started_ || connection_.over()) co_return Answered::kBroken;
+  started_ = true;
+  const std::string text = ownAnswer(
+      {.status = kBadGateway, .detail = "Reaching " + origin_ + ": " + cause + "."}, false, false);
+  if (co_await connection_.write(connection_.inside(), text)) co_return Answered::kBroken;
+  co_return Answered::kClose;
+}
+
+}  // namespace cloister::egress

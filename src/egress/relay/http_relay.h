@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// HTTP/1.1 requests of a sandbox, each judged on its own: by name, port, method and path. The relay
+// writes every head anew, so that the origin sees only what was judged, and streams the bodies. A
+// refused request is answered with a problem document that names the rule and the remedy.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "egress/relay/connection.h"
+#include "egress/relay/incoming.h"
+#include "net/answer_parser.h"
+
+namespace cloister::egress {
+
+class HttpRelay {
+ public:
+  // Transparent: the sandbox connected to the name, so each Host must be that name. Proxy: each
+  // target has a host of its own.
+  enum class Kind : uint8_t { kTransparent, kProxy };
+
+  HttpRelay(Connection& connection, Incoming& incoming, Kind kind)
+      : connection_(connection), incoming_(incoming), kind_(kind) {}
+
+  // Serves requests until one side ends. `first`: what Incoming::head() gave already.
+  Task<void> run(std::optional<Result<RequestHead>> first = {});
+
+ private:
+  enum class Answered : uint8_t {
+    kKeep,    // another request may follow
+    kClose,   // the answer is complete
+    kBroken,  // an answer broke off: reset
+    kNone,    // the origin closed a kept connection before it answered
+    kTunnel,  // the protocol was switched
+  };
+
+  Task<bool> serve(RequestHead head);
+  [[nodiscard]] std::optional<Standing> standingOf(const RequestHead& head,
+                                                   std::string& fault) const;
+  Task<bool> refuse(const RequestHead& head, int status, const Ruling& ruling);
+  Task<void> answer(int status, std::string detail);
+  Task<std::optional<bool>> reachOrigin(const RequestHead& head, const Standing& standing,
+                                        const Ruling& ruling);
+  Task<Answered> exchange(const RequestHead& head, const Standing& standing);
+  Task<void> sendBody(const RequestHead& head);
+  Task<Answered> passAnswer(const RequestHead& head);
+  Task<Answered> passHead(const RequestHead& head, net::AnswerParser& parser);
+  Task<Answered> passBody(net::AnswerParser& parser, bool chunked, bool keep);
+  Task<Answered> broken(std::string cause);
+  Task<bool> more();
+
+  Connection& connection_;
+  Incoming& incoming_;
+  Kind kind_;
+  std::string origin_;     // "name:port" of the open outside connection
+  bool used_ = false;      // an answer came over it
+  std::string arrived_;    // from the origin, not yet used
+  bool at_end_ = false;    // of the origin's stream
+  bool started_ = false;   // the present answer was begun inside
+  bool finished_ = false;  // the present answer is complete
+};
+
+}  // namespace cloister::egress

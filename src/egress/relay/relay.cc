@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "egress/relay/relay.h"
+
+#include <string>
+#include <utility>
+
+#include "egress/relay/http_relay.h"
+#include "egress/relay/incoming.h"
+#include "egress/relay/tunnel.h"
+#include "egress/tls/hello.h"
+
+namespace cloister::egress {
+namespace {
+
+using model::Protocol;
+
+enum class Alert : uint8_t {  // RFC 8446 §6
+  kAccessDenied = 49,
+  kDecodeError = 50,
+};
+
+std::string placeOf(const Connection& connection) {
+  return connection.name() + ":" + std::to_string(connection.port());
+}
+
+// Ends a TLS connection before its handshake, so that the client's error is not just "reset".
+Task<void> sendAlert(Connection& connection, Alert alert) {
+  constexpr char kAlertRecord = 21;
+  constexpr char kFatal = 2;
+  const std::string record = {kAlertRecord, 3, 3, 0, 2, kFatal, static_cast<char>(alert)};
+  if (co_await connection.write(connection.inside(), record)) co_return;
+  Incoming rest(connection);
+  co_await rest.linger();
+}
+
+// Reads until the hello is complete. False: the connection ended, or `fault` says why not.
+Task<bool> readHello(Connection& connection, HelloReader& reader, std::string& bytes,
+                     std::string& fault) {
+  constexpr size_t kPiece = size_t{16} << 10;
+  connection.expireIn(connection.limits().greeting);
+  reader.feed(bytes);
+  while (reader.state() == HelloReader::State::kMore) {
+    const size_t have = bytes.size();
+    const auto [error, count] = co_await connection.read(connection.inside(), bytes, kPiece);
+    if (error || count == 0) co_return false;
+    reader.feed(std::string_view(bytes).substr(have));
+  }
+  if (reader.state() == HelloReader::State::kBad) fault = reader.why();
+  co_return fault.empty();
+}
+
+// Why the hello does not fit the connection; "": it does.
+std::string misfit(const Connection& connection, const Ruling& ruling, const Hello& hello) {
+  if (hello.server_name != connection.name()) {
+    const std::string named =
+        hello.server_name.empty() ? "no server" : "the server " + hello.server_name;
+    return "The TLS client names " + named + ", but the connection is to " + placeOf(connection) +
+           ".";
+  }
+  // Of an encrypted hello nobody but the origin knows the true name. Where every name is allowed,
+  // that name does not matter.
+  if (hello.encrypted && !ruling.anyone) {
+    return "The TLS client encrypts the name of the server (ECH), so the rule cannot be held.";
+  }
+  return "";
+}
+
+Task<void> relayTls(Connection& connection, Ruling ruling, std::string bytes) {
+  HelloReader reader;
+  std::string fault;
+  const Standing standing{
+      .host = connection.name(), .port = connection.port(), .protocol = Protocol::kTls};
+  if (!co_await readHello(connection, reader, bytes, fault)) {
+    if (fault.empty()) co_return connection.reset();
+    connection.refuse(standing, "The rule is for tls: " + fault,
+                      "Speak TLS to this port, or ask for an entry with the protocol tcp.");
+    co_return co_await sendAlert(connection, Alert::kDecodeError);
+  }
+  fault = misfit(connection, ruling, reader.hello());
+  if (!fault.empty()) {
+    connection.refuse(standing, fault,
+                      "Connect to the name that the client means, and switch ECH off.");
+    co_return co_await sendAlert(connection, Alert::kAccessDenied);
+  }
+  ruling = co_await connection.admit(standing);
+  if (!ruling.allowed) co_return co_await sendAlert(connection, Alert::kAccessDenied);
+  if (!connection.outside().is_open() && !co_await connection.dial(standing, ruling)) {
+    co_return connection.reset();
+  }
+  const bool counted = connection.moved(0, bytes.size());
+  if (!counted || co_await connection.write(connection.outside(), bytes)) {
+    co_return connection.reset();
+  }
+  reader = {};
+  bytes = {};
+  co_await tunnel(connection);
+}
+
+Task<void> relayTcp(Connection& connection, Ruling ruling, std::string bytes) {
+  const Standing standing{
+      .host = connection.name(), .port = connection.port(), .protocol = Protocol::kTcp};
+  ruling = co_await connection.admit(standing);
+  if (!ruling.allowed) co_return connection.reset();
+  if (!connection.outside().is_open() && !co_await connection.dial(standing, ruling)) {
+    co_return connection.reset();
+  }
+  const bool counted = connection.moved(0, bytes.size());
+  if (!counted || co_await connection.write(connection.outside(), bytes)) {
+    co_return connection.reset();
+  }
+  bytes = {};
+  co_await tunnel(connection);
+}
+
+Task<void> serve(Connection& connection) {
+  const Standing standing{.host = connection.name(), .port = connection.port()};
+  Ruling ruling = co_await connection.admit(standing);
+  if (!ruling.allowed) co_return connection.reset();
+  // Of HTTP each request counts instead.
+  if (ruling.protocol != Protocol::kHttp && !connection.takeRequest(standing, ruling)) {
+    co_return connection.reset();
+  }
+  co_await speak(connection, std::move(ruling), {});
+}
+
+}  // namespace
+
+Task<void> speak(Connection& connection, Ruling ruling, std::string arrived) {
+  switch (ruling.protocol) {
+    case Protocol::kTls:
+      co_return co_await relayTls(connection, std::move(ruling), std::move(arrived));
+    case Protocol::kTcp:
+      co_return co_await relayTcp(connection, std::move(ruling), std::move(arrived));
+    case Protocol::kHttp: {
+      connection.expireIn(connection.limits().greeting);
+      Incoming incoming(connection, std::move(arrived));
+      HttpRelay http(connection, incoming, HttpRelay::Kind::kTransparent);
+      co_await http.run();
+    }
+  }
+}
+
+Task<void> relay(Inside inside, std::shared_ptr<Guard> guard, Dialler& dialler,
+                 const RelayLimits& limits) {
+  const auto connection =
+      std::make_shared<Connection>(std::move(inside), std::move(guard), dialler, limits);
+  co_await watched(connection, serve(*connection));
+}
+
+}  // namespace cloister::egress
