@@ -20,6 +20,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "bin/stop_watch.h"
+#include "egress/plan/own_names.h"
 #include "egress/service/listen.h"
 #include "egress/service/service.h"
 #include "linux/credentials.h"
@@ -54,7 +55,6 @@ constexpr std::string_view kUsage =
 // The uid and gid when started as root without an existing `egress.user`. The next one above
 // cloisterd's is the scanner's (bin/scan.cc).
 constexpr uint32_t kFallbackUser = model::kFallbackId + 2;
-constexpr std::string_view kApiName = "api.cloister.internal";
 
 struct Options {
   bool help = false;
@@ -154,7 +154,7 @@ void addApi(const std::string& api, egress::DialOptions& options) {
   const auto address = asio::ip::make_address(host, error);
   const int port = std::atoi(api.c_str() + colon + 1);
   if (error || port <= 0 || port > UINT16_MAX) return;
-  options.own.emplace(kApiName, tcp::endpoint(address, static_cast<uint16_t>(port)));
+  options.own.emplace(egress::kApiName, tcp::endpoint(address, static_cast<uint16_t>(port)));
 }
 
 Result<egress::DialOptions> dialOptions(const Options& options) {

@@ -24,7 +24,9 @@ constexpr size_t kTypeBytes = 2;
 constexpr size_t kIdBytes = 8;
 
 Result<DoorPacket> readRefusal(uint64_t door, std::string_view rest) {
-  DoorPacket packet{.type = DoorMessage::kRefused, .door = {.id = door}, .why = {}};
+  DoorPacket packet;
+  packet.type = DoorMessage::kRefused;
+  packet.door.id = door;
   packet.why = TRY(decodeError(rest));
   return packet;
 }
@@ -62,6 +64,7 @@ Result<DoorPacket> decodeDoorPacket(std::string_view bytes) {
   }
   const uint64_t door = reader.u64();
   if (!reader.ok()) return badPacket("cut short");
+  DoorPacket packet;
   switch (type) {
     case DoorMessage::kRefused:
       return readRefusal(door, bytes.substr(kTypeBytes + kIdBytes));
@@ -69,7 +72,9 @@ Result<DoorPacket> decodeDoorPacket(std::string_view bytes) {
     case DoorMessage::kAttached:
     case DoorMessage::kDetached:
       if (!reader.done()) return badPacket("bytes after its end");
-      return DoorPacket{.type = type, .door = {.id = door}, .why = {}};
+      packet.type = type;
+      packet.door.id = door;
+      return packet;
     default:
       return badPacket("no such type");
   }

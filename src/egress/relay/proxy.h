@@ -7,12 +7,10 @@
 
 #include <memory>
 
+#include "egress/plan/own_names.h"  // IWYU pragma: export
 #include "egress/relay/relay.h"
 
 namespace cloister::egress {
-
-inline constexpr std::string_view kProxyName = "proxy.cloister.internal";
-inline constexpr uint16_t kProxyPort = 3128;
 
 // As relay(), for a connection to the proxy itself. `inside` has the proxy's name and port.
 Task<void> proxy(Inside inside, std::shared_ptr<Guard> guard, Dialler& dialler,

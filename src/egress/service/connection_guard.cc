@@ -14,13 +14,8 @@ std::string_view protocolOf(const Attempt& attempt) {
 }  // namespace
 
 ConnectionGuard::ConnectionGuard(Hub& hub, std::shared_ptr<PermitState> permit,
-                                 std::shared_ptr<DoorLife> door, std::string host,
-                                 uint16_t port)
-    : hub_(hub),
-      permit_(std::move(permit)),
-      presence_(std::move(door)),
-      host_(std::move(host)),
-      port_(port) {
+                                 std::shared_ptr<DoorLife> door)
+    : hub_(hub), permit_(std::move(permit)), presence_(std::move(door)) {
   permit_->opened();
   ++hub_.connections;
 }

@@ -52,9 +52,7 @@ class Presence {
 
 class ConnectionGuard : public Guard {
  public:
-  // `host` and `port`: the destination of the connection.
-  ConnectionGuard(Hub& hub, std::shared_ptr<PermitState> permit,
-                  std::shared_ptr<DoorLife> door, std::string host, uint16_t port);
+  ConnectionGuard(Hub& hub, std::shared_ptr<PermitState> permit, std::shared_ptr<DoorLife> door);
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
   ~ConnectionGuard() override;
@@ -83,8 +81,6 @@ class ConnectionGuard : public Guard {
   Hub& hub_;
   std::shared_ptr<PermitState> permit_;
   Presence presence_;
-  std::string host_;
-  uint16_t port_;
   // Verdicts point into plans: the last plans stay, as a verdict may be older than a change.
   static constexpr size_t kPlansKept = 4;
   std::array<std::shared_ptr<const PlanInForce>, kPlansKept> judged_by_;

@@ -173,12 +173,11 @@ std::string Door::overBounds() {
 
 Task<void> Door::serve(std::shared_ptr<Door> self, Socket socket, std::string name,
                        uint16_t port) {
-  const auto guard =
-      std::make_shared<ConnectionGuard>(self->hub_, self->permit_, self->life_, name, port);
+  const auto guard = std::make_shared<ConnectionGuard>(self->hub_, self->permit_, self->life_);
   const RelayLimits limits{.idle = self->hub_.settings.idle};
   Inside inside{std::move(socket), std::move(name), port};
   if (inside.name == kProxyName && port == kProxyPort) {
-    co_await serveProxy(std::move(inside), guard, self->hub_.dialler, limits);
+    co_await proxy(std::move(inside), guard, self->hub_.dialler, limits);
   } else {
     co_await relay(std::move(inside), guard, self->hub_.dialler, limits);
   }
