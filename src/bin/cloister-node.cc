@@ -33,6 +33,7 @@
 #include "node/languages.h"
 #include "node/privileges.h"
 #include "node/server.h"
+#include "sandbox/door/doors.h"
 #include "sandbox/gvisor/gvisor.h"
 #include "sandbox/host/image_digest.h"
 #include "sandbox/host/own_cache.h"
@@ -288,7 +289,11 @@ Result<> serve(const Options& options) {
   IoContext io(1);
   const auto images = std::make_shared<node::StoredImages>(
       images::Store(images::storeDir(options.config.node.images)), languages);
-  const auto process = runtime::makeProcessRuntime(io.get_executor(), host, images);
+  const auto doors = std::make_shared<runtime::Doors>(
+      io.get_executor(), options.state + "/run/egress-node.sock");
+  doors->start();
+  const auto process = runtime::makeProcessRuntime(io.get_executor(), host, images,
+                                                   {doors, options.config.egress.pool});
   node::PermitGate gate(options.config.limits);
   node::ServerConfig config = serverConfig(
       options, TRY(makeOffer(options, languages, *host, {gvisor.finding, microvm.finding})));

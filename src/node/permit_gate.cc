@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "model/network.h"
 #include "node/server.h"
 #include "wire/node.h"
 
@@ -17,6 +18,21 @@ constexpr int64_t kMaxLife = 300'000'000;  // µs: bounds the number of remember
 
 std::unexpected<Error> refused(std::string_view why) {
   return fail(Code::kDenied, "checking the permit: " + std::string(why));
+}
+
+// A network comes with the digest of its plan, and only then.
+Result<> checkNetwork(const model::PermitFields& permit) {
+  constexpr size_t kDigits = 64;  // of a SHA-256
+  const std::string& tier = permit.network_tier;
+  if (std::ranges::find(model::kNetworkTiers, tier) == model::kNetworkTiers.end()) {
+    return refused("there is no network tier \"" + tier + "\"");
+  }
+  const std::string& digest = permit.network_plan_sha256;
+  if (tier == "none" && digest.empty()) return {};
+  if (tier == "none") return refused("it has a network plan without a network");
+  const bool hex = digest.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (digest.size() != kDigits || !hex) return refused("its network has no plan");
+  return {};
 }
 
 struct Bound {
@@ -55,9 +71,7 @@ Result<model::PermitFields> PermitGate::admit(const model::SignedPermit& permit,
   }
   if (now < fields.not_before - kSkew) return refused("it is not valid yet");
   if (now > fields.expires + kSkew) return refused("it has expired");
-  if (fields.network_tier != "none") {
-    return refused("network tier " + fields.network_tier + " is not offered here");
-  }
+  TRY(checkNetwork(fields));
   TRY(withinCeiling(fields.limits));
   if (use) TRY(markUsed(fields, now));
   return fields;

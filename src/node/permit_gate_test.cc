@@ -120,9 +120,22 @@ TEST_F(PermitGateTest, HoldsEachLimitToTheCeiling) {
   EXPECT_FALSE(denies([](auto&) {}));
 }
 
-TEST_F(PermitGateTest, RefusesNetworkAndStrangeIds) {
+TEST_F(PermitGateTest, ANetworkComesWithTheDigestOfItsPlan) {
+  fields_.network_tier = "restricted";
+  expectDenied(admit(false), "no plan");
+  fields_.network_plan_sha256 = std::string(64, 'g');
+  expectDenied(admit(false), "no plan");
+  fields_.network_plan_sha256 = std::string(63, 'a');
+  expectDenied(admit(false), "no plan");
+  fields_.network_plan_sha256 = std::string(64, 'a');
+  EXPECT_TRUE(admit(false));
+  fields_.network_tier = "none";
+  expectDenied(admit(false), "without a network");
+}
+
+TEST_F(PermitGateTest, RefusesStrangeTiersAndIds) {
   fields_.network_tier = "open";
-  expectDenied(admit(), "network");
+  expectDenied(admit(), "network tier");
   fields_.network_tier = "none";
   fields_.id = "permit_1";
   expectDenied(admit(), "id");

@@ -15,6 +15,7 @@
 #include "sandbox/box/live.h"
 #include "sandbox/box/process_session.h"
 #include "sandbox/box/run.h"
+#include "sandbox/door/doors.h"
 #include "sandbox/host/cpu_shares.h"
 #include "sandbox/host/host.h"
 #include "sandbox/image/image_place.h"
@@ -27,6 +28,8 @@ namespace cloister::runtime {
 namespace {
 
 namespace asio = boost::asio;
+
+constexpr std::string_view kNoNetwork = "none";  // of model::kNetworkTiers
 
 class ProcessSandbox : public Sandbox {
  public:
@@ -91,8 +94,9 @@ class ProcessSandbox : public Sandbox {
 class ProcessRuntime : public Runtime {
  public:
   ProcessRuntime(const asio::any_io_executor& executor, std::shared_ptr<ProcessHost> host,
-                 std::shared_ptr<ImageSource> images)
+                 std::shared_ptr<ImageSource> images, NetworkParts network)
       : host_(std::move(host)),
+        network_(std::move(network)),
         own_(hostPlace(executor, host_)),
         places_(std::make_shared<ImagePlaces>(executor, host_, own_, std::move(images))),
         cpu_shares_(std::make_shared<CpuShares>(executor)) {
@@ -130,11 +134,15 @@ class ProcessRuntime : public Runtime {
   Result<Target> targetOf(const model::PermitFields& permit);
   Task<Result<ImageWatch::Now>> imageOf(const Target& target);
   static void renew(const ImagePlace& own);
+  [[nodiscard]] Result<> checkNetwork(const model::PermitFields& permit, const Kind& kind) const;
+  MakeBeside besideWith(const Kind& kind, const std::string& walls,
+                        const model::PermitFields& permit) const;
   [[nodiscard]] std::string keepsNoMemory(const Kind& kind, const SandboxSpec& spec) const;
   void addMemory(const Kind& kind, const model::PermitFields& permit, const Pool::Alike& alike,
                  const ImageWatch::Now& image, SessionTraits& traits) const;
 
   std::shared_ptr<ProcessHost> host_;
+  NetworkParts network_;
   std::shared_ptr<ImagePlace> own_;
   std::shared_ptr<ImagePlaces> places_;
   std::shared_ptr<ImageWatch> watch_;
@@ -149,10 +157,49 @@ Result<> checkNesting(const model::PermitFields& permit, const Guest* guest) {
                                       " makes no sandboxes within its own; use gvisor or microvm");
 }
 
-Result<ProcessRuntime::Target> ProcessRuntime::targetOf(const model::PermitFields& permit) {
-  if (permit.network_tier != "none") {
-    return fail(Code::kUnsupported, "provisioning: no network tier but \"none\"");
+// Only the process runtime has doors so far.
+Result<> ProcessRuntime::checkNetwork(const model::PermitFields& permit, const Kind& kind) const {
+  if (permit.network_tier == kNoNetwork) return {};
+  if (kind.guest) {
+    return fail(Code::kUnsupported, "provisioning: the runtime " + permit.runtime +
+                                        " has no network yet; use process, or the tier none");
   }
+  if (network_.doors) return {};
+  return fail(Code::kUnsupported, "provisioning: this node has no cloister-egress for the tier " +
+                                      permit.network_tier);
+}
+
+// Gives a sandbox, in which no program has started, its network. Returns what is weaker about it.
+Task<Result<std::vector<std::string>>> openNetwork(std::shared_ptr<Pool> pool,
+                                                   std::shared_ptr<Live> live,
+                                                   NetworkParts network, std::string permit,
+                                                   std::string plan_sha256) {
+  // Every port of the synthetic network reaches cloister-egress: later plans may have other ports.
+  const DoorOrder order = CO_TRY(doorOrder(network.pool, {}));
+  DoorSockets sockets = CO_TRY(co_await pool->openDoor(live, order));
+  std::vector<std::string> weakened = sockets.weakened;
+  live->holdDoor(CO_TRY(co_await network.doors->attach(std::move(permit), std::move(plan_sha256),
+                                                       std::move(sockets))));
+  co_return weakened;
+}
+
+// The same for a permit with a network; the sandbox is removed after a failure.
+Task<Result<std::vector<std::string>>> connectSandbox(std::shared_ptr<Pool> pool,
+                                                      std::shared_ptr<Live> live,
+                                                      NetworkParts network,
+                                                      model::PermitFields permit) {
+  if (permit.network_tier == kNoNetwork) co_return std::vector<std::string>();
+  auto weakened =
+      co_await openNetwork(std::move(pool), live, std::move(network), permit.id,
+                           permit.network_plan_sha256);
+  if (weakened) co_return weakened;
+  std::ignore = co_await live->bury();
+  Error error = std::move(weakened).error().within("provisioning");
+  if (error.code == Code::kUnavailable) error.code = Code::kInternal;  // the node is not lost
+  co_return std::unexpected(std::move(error));
+}
+
+Result<ProcessRuntime::Target> ProcessRuntime::targetOf(const model::PermitFields& permit) {
   Target target{.image = TRY(model::parseImageRef(permit.image)), .place = own_};
   if (!target.image.isHost()) {
     auto place = places_->get(target.image.digest);
@@ -167,6 +214,7 @@ Result<ProcessRuntime::Target> ProcessRuntime::targetOf(const model::PermitField
   target.kind = &kind->second;
   TRY(host_->checkDisk(permit.limits, target.kind->guest.get()));
   TRY(checkNesting(permit, target.kind->guest.get()));
+  TRY(checkNetwork(permit, *target.kind));
   return target;
 }
 
@@ -236,6 +284,25 @@ void ProcessRuntime::addMemory(const Kind& kind, const model::PermitFields& perm
       .most_bytes = plan.cgroup.memory_bytes});
 }
 
+// Sandboxes beside a session's have doors of their own, under the session's permit.
+Task<Result<std::shared_ptr<Live>>> makeBesideConnected(std::shared_ptr<Pool> pool,
+                                                        std::shared_ptr<Live> session,
+                                                        model::Limits limits, std::string walls,
+                                                        NetworkParts network,
+                                                        model::PermitFields permit) {
+  auto live = CO_TRY(co_await pool->makeBeside(std::move(session), limits, std::move(walls)));
+  CO_TRY(co_await connectSandbox(pool, live, std::move(network), std::move(permit)));
+  co_return live;
+}
+
+MakeBeside ProcessRuntime::besideWith(const Kind& kind, const std::string& walls,
+                                      const model::PermitFields& permit) const {
+  return [pool = kind.pool, walls, network = network_, permit](std::shared_ptr<Live> session,
+                                                               model::Limits limits) {
+    return makeBesideConnected(pool, std::move(session), limits, walls, network, permit);
+  };
+}
+
 Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
@@ -249,10 +316,12 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
                     .nests = nests && of.guest->nesting() == Guest::Nesting::kPrepared};
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
   auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
+  auto weaker = CO_TRY(co_await connectSandbox(of.pool, live, network_, fields));
   live->watchLocks();
   addShare(*cpu_shares_, fields, live);
   SandboxInfo info{fields.runtime, host_->config().node, target.image.name, image.digest,
                    of.weakened};
+  std::ranges::move(weaker, std::back_inserter(info.weakened));
   if (image.digest.empty()) info.weakened.emplace_back(model::kWeakerUnverified);
   if (live->resumed()) info.weakened.emplace_back(kWeakerFromTemplate);
   std::ranges::move(host_->weakenedWalls(fields.walls, of.guest.get()),
@@ -263,12 +332,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     of.pool->refill();  // no program may start there for long
     SessionTraits traits{env, nests, fields.walls.runs_own, fields.walls.writes,
                          fields.walls.writable.empty() ? "" : writablePayload(fields.walls)};
-    if (!of.guest) {
-      traits.beside = [pool = of.pool, walls = alike.walls](std::shared_ptr<Live> session,
-                                                            model::Limits limits) {
-        return pool->makeBeside(std::move(session), limits, walls);
-      };
-    }
+    if (!of.guest) traits.beside = besideWith(of, alike.walls, fields);
     addMemory(of, fields, alike, image, traits);
     co_return makeProcessSession(std::move(live), std::move(info), std::move(traits));
   }
@@ -302,8 +366,10 @@ Task<Result<base::json::object>> ProcessRuntime::plan(const model::SignedPermit&
 
 std::unique_ptr<Runtime> makeProcessRuntime(asio::any_io_executor executor,
                                             std::shared_ptr<ProcessHost> host,
-                                            std::shared_ptr<ImageSource> images) {
-  return std::make_unique<ProcessRuntime>(std::move(executor), std::move(host), std::move(images));
+                                            std::shared_ptr<ImageSource> images,
+                                            NetworkParts network) {
+  return std::make_unique<ProcessRuntime>(std::move(executor), std::move(host), std::move(images),
+                                          std::move(network));
 }
 
 }  // namespace cloister::runtime

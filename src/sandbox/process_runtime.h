@@ -10,6 +10,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -28,11 +29,19 @@ Result<std::shared_ptr<ProcessHost>> startProcessHost(const ProcessConfig& confi
 // Adds the machine's features and weaknesses, as seen by the host, to the offer.
 void describe(const ProcessHost& host, model::NodeOffer& offer);
 
+// How sandboxes get a network; without `doors`, permits with a network are refused.
+class Doors;
+struct NetworkParts {
+  std::shared_ptr<Doors> doors = {};
+  std::string pool = "198.18.0.0/15";  // of synthetic addresses
+};
+
 // The runtimes of a started host and of its guests, selected by permits. `images`: the imported
 // images; nullptr: none.
 class ImageSource;
 std::unique_ptr<Runtime> makeProcessRuntime(boost::asio::any_io_executor executor,
                                             std::shared_ptr<ProcessHost> host,
-                                            std::shared_ptr<ImageSource> images = nullptr);
+                                            std::shared_ptr<ImageSource> images = nullptr,
+                                            NetworkParts network = {});
 
 }  // namespace cloister::runtime

@@ -423,6 +423,8 @@ Task<void> Live::remove(std::shared_ptr<Live> self) {
   ProcessHost& host = *self->parts_.host;
   const ProcessHost::Dying dying(host);
   auto emptied = co_await self->empty();
+  // Last: a program that is being killed sees no other end of its connections than its own.
+  if (self->door_) co_await self->door_->release();
   if (self->disk_) co_await self->disk_->end(self->executor_);
   const bool stays = !emptied;
   const auto give_back = [&] {

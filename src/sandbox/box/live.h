@@ -21,6 +21,7 @@
 #include "model/limits.h"
 #include "model/outcome.h"
 #include "sandbox/box/guest_words.h"
+#include "sandbox/box/held_door.h"
 #include "sandbox/box/housing.h"
 #include "sandbox/box/runner_channel.h"
 #include "sandbox/host/cpu_shares.h"
@@ -72,6 +73,8 @@ class Live : public Housing,
   // From now on until bury(), shares the processor with the owner's other sandboxes. Needs a
   // cgroup.
   void shareCpu(CpuShares& shares, const std::string& owner, uint32_t together);
+  // From now on until bury(), which releases it, the sandbox's network.
+  void holdDoor(std::shared_ptr<HeldDoor> door) { door_ = std::move(door); }
   [[nodiscard]] uint64_t cpuMicros() const override { return rawUsage().cpu_micros; }
   [[nodiscard]] uint32_t cpuMost() const override { return groupLimits(parts_.limits).cpu_millis; }
   bool giveCpu(uint32_t millis) override;
@@ -203,6 +206,7 @@ class Live : public Housing,
   std::optional<uint32_t> shared_cpu_;  // thousandths of a processor when shared with others
                                         // (giveCpu)
   std::shared_ptr<void> cpu_place_;     // membership in the sharing
+  std::shared_ptr<HeldDoor> door_;  // nullptr: no network
   boost::asio::steady_timer lull_;
   Fd pidfd_;
   [[nodiscard]] linux::CgroupUsage rawUsage() const;
