@@ -22,9 +22,9 @@ namespace cloister::egress {
 
 struct AddressRules {
   // The synthetic addresses that look-ups inside are answered with. Empty: none beyond the table.
-  std::optional<base::Network> pool;
+  std::optional<base::Network> pool = {};
   // Whether an address belongs to this host. Empty: unknown, so only the table decides.
-  std::function<bool(const base::Address&)> isOurs;
+  std::function<bool(const base::Address&)> isOurs = {};
 };
 
 // Why the address must not be dialled, as "a private address (RFC 1918)"; nullopt: it may be.

@@ -186,11 +186,13 @@ Result<std::shared_ptr<AresChannel>> AresChannel::make(asio::any_io_executor exe
   values.tries = options.tries;
   values.ednspsz = 1232;  // no fragments (DNS flag day 2020)
   values.lookups = lookups;
+  values.udp_port = values.tcp_port = options.port;
   values.sock_state_cb = &State::onSocket;
   values.sock_state_cb_data = state.get();
   values.resolvconf_path = resolv_conf.data();
   int mask = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_LOOKUPS |
-             ARES_OPT_DOMAINS | ARES_OPT_SOCK_STATE_CB | ARES_OPT_EDNSPSZ;
+             ARES_OPT_UDP_PORT | ARES_OPT_TCP_PORT | ARES_OPT_DOMAINS | ARES_OPT_SOCK_STATE_CB |
+             ARES_OPT_EDNSPSZ;
   if (!resolv_conf.empty()) mask |= ARES_OPT_RESOLVCONF;
   int status = ::ares_init_options(&state->channel, &values, mask);
   if (status != ARES_SUCCESS) return std::unexpected(aresError(kDoing, status));

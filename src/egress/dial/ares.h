@@ -17,10 +17,11 @@
 namespace cloister::egress {
 
 struct AresOptions {
-  std::string servers;      // "ADDRESS:PORT", with commas between; "": those of `resolv_conf`
-  std::string resolv_conf;  // a path
-  Millis timeout{2'000};    // of the first try; c-ares doubles it for each later one
-  int tries = 2;            // of each server
+  std::string servers = {};      // "ADDRESS:PORT", with commas between; "": those of `resolv_conf`
+  std::string resolv_conf = {};  // a path
+  uint16_t port = 53;            // of the servers in `resolv_conf`
+  Millis timeout{2'000};         // of the first try; c-ares doubles it for each later one
+  int tries = 2;                 // of each server
 };
 
 class AresChannel : public std::enable_shared_from_this<AresChannel> {

@@ -32,7 +32,7 @@ namespace cloister::egress {
 struct Upstream {
   std::string host;  // a name or an address; the address rules do not apply to it
   uint16_t port = 0;
-  std::string authorization;  // value of Proxy-Authorization; "": none is sent
+  std::string authorization = {};  // value of Proxy-Authorization; "": none is sent
 };
 
 // "http://host[:port]", and a file with one line "user:password" ("": none), which is sent as Basic
@@ -40,7 +40,7 @@ struct Upstream {
 Result<Upstream> readUpstream(std::string_view url, const std::string& credentials_file);
 
 struct DialOptions {
-  AddressRules addresses;
+  AddressRules addresses = {};
   std::optional<Upstream> upstream = {};
   // Names that lead to this service itself: "api.cloister.internal". They are not resolved.
   std::map<std::string, boost::asio::ip::tcp::endpoint, std::less<>> own = {};
@@ -52,10 +52,10 @@ struct DialOptions {
 struct Target {
   std::string name;  // of model::hostName()
   uint16_t port = 0;
-  bool internal = false;                // a rule of the operator's own networks allows it
-  std::vector<base::Network> networks;  // with `internal`: whose private addresses are allowed
+  bool internal = false;                     // a rule of the operator's own networks allows it
+  std::vector<base::Network> networks = {};  // with `internal`: whose private addresses are allowed
   // Asked before each connection: false ends the dial, because the rules changed meanwhile.
-  std::function<bool()> wanted;
+  std::function<bool()> wanted = {};
 };
 
 struct Dialled {

@@ -61,6 +61,7 @@ Result<std::shared_ptr<AresChannel>> Resolver::channel() {
   if (channel_ && file == file_) return channel_;
   channel_ = TRY(AresChannel::make(executor_, {.servers = options_.servers,
                                                .resolv_conf = options_.resolv_conf,
+                                               .port = options_.port,
                                                .timeout = options_.try_time}));
   file_ = file;
   cache_.clear();

@@ -27,8 +27,9 @@
 namespace cloister::egress {
 
 struct ResolverOptions {
-  std::string servers;  // "ADDRESS:PORT", with commas between; "": the host's
+  std::string servers = {};  // "ADDRESS:PORT", with commas between; "": the host's
   std::string resolv_conf = "/etc/resolv.conf";
+  uint16_t port = 53;           // of the servers in `resolv_conf`
   Millis most_time{5'000};      // of a look-up
   Millis try_time{2'000};       // of the first question to a server
   size_t most_in_flight = 256;  // queries
