@@ -135,7 +135,7 @@ TEST_P(WholePolicy, AnswersEverySystemCallAsWritten) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Documents, WholePolicy,
-                         ::testing::Values("sandbox.json", "cloisterd.json", "image.json"),
+                         ::testing::Values("sandbox.json", "cloisterd.json", "egress.json", "image.json"),
                          [](const auto& param) {
                            const std::string name = param.param;
                            return name.substr(0, name.find('.'));
@@ -368,7 +368,7 @@ void expectSameAnswers(const std::vector<sock_filter>& one, const std::vector<so
 }
 
 TEST(DispatchByRange, AnswersTheSame) {
-  for (const char* document : {"sandbox.json", "cloisterd.json", "image.json"}) {
+  for (const char* document : {"sandbox.json", "cloisterd.json", "egress.json", "image.json"}) {
     SCOPED_TRACE(document);
     const std::vector<sock_filter> before = assembled(document);
     ASSERT_FALSE(before.empty());

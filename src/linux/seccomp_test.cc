@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kvm.h>
+#include <linux/netlink.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -312,6 +313,30 @@ TEST(VmmPolicy, IsHeldByTheKernel) {
   close(null);
 }
 #endif
+
+TEST(EgressPolicy, DialsAndDoesNothingElse) {
+  const auto program = loadSeccomp(policyPath("egress.json"));
+  ASSERT_TRUE(program) << program.error().message;
+  const auto probe = [&](long number, long a = 0, long b = 0, long c = 0) {
+    return underFilter(*program, [&] { return errnoOf(number, a, b, c); });
+  };
+  for (const long number : {SYS_execve, SYS_ptrace, SYS_mount, SYS_setuid, SYS_kill, SYS_unshare,
+                            SYS_setns, SYS_bpf, SYS_listen, SYS_clone3, SYS_io_uring_setup})
+    EXPECT_EQ(probe(number), EPERM) << number;
+  EXPECT_EQ(probe(SYS_clone, SIGCHLD), EPERM) << "a process";
+  EXPECT_EQ(probe(SYS_mmap, 0, 4096, PROT_READ | PROT_EXEC), EPERM);
+  EXPECT_EQ(probe(SYS_socket, AF_UNIX, SOCK_STREAM, 0), EPERM);
+  EXPECT_EQ(probe(SYS_socket, AF_INET, SOCK_RAW, IPPROTO_ICMP), EPERM);
+  EXPECT_EQ(probe(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER), EPERM);
+  EXPECT_EQ(probe(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), 0);
+  EXPECT_EQ(probe(SYS_socket, AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), 0);
+  const auto opens = [&](int flags) {
+    return probe(SYS_openat, AT_FDCWD, reinterpret_cast<long>("/dev/null"), flags);
+  };
+  EXPECT_EQ(opens(O_RDONLY | O_CLOEXEC), 0);
+  for (const int flags : {O_WRONLY, O_RDWR, O_RDONLY | O_CREAT, O_RDONLY | O_TRUNC})
+    EXPECT_EQ(opens(flags), EPERM) << flags;
+}
 
 TEST(ServerPolicy, KeepsTheServerFromStartingAnything) {
   const auto program = loadSeccomp(policyPath("cloisterd.json"));
