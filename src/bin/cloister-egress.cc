@@ -93,8 +93,7 @@ Result<Users> findUsers(const model::Config& config) {
   const auto find = [](const std::string& name, uint32_t fallback) {
     return linux::findUser(name).value_or(linux::User{fallback, fallback});
   };
-  const Users users{find(config.user, model::kFallbackId),
-                    find(config.egress.user, kFallbackUser)};
+  const Users users{find(config.user, model::kFallbackId), find(config.egress.user, kFallbackUser)};
   if (users.own.uid == 0) {
     return fail(Code::kInvalid, "egress.user: must not be root", "egress.user");
   }
@@ -209,8 +208,7 @@ Result<> serve(const Options& options) {
   constexpr size_t kDescriptors = 131'072;
   linux::raiseDescriptors(kDescriptors);
   const Users users = TRY(findUsers(options.config));
-  const auto seccomp =
-      TRY(linux::loadSeccomp(base::shareDir() + "/policies/seccomp/egress.json"));
+  const auto seccomp = TRY(linux::loadSeccomp(base::shareDir() + "/policies/seccomp/egress.json"));
   const std::string run = options.state + "/run";
   TRY(makeRunDirectory(run, users.control));
   egress::ServiceConfig config = TRY(serviceConfig(options, users));

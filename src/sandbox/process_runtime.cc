@@ -165,15 +165,14 @@ Result<> ProcessRuntime::checkNetwork(const model::PermitFields& permit, const K
                                         " has no network yet; use process, or the tier none");
   }
   if (network_.doors) return {};
-  return fail(Code::kUnsupported, "provisioning: this node has no cloister-egress for the tier " +
-                                      permit.network_tier);
+  return fail(Code::kUnsupported,
+              "provisioning: this node has no cloister-egress for the tier " + permit.network_tier);
 }
 
 // Gives a sandbox, in which no program has started, its network. Returns what is weaker about it.
 Task<Result<std::vector<std::string>>> openNetwork(std::shared_ptr<Pool> pool,
-                                                   std::shared_ptr<Live> live,
-                                                   NetworkParts network, std::string permit,
-                                                   std::string plan_sha256) {
+                                                   std::shared_ptr<Live> live, NetworkParts network,
+                                                   std::string permit, std::string plan_sha256) {
   // Every port of the synthetic network reaches cloister-egress: later plans may have other ports.
   const DoorOrder order = CO_TRY(doorOrder(network.pool, {}));
   DoorSockets sockets = CO_TRY(co_await pool->openDoor(live, order));
@@ -189,9 +188,8 @@ Task<Result<std::vector<std::string>>> connectSandbox(std::shared_ptr<Pool> pool
                                                       NetworkParts network,
                                                       model::PermitFields permit) {
   if (permit.network_tier == kNoNetwork) co_return std::vector<std::string>();
-  auto weakened =
-      co_await openNetwork(std::move(pool), live, std::move(network), permit.id,
-                           permit.network_plan_sha256);
+  auto weakened = co_await openNetwork(std::move(pool), live, std::move(network), permit.id,
+                                       permit.network_plan_sha256);
   if (weakened) co_return weakened;
   std::ignore = co_await live->bury();
   Error error = std::move(weakened).error().within("provisioning");

@@ -36,7 +36,8 @@ Result<Supervisor::Row> Supervisor::rowOf(Part part) {
   }
   std::string name = part.name;
   const Millis longest = part.longest_delay;
-  return Row{std::move(part), Child(std::move(name), std::move(program), longest), std::move(hung), {}};
+  return Row{
+      std::move(part), Child(std::move(name), std::move(program), longest), std::move(hung), {}};
 }
 
 Supervisor::Supervisor(SupervisorConfig config, std::vector<Row> rows, Signals signals,

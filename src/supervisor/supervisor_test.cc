@@ -105,8 +105,9 @@ TEST_F(SupervisorTest, ThePartThatHangsIsKilledAndStartedAgain) {
 
 TEST_F(SupervisorTest, ThePartWithAShortDelayIsBackSoonHoweverOftenItDies) {
   // Five deaths: 3.1 s of delays without the bound.
-  Part mortal = part("mortal", 1, "if [ ! -s up.mortal ] || [ $(wc -l < up.mortal) -lt 5 ]; then "
-                                  "echo ready > $ready; echo $$ >> up.mortal; kill $pause; exit 1; fi");
+  Part mortal = part("mortal", 1,
+                     "if [ ! -s up.mortal ] || [ $(wc -l < up.mortal) -lt 5 ]; then "
+                     "echo ready > $ready; echo $$ >> up.mortal; kill $pause; exit 1; fi");
   mortal.longest_delay = Millis(50);
   Part control = part("control", 0, "until [ $(wc -l < up.mortal) = 6 ]; do sleep 0.01; done");
   const auto begun = std::chrono::steady_clock::now();

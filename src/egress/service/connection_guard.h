@@ -22,8 +22,8 @@
 
 namespace cloister::egress {
 
-// The life of a door, shared with its connections. A connection's socket keeps the sandbox's network
-// namespace, so the door is gone only when `connections` is 0.
+// The life of a door, shared with its connections. A connection's socket keeps the sandbox's
+// network namespace, so the door is gone only when `connections` is 0.
 struct DoorLife {
   explicit DoorLife(boost::asio::any_io_executor executor) : closed(std::move(executor)) {}
   bool ended = false;

@@ -46,8 +46,7 @@ asio::awaitable<void> sleepFor(asio::any_io_executor executor, Millis time) {
 }  // namespace
 
 ControlLink::ControlLink(asio::any_io_executor executor, const Settings& settings, uint32_t uid,
-                         std::function<Result<base::VerifyKey>()> key, Plans& plans,
-                         Record& record)
+                         std::function<Result<base::VerifyKey>()> key, Plans& plans, Record& record)
     : executor_(std::move(executor)),
       settings_(settings),
       uid_(uid),
@@ -154,12 +153,11 @@ Result<> ControlLink::takePlan(const Frame& frame) {
 void ControlLink::answerUse(const Frame& frame) {
   const auto permit = plans_.find(frame.payload);
   if (!permit) {
-    const Error error{Code::kNotFound, "asking for the use of a network: the permit is not known",
-                      {}, 0};
+    const Error error{
+        Code::kNotFound, "asking for the use of a network: the permit is not known", {}, 0};
     return post(FromEgress::kFailed, frame.channel, wire::encodeError(error));
   }
-  post(FromEgress::kUsed, frame.channel,
-       base::toJson(model::toJsonObject(permit->use())));
+  post(FromEgress::kUsed, frame.channel, base::toJson(model::toJsonObject(permit->use())));
 }
 
 asio::awaitable<void> ControlLink::sendBatches(std::shared_ptr<ControlLink> self) {

@@ -171,8 +171,7 @@ std::string Door::overBounds() {
   return {};
 }
 
-Task<void> Door::serve(std::shared_ptr<Door> self, Socket socket, std::string name,
-                       uint16_t port) {
+Task<void> Door::serve(std::shared_ptr<Door> self, Socket socket, std::string name, uint16_t port) {
   const auto guard = std::make_shared<ConnectionGuard>(self->hub_, self->permit_, self->life_);
   const RelayLimits limits{.idle = self->hub_.settings.idle};
   Inside inside{std::move(socket), std::move(name), port};
@@ -205,8 +204,7 @@ bool Door::readRefusedOnce() {
   for (const linux::LoggedPacket& packet : read->packets) {
     const bool tcp = packet.transport == linux::LoggedPacket::Transport::kTcp;
     if (tcp && !packet.syn) continue;
-    refused(std::string(linux::transportName(packet.transport)), packet.destination,
-                  packet.port);
+    refused(std::string(linux::transportName(packet.transport)), packet.destination, packet.port);
   }
   return true;
 }
@@ -215,9 +213,9 @@ void Door::refused(const std::string& transport, const base::Address& to, uint16
   const std::string host = hostOf(to);
   Verdict verdict = permit_->judge({.host = host, .port = port});
   if (transport != "tcp") {
-    verdict = refusal("The network of a sandbox carries TCP and look-ups; this was " + transport +
-                          ".",
-                      "Use TCP: programs that try QUIC first fall back to it.");
+    verdict =
+        refusal("The network of a sandbox carries TCP and look-ups; this was " + transport + ".",
+                "Use TCP: programs that try QUIC first fall back to it.");
   } else if (verdict.allowed) {
     verdict = refusal("Connections go to names alone, and this address has none.",
                       "Connect to the host by its name.");

@@ -25,10 +25,10 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 
 constexpr auto kAnyhow = asio::as_tuple(asio::use_awaitable);
-constexpr int kDatagramsAtOnce = 32;        // before other connections have their turn
-constexpr Millis kTcpIdle{10'000};          // between two queries of a connection
-constexpr size_t kMostQuery = 4096;         // bytes; answer() refuses long queries itself
-constexpr size_t kControlBytes = 256;       // of IP_PKTINFO and IPV6_PKTINFO
+constexpr int kDatagramsAtOnce = 32;   // before other connections have their turn
+constexpr Millis kTcpIdle{10'000};     // between two queries of a connection
+constexpr size_t kMostQuery = 4096;    // bytes; answer() refuses long queries itself
+constexpr size_t kControlBytes = 256;  // of IP_PKTINFO and IPV6_PKTINFO
 
 // Copies the local address of a received datagram into the message that answers it, so that the
 // answer comes from the server that was asked; ip(7), ipv6(7).
@@ -52,9 +52,8 @@ size_t replyControl(msghdr& received, char* control) {
       in6_pktinfo info{};
       std::memcpy(&info, CMSG_DATA(header), sizeof info);
       info.ipi6_ifindex = 0;
-      *out = {.cmsg_len = CMSG_LEN(sizeof info),
-              .cmsg_level = IPPROTO_IPV6,
-              .cmsg_type = IPV6_PKTINFO};
+      *out = {
+          .cmsg_len = CMSG_LEN(sizeof info), .cmsg_level = IPPROTO_IPV6, .cmsg_type = IPV6_PKTINFO};
       std::memcpy(CMSG_DATA(out), &info, sizeof info);
       return CMSG_SPACE(sizeof info);
     }
@@ -115,8 +114,8 @@ struct DoorDns::Datagram {
   }
 };
 
-DoorDns::DoorDns(Hub& hub, std::shared_ptr<PermitState> permit,
-                 std::shared_ptr<DoorLife> life, Names names)
+DoorDns::DoorDns(Hub& hub, std::shared_ptr<PermitState> permit, std::shared_ptr<DoorLife> life,
+                 Names names)
     : hub_(hub),
       permit_(std::move(permit)),
       life_(std::move(life)),
@@ -158,8 +157,8 @@ bool DoorDns::readOne(const std::shared_ptr<DoorDns>& self) {
   return true;
 }
 
-Task<void> DoorDns::sendPassed(std::shared_ptr<DoorDns> self,
-                                        std::shared_ptr<Datagram> datagram, std::string name) {
+Task<void> DoorDns::sendPassed(std::shared_ptr<DoorDns> self, std::shared_ptr<Datagram> datagram,
+                               std::string name) {
   std::string query(datagram->bytes.data(), datagram->size);
   const std::string reply =
       co_await passedOn(self, std::move(query), dns::kUdpBytes, std::move(name));
@@ -194,7 +193,7 @@ std::string DoorDns::answerAsking(std::string_view query, size_t most_bytes, con
 }
 
 Task<std::string> DoorDns::passedOn(std::shared_ptr<DoorDns> self, std::string query,
-                                             size_t most_bytes, std::string name) {
+                                    size_t most_bytes, std::string name) {
   const auto asked = dns::readQuery(query);
   if (!asked || self->passed_ >= kMostPassed || !self->permit_->takeRequest() ||
       !self->hub_.record.accepts()) {
@@ -237,8 +236,7 @@ Task<void> DoorDns::serveTcp(std::shared_ptr<DoorDns> self, tcp::socket socket) 
 }
 
 // Two bytes of length before each message (RFC 1035 §4.2.2).
-Task<void> DoorDns::converse(std::shared_ptr<DoorDns> self,
-                                     std::shared_ptr<tcp::socket> shared) {
+Task<void> DoorDns::converse(std::shared_ptr<DoorDns> self, std::shared_ptr<tcp::socket> shared) {
   tcp::socket& socket = *shared;
   asio::steady_timer idle(self->hub_.executor);
   std::array<unsigned char, 2> length{};

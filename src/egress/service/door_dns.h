@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DoorDns: the look-ups of one sandbox, over UDP and TCP. The answers come from the plan
-// (egress/dns/answers.h); only a record type that a rule names is asked of a resolver. Every byte is
-// hostile. One thread. Always in a shared_ptr.
+// (egress/dns/answers.h); only a record type that a rule names is asked of a resolver. Every byte
+// is hostile. One thread. Always in a shared_ptr.
 #pragma once
 
 #include <cstddef>

@@ -51,8 +51,8 @@ void Hub::ask(PermitState& permit, const Destination& to, const Verdict& verdict
   wanted.permit = permit.id();
   wanted.host = to.host;
   wanted.port = to.port;
-  wanted.protocol = protocol.empty() ? model::protocolName(model::protocolOfPort(to.port))
-                                     : protocol;
+  wanted.protocol =
+      protocol.empty() ? model::protocolName(model::protocolOfPort(to.port)) : protocol;
   wanted.waits = waits;
   want(std::move(wanted));
 }

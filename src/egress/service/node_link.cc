@@ -116,15 +116,14 @@ Result<> NodeLink::take(const std::shared_ptr<NodeLink>& self, linux::Message me
 
 // The plan and the door take different ways here, so the door may be first.
 Task<void> NodeLink::attach(std::shared_ptr<NodeLink> self, wire::egress::Door door,
-                                      DoorSockets sockets) {
+                            DoorSockets sockets) {
   ++self->waiting_;
   const auto deadline = base::monotonicNow() + self->hub_.settings.attach_patience;
   auto permit = co_await self->plans_.await(door.permit, door.plan_sha256, deadline);
   --self->waiting_;
   if (!self->doors_.contains(door.id)) co_return;  // detached meanwhile, or the node is gone
-  Result<> attached =
-      permit ? self->attachNow(door, *std::move(permit), std::move(sockets))
-             : Result<>(std::unexpected(std::move(permit).error()));
+  Result<> attached = permit ? self->attachNow(door, *std::move(permit), std::move(sockets))
+                             : Result<>(std::unexpected(std::move(permit).error()));
   if (attached) {
     self->send(wire::egress::encodeDoorId(DoorMessage::kAttached, door.id));
     co_return;

@@ -74,7 +74,7 @@ class PermitState {
   std::shared_ptr<Bucket> agent_;
   uint32_t open_ = 0;
   model::NetworkUse use_;
-  std::set<std::string> denied_left_out_;         // keys, bounded
+  std::set<std::string> denied_left_out_;          // keys, bounded
   std::map<std::string, uint64_t> bytes_by_rule_;  // of rules with a bound
   std::set<std::string> wanted_;
 };

@@ -26,15 +26,14 @@ Result<> Plans::accept(const model::SignedPlan& plan) {
   }
   auto decoded = model::decodePlan(plan.encoded);
   if (!decoded) return std::unexpected(std::move(decoded).error().within("taking a network plan"));
-  return put(std::make_shared<const PlanInForce>(PlanInForce{
-      *std::move(decoded), base::sha256Hex(plan.encoded), plan.encoded.size()}));
+  return put(std::make_shared<const PlanInForce>(
+      PlanInForce{*std::move(decoded), base::sha256Hex(plan.encoded), plan.encoded.size()}));
 }
 
 Result<> Plans::put(std::shared_ptr<const PlanInForce> plan) {
   const std::string& id = plan->plan.permit;
   const auto known = permits_.find(id);
-  const PlanInForce* before =
-      known == permits_.end() ? nullptr : known->second.state->plan().get();
+  const PlanInForce* before = known == permits_.end() ? nullptr : known->second.state->plan().get();
   if (before != nullptr && before->sha256 == plan->sha256) {
     known->second.round = round_;
     return {};

@@ -13,9 +13,14 @@ constexpr size_t kMostReason = 512;  // bytes: a full batch stays far below a fr
 
 std::string aggregateKey(const Attempts& attempts) {
   const std::string port = std::to_string(attempts.port);
-  const std::string_view parts[] = {attempts.permit,  attempts.plan_sha256, attempts.host,
-                                    attempts.address, port,                 attempts.transport,
-                                    attempts.rule,    attempts.allowed ? "1" : "0"};
+  const std::string_view parts[] = {attempts.permit,
+                                    attempts.plan_sha256,
+                                    attempts.host,
+                                    attempts.address,
+                                    port,
+                                    attempts.transport,
+                                    attempts.rule,
+                                    attempts.allowed ? "1" : "0"};
   std::string key;
   for (const std::string_view part : parts) {
     key += part;

@@ -47,8 +47,7 @@ Result<std::unique_ptr<Service>> Service::start(boost::asio::any_io_executor exe
   auto impl = std::make_unique<Impl>(executor, std::move(config), std::move(resolver));
   async::spawn(executor, ControlLink::listen(impl->control, std::move(control)));
   async::spawn(executor, ControlLink::sendBatches(impl->control));
-  async::spawn(executor,
-               NodeLink::listen(impl->hub, impl->plans, node_uid, std::move(node)));
+  async::spawn(executor, NodeLink::listen(impl->hub, impl->plans, node_uid, std::move(node)));
   return std::unique_ptr<Service>(new Service(std::move(impl)));
 }
 

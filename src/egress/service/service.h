@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service cloister-egress: the only process that dials for sandboxes. It takes signed plans from
-// the control plane, doors from the node, and joins them by the permit's id. Without a plan nothing
-// is allowed, so the death of any process fails closed.
+// The service cloister-egress: the only process that dials for sandboxes. It takes signed plans
+// from the control plane, doors from the node, and joins them by the permit's id. Without a plan
+// nothing is allowed, so the death of any process fails closed.
 //
 //   cloisterd ──frames──▶ ControlLink ─▶ Plans ◀─ NodeLink ◀──descriptors── cloister-node
 //                              ▲            │
@@ -29,10 +29,10 @@ struct ServiceConfig {
   Settings settings;
   ResolverOptions resolver;
   DialOptions dial;
-  uint32_t control_uid = 0;  // may connect to `control`, as root may
-  uint32_t node_uid = 0;     // may connect to `node`, as root may
+  uint32_t control_uid = 0;                      // may connect to `control`, as root may
+  uint32_t node_uid = 0;                         // may connect to `node`, as root may
   std::function<Result<base::VerifyKey>()> key;  // the control plane's, read at each connection
-  uint64_t last_batch = 0;   // Record: a number that rises over restarts
+  uint64_t last_batch = 0;                       // Record: a number that rises over restarts
 };
 
 class Service {

@@ -94,9 +94,9 @@ TEST_F(ServiceTest, PlansAreSignedAndNeverGrowOlder) {
   EXPECT_THAT(refusalOf(ask(ToEgress::kPlan, wire::egress::encodeSignedPlan(forged))),
               HasSubstr("signature"));
   const std::string junk = "{}";
-  EXPECT_FALSE(refusalOf(ask(ToEgress::kPlan, wire::egress::encodeSignedPlan(
-                                                  {junk, key_.sign(junk)})))
-                   .empty());
+  EXPECT_FALSE(
+      refusalOf(ask(ToEgress::kPlan, wire::egress::encodeSignedPlan({junk, key_.sign(junk)})))
+          .empty());
   accept(plan(3));
 }
 
@@ -329,8 +329,7 @@ TEST_F(ServiceTest, HostileBytesEndTheConnectionAlone) {
   ready();
   openDoor(plan());
   const std::vector<std::pair<uint16_t, std::string>> frames = {
-      {0, ""},    {99, "x"},  {1, "x"}, {4, "1234567"},
-      {4, std::string(9, 'x')}, {5, ""},    {5, "\2"}};
+      {0, ""}, {99, "x"}, {1, "x"}, {4, "1234567"}, {4, std::string(9, 'x')}, {5, ""}, {5, "\2"}};
   for (const auto& [type, payload] : frames) {
     control_->post(type, 1, payload);
     while (run(control_->read(wire::egress::kMaxPayload))) {

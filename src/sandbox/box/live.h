@@ -206,7 +206,7 @@ class Live : public Housing,
   std::optional<uint32_t> shared_cpu_;  // thousandths of a processor when shared with others
                                         // (giveCpu)
   std::shared_ptr<void> cpu_place_;     // membership in the sharing
-  std::shared_ptr<HeldDoor> door_;  // nullptr: no network
+  std::shared_ptr<HeldDoor> door_;      // nullptr: no network
   boost::asio::steady_timer lull_;
   Fd pidfd_;
   [[nodiscard]] linux::CgroupUsage rawUsage() const;

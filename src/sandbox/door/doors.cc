@@ -178,8 +178,8 @@ Task<void> Doors::tryAgain(std::shared_ptr<Doors> self, uint64_t id) {
 void Doors::handOver(Entry& entry) {
   if (!socket_.is_open()) return;
   const std::vector<int> fds = descriptorsOf(entry.sockets);
-  const auto sent = linux::sendMessage(socket_.native_handle(),
-                                       wire::egress::encodeAttach(entry.door), fds);
+  const auto sent =
+      linux::sendMessage(socket_.native_handle(), wire::egress::encodeAttach(entry.door), fds);
   entry.state = sent ? Entry::State::kSent : Entry::State::kUnsent;
   if (sent) return;
   // A full socket: everything is sent again over another connection.
@@ -225,18 +225,16 @@ Task<Result<std::shared_ptr<HeldDoor>>> Doors::attach(std::string permit, std::s
     const Code code = entry.why.code == Code::kDenied ? Code::kDenied : Code::kInternal;
     co_return notAttached(code, entry.why.message);
   }
-  co_return notAttached(Code::kInternal, connected()
-                                             ? "cloister-egress does not answer; try again"
-                                             : "cloister-egress is not running; try again");
+  co_return notAttached(Code::kInternal, connected() ? "cloister-egress does not answer; try again"
+                                                     : "cloister-egress is not running; try again");
 }
 
 // Closes the sockets.
 void Doors::drop(uint64_t id) {
   const auto node = entries_.extract(id);
   if (node.empty() || node.mapped().state == Entry::State::kUnsent || !socket_.is_open()) return;
-  const auto sent =
-      linux::sendMessage(socket_.native_handle(),
-                         wire::egress::encodeDoorId(DoorMessage::kDetach, id));
+  const auto sent = linux::sendMessage(socket_.native_handle(),
+                                       wire::egress::encodeDoorId(DoorMessage::kDetach, id));
   boost::system::error_code ignored;
   if (!sent) socket_.close(ignored);  // with the connection, all its doors go there
 }

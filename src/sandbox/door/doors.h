@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Doors: the node's connection to cloister-egress (wire/door_message.h). It hands over the sockets of
-// sandboxes, keeps duplicates while the sandboxes live, and hands them over again after a restart of
-// cloister-egress. Until then a sandbox's connections wait in the sockets, and nothing is relayed.
+// Doors: the node's connection to cloister-egress (wire/door_message.h). It hands over the sockets
+// of sandboxes, keeps duplicates while the sandboxes live, and hands them over again after a
+// restart of cloister-egress. Until then a sandbox's connections wait in the sockets, and nothing
+// is relayed.
 //
 // One thread. Always in a shared_ptr.
 #pragma once
@@ -31,7 +32,8 @@ class Doors : public std::enable_shared_from_this<Doors> {
   struct Terms {
     Millis attach{8'000};  // cloister-egress itself waits a shorter time for the plan
     Millis detach{3'000};
-    Millis again{1'000};  // before a door that was attached once, and is now refused, is tried again
+    Millis again{
+        1'000};  // before a door that was attached once, and is now refused, is tried again
   };
 
   // `socket`: the path of egress-node.sock.

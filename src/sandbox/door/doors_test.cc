@@ -84,8 +84,7 @@ class DoorsTest : public testing::Test {
       auto message = linux::receiveMessage(peer_.get(), buffer);
       if (!message) return false;
       EXPECT_EQ(message->fds.size(), fds);
-      got = wire::egress::decodeDoorPacket({buffer.data(), message->size})
-                .value_or(DoorPacket{});
+      got = wire::egress::decodeDoorPacket({buffer.data(), message->size}).value_or(DoorPacket{});
       return true;
     });
     return *got;
@@ -226,8 +225,8 @@ TEST_F(DoorsTest, ADroppedDoorIsDetached) {
 TEST_F(DoorsTest, HostileBytesEndTheConnectionAlone) {
   acceptNode();
   const uint64_t id = openDoor();
-  for (const std::string& bytes :
-       {std::string("x"), std::string(500, '\xff'), wire::egress::encodeDoorId(DoorMessage::kDetach, id)}) {
+  for (const std::string& bytes : {std::string("x"), std::string(500, '\xff'),
+                                   wire::egress::encodeDoorId(DoorMessage::kDetach, id)}) {
     say(bytes);
     acceptNode();
     EXPECT_EQ(packet(2).door.id, id);
