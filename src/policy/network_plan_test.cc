@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "base/crypto.h"
-#include "policy/policy_testing.h"
+#include "policy/policy_testing.h"  // needs CLOISTER_SOURCE_DIR
 
 namespace cloister::policy {
 namespace {
