@@ -58,6 +58,23 @@ Address Address::loopback() {
   return *parse("127.0.0.1");
 }
 
+Address Address::ofV4(uint32_t number) {
+  Address address;
+  address.bytes_[10] = address.bytes_[11] = 0xff;
+  for (size_t i = 0; i < 4; ++i) {
+    address.bytes_[kMappedBytes + i] = static_cast<uint8_t>(number >> (24 - 8 * i));
+  }
+  return address;
+}
+
+uint32_t Address::v4() const {
+  uint32_t number = 0;
+  for (size_t i = kMappedBytes; i < bytes_.size(); ++i) {
+    number = number << 8 | bytes_[i];
+  }
+  return number;
+}
+
 bool Address::isV4() const {
   const auto zeros = std::ranges::count(bytes_.begin(), bytes_.begin() + 10, 0);
   return zeros == 10 && bytes_[10] == 0xff && bytes_[11] == 0xff;

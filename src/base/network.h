@@ -21,8 +21,10 @@ class Address {
   static std::optional<Address> of(const sockaddr_storage& at);  // AF_INET and AF_INET6
   static std::optional<Address> ofPeer(int socket);              // nullopt: of another family
   static Address loopback();
+  static Address ofV4(uint32_t number);  // in host byte order
 
   [[nodiscard]] bool isV4() const;
+  [[nodiscard]] uint32_t v4() const;  // of an IPv4 address: the number in host byte order
   [[nodiscard]] std::string text() const;
   // Its first `bits` (of 128), the rest zero.
   [[nodiscard]] Address masked(int bits) const;
@@ -41,6 +43,8 @@ class Network {
   [[nodiscard]] bool contains(const Address& address) const;
   [[nodiscard]] bool contains(const Network& other) const;
   [[nodiscard]] std::string text() const;
+  [[nodiscard]] const Address& first() const { return address_; }
+  [[nodiscard]] int hostBits() const { return 128 - bits_; }  // it has 2^hostBits() addresses
   bool operator==(const Network&) const = default;
 
  private:

@@ -56,5 +56,13 @@ TEST(Network, IsWrittenOneWay) {
               testing::HasSubstr("write 10.1.0.0/16"));
 }
 
+TEST(Network, CountsItsAddresses) {
+  const auto network = Network::parse("198.18.0.0/15").value();
+  EXPECT_EQ(network.first().text(), "198.18.0.0");
+  EXPECT_EQ(network.hostBits(), 17);
+  EXPECT_EQ(Address::ofV4(network.first().v4() + 259).text(), "198.18.1.3");
+  EXPECT_EQ(Address::ofV4(0xfffefdfc).v4(), 0xfffefdfcU);
+}
+
 }  // namespace
 }  // namespace cloister::base

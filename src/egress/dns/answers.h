@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The answer to a look-up inside a sandbox. No query leaves at a look-up: an allowed name gets a
+// synthetic address, and cloister-egress resolves the name when it dials. Pure; no I/O.
+//
+// | question | answer |
+// | --- | --- |
+// | A of an allowed name, or of kProxyName | a synthetic address |
+// | AAAA, HTTPS, SVCB of an allowed name | no data: IPv4 over the door is the only way |
+// | TXT, SRV, MX, if the rule's `dns` has the type | `pass_on`: the caller asks a resolver |
+// | another type of an allowed name | no data |
+// | a name that no rule allows | NXDOMAIN with the extended error 17, "filtered" |
+// | PTR of a synthetic address | the name |
+// | localhost, and names below (RFC 6761) | 127.0.0.1 and ::1 |
+// | transfers, ANY and other types without data, TSIG, classes other than IN | REFUSED |
+// | opcodes other than QUERY (updates, notifies) | NOTIMP |
+// | malformed | FORMERR |
+//
+// A program could send data out in the labels of names below an allowed wildcard. Three bounds
+// apply there: the length of a label, the information in the labels together, and the number of
+// names of a door (Names::kMost).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "egress/dns/message.h"
+#include "egress/dns/names.h"
+#include "model/network.h"
+
+namespace cloister::egress {
+
+// The endpoint for programs that insist on a proxy. Every plan lets it be looked up: the endpoint
+// judges by the plan.
+inline constexpr std::string_view kProxyName = "proxy.cloister.internal";
+
+// How long a program may believe an answer, in seconds. Addresses are stable and every connection
+// is judged; the bound is for names that a later plan allows.
+inline constexpr uint32_t kTtlSeconds = 10;
+inline constexpr uint32_t kMaxPassedTtlSeconds = 300;
+
+// Bounds of the labels that stand for the star of "*.example.org".
+inline constexpr size_t kMaxStarLabels = 4;
+inline constexpr size_t kMaxStarLabel = 40;  // bytes of one label
+inline constexpr double kMaxStarBits = 160;  // Shannon: a SHA-1 in hexadecimal passes
+
+// What was asked, for the record.
+struct Asked {
+  std::string name;  // in lower case, escaped (dns::toText()); "" if the question was not readable
+  std::string type;  // "A"
+  bool allowed = false;
+  bool local = false;  // localhost, or an address: no rule was asked, and nothing is recorded
+  const model::PlanRule* rule = nullptr;  // of the plan
+  std::string reason;                     // of a refusal: a sentence
+  bool pass_on = false;                   // the caller asks a resolver for `name` and `type`
+};
+
+// The message to send back; "": none, either because the query is dropped, or because
+// `asked.pass_on` says that the caller continues with passOn() or failed(). `most_bytes`:
+// kTcpBytes, or the bound of UDP (dns::encodeReply()).
+std::string answer(std::string_view query, const model::NetworkPlan& plan, Names& names,
+                   size_t most_bytes, Asked& asked);
+
+// The message to send back for a passed-on query: the records of the asked type in `reply`, the
+// bytes of a resolver's reply. Records of other names and types are left out. SERVFAIL for a reply
+// that is malformed.
+std::string passOn(std::string_view query, std::string_view reply, size_t most_bytes);
+// The same if no reply came: SERVFAIL.
+std::string failed(std::string_view query, size_t most_bytes);
+
+}  // namespace cloister::egress
