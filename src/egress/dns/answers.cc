@@ -140,11 +140,16 @@ std::string carriesData(std::string_view pattern, std::string_view name) {
   return "";
 }
 
-// The host of a name like "_imap._tcp.example.com" (RFC 8552) for the types whose names have such
-// labels; other names are hosts themselves.
+// The host whose rule decides about a name like "_imap._tcp.example.com" (RFC 8552), for the types
+// whose names have such labels. Longer labels than a service has (RFC 6335 §5.1) are not of a
+// service, and make no host name.
 std::string_view hostOf(std::string_view name, Type type) {
-  while (isPassed(type) && name.starts_with('_') && name.contains('.')) {
-    name.remove_prefix(name.find('.') + 1);
+  constexpr size_t kMaxServiceLabels = 2;
+  constexpr size_t kMaxServiceLabel = 16;
+  for (size_t i = 0; i < kMaxServiceLabels && isPassed(type) && name.starts_with('_'); ++i) {
+    const size_t dot = name.find('.');
+    if (dot > kMaxServiceLabel) break;
+    name.remove_prefix(dot + 1);
   }
   return name;
 }
@@ -156,12 +161,12 @@ bool isHost(std::string_view name) {
   return host && *host == name;
 }
 
-// Whether the name may be looked up, with the type `record_type`.
-Verdict judgeName(const model::NetworkPlan& plan, const Asked& asked,
+// Whether the host may be looked up, with the type `record_type`.
+Verdict judgeHost(const model::NetworkPlan& plan, std::string_view host,
                   std::string_view record_type) {
-  Verdict verdict = judge(plan, {.host = asked.name, .record_type = record_type});
+  Verdict verdict = judge(plan, {.host = host, .record_type = record_type});
   if (!verdict.allowed || verdict.rule == nullptr) return verdict;
-  verdict.reason = carriesData(verdict.rule->entry.name, asked.name);
+  verdict.reason = carriesData(verdict.rule->entry.name, host);
   verdict.allowed = verdict.reason.empty();
   return verdict;
 }
@@ -176,9 +181,10 @@ Reply answerAddress(const Query& query, Names& names, Asked& asked) {
 
 // Any other type of a name, by rule.
 Reply answerPassed(const model::NetworkPlan& plan, const Query& query, Asked& asked) {
-  const Verdict verdict = judgeName(plan, asked, asked.type);
+  const Verdict verdict = judgeHost(plan, hostOf(asked.name, query.type), asked.type);
   if (verdict.allowed && isPassed(query.type)) {
     asked.pass_on = true;
+    asked.rule = verdict.rule;
     return {};
   }
   asked.allowed = false;
@@ -191,10 +197,11 @@ Reply answerName(const model::NetworkPlan& plan, const Query& query, Names& name
     asked.allowed = asked.local = true;
     return answerAddress(query, names, asked);
   }
-  if (!isHost(hostOf(asked.name, query.type))) {
+  const std::string_view host = hostOf(asked.name, query.type);
+  if (!isHost(host)) {
     return refusal(Rcode::kNxDomain, asked, "The name is not spelled as a host name.");
   }
-  const Verdict verdict = judgeName(plan, asked, "A");
+  const Verdict verdict = judgeHost(plan, host, "A");
   asked.allowed = verdict.allowed;
   asked.rule = verdict.rule;
   if (!verdict.allowed) return refusal(Rcode::kNxDomain, asked, verdict.reason);
