@@ -44,7 +44,7 @@ inline constexpr size_t kMaxStarLabels = 4;
 inline constexpr size_t kMaxStarLabel = 40;  // bytes of one label
 inline constexpr double kMaxStarBits = 160;  // Shannon: a SHA-1 in hexadecimal passes
 
-// What was asked, for the record.
+// The question, for the record.
 struct Asked {
   std::string name;  // in lower case, escaped (dns::toText()); "" if the question was not readable
   std::string type;  // "A"
