@@ -161,28 +161,40 @@ bool isHost(std::string_view name) {
   return host && *host == name;
 }
 
+// Whether a rule has the host itself, not only a pattern for it.
+bool isNamed(const model::NetworkPlan& plan, std::string_view host) {
+  return std::ranges::any_of(plan.rules,
+                             [&](const model::PlanRule& rule) { return rule.entry.name == host; });
+}
+
 // Whether the host may be looked up, with the type `record_type`.
 Verdict judgeHost(const model::NetworkPlan& plan, std::string_view host,
                   std::string_view record_type) {
   Verdict verdict = judge(plan, {.host = host, .record_type = record_type});
-  if (!verdict.allowed || verdict.rule == nullptr) return verdict;
+  if (!verdict.allowed || verdict.rule == nullptr || isNamed(plan, host)) return verdict;
   verdict.reason = carriesData(verdict.rule->entry.name, host);
   verdict.allowed = verdict.reason.empty();
   return verdict;
 }
 
-Reply answerAddress(const Query& query, Names& names, Asked& asked) {
-  if (query.type != Type::kA) return {};
-  const auto address = names.addressOf(asked.name);
-  if (address) return withRecord(query, addressData(address->v4()));
+Reply tooManyNames(Asked& asked) {
   asked.allowed = false;
   return refusal(Rcode::kServFail, asked, "The sandbox looked up too many different names.");
 }
 
-// Any other type of a name, by rule.
-Reply answerPassed(const model::NetworkPlan& plan, const Query& query, Asked& asked) {
+Reply answerAddress(const Query& query, Names& names, Asked& asked) {
+  if (query.type != Type::kA) return {};
+  const auto address = names.addressOf(asked.name);
+  if (!address) return tooManyNames(asked);
+  return withRecord(query, addressData(address->v4()));
+}
+
+// Any other type of a name, by rule. Such a query leaves with the name in it, so the name takes one
+// of the places of a door, although nobody connects to its address.
+Reply answerPassed(const model::NetworkPlan& plan, const Query& query, Names& names, Asked& asked) {
   const Verdict verdict = judgeHost(plan, hostOf(asked.name, query.type), asked.type);
   if (verdict.allowed && isPassed(query.type)) {
+    if (!names.addressOf(asked.name)) return tooManyNames(asked);
     asked.pass_on = true;
     asked.rule = verdict.rule;
     return {};
@@ -212,7 +224,7 @@ Reply answerName(const model::NetworkPlan& plan, const Query& query, Names& name
     case Type::kSvcb:
       return answerAddress(query, names, asked);
     default:
-      return answerPassed(plan, query, asked);
+      return answerPassed(plan, query, names, asked);
   }
 }
 

@@ -17,7 +17,7 @@
 //
 // A program could send data out in the labels of names below an allowed wildcard. Three bounds
 // apply there: the length of a label, the information in the labels together, and the number of
-// names of a door (Names::kMost).
+// names of a door (Names::kMost). A rule with the name itself lifts the first two.
 #pragma once
 
 #include <string>
@@ -41,12 +41,12 @@ inline constexpr size_t kMaxStarLabels = 4;
 inline constexpr size_t kMaxStarLabel = 40;  // bytes of one label
 inline constexpr double kMaxStarBits = 160;  // Shannon: a SHA-1 in hexadecimal passes
 
-// What was asked, for the record.
+// The question, for the record.
 struct Asked {
   std::string name;  // in lower case, escaped (dns::toText()); "" if the question was not readable
   std::string type;  // "A"
   bool allowed = false;
-  bool local = false;  // localhost, or an address: no rule was asked, and nothing is recorded
+  bool local = false;  // localhost, the proxy, or PTR: no rule decides, and nothing is recorded
   const model::PlanRule* rule = nullptr;  // of the plan
   std::string reason;                     // of a refusal: a sentence
   bool pass_on = false;                   // the caller asks a resolver for `name` and `type`

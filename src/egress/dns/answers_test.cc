@@ -221,6 +221,19 @@ TEST_F(DnsAnswers, LetNoDataIntoNamesBelowAWildcard) {
   EXPECT_FALSE(isAllowed("mzxw6ytboi4dqmrqgq3tknzyhe2dkmbx.gezdgnbvgy3tqojqmfrgg"));
   EXPECT_EQ(asked_.rule, &plan_.rules[2]);
   EXPECT_THAT(asked_.reason, HasSubstr("*.wild.example.org"));
+  plan_.rules.push_back(rule("a.b.c.d.e.wild.example.org"));
+  EXPECT_TRUE(isAllowed("a.b.c.d.e"));
+}
+
+TEST_F(DnsAnswers, CountNamesThatArePassedOn) {
+  plan_.rules = {rule("*.wild.example.org", {"TXT"})};
+  for (int i = 0; i < 8; ++i) {
+    (void)ask("h" + std::to_string(i) + ".wild.example.org", Type::kTxt);
+    EXPECT_TRUE(asked_.pass_on);
+  }
+  EXPECT_EQ(ask("h8.wild.example.org", Type::kTxt).code, Rcode::kServFail);
+  EXPECT_FALSE(asked_.pass_on || asked_.allowed);
+  EXPECT_EQ(ask("h8.wild.example.org", Type::kA).code, Rcode::kServFail);
 }
 
 TEST_F(DnsAnswers, PassOnRecordsOfTheAskedNameAlone) {

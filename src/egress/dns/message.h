@@ -58,7 +58,7 @@ std::optional<WireName> toWire(std::string_view name);
 // '-' and '_' are escaped as "\DDD" (RFC 4343), so a dot in a label is no separator.
 std::string toText(std::string_view wire);
 
-// What was asked. `fault` other than kNoError: only reply with this code is possible.
+// A question with its header. `fault` other than kNoError: no reply but this code is possible.
 struct Query {
   uint16_t id = 0;
   uint8_t opcode = 0;
@@ -96,8 +96,8 @@ struct Reply {
 inline constexpr size_t kMaxErrorText = 200;
 
 // The reply to `query`. With less than kTcpBytes the reply goes over UDP: it has at most
-// `most_bytes` (at least 512) and at most the asker's own bound (512 without EDNS). A longer reply leaves out its
-// records and says so (TC), and the asker comes back over TCP.
+// `most_bytes` (at least 512) and at most the asker's own bound (512 without EDNS). A longer reply
+// leaves out its records and says so (TC), and the asker comes back over TCP.
 std::string encodeReply(const Query& query, const Reply& reply, size_t most_bytes);
 
 // The reply of a resolver: its code and the records of class IN in its answer section. Compression

@@ -198,7 +198,7 @@ TEST(DnsReply, IsReadWithCompressedNames) {
   EXPECT_EQ(toText(mx->answers[0].name), "example.com");
   EXPECT_EQ(mx->answers[0].data, "\0\x0a\4mail\7example\3com\0"s);
   EXPECT_EQ(mx->answers[0].ttl, 60U);
-  const auto srv = readReply(replyWith("\xc0\x14\0\x21\0\1\0\0\0\0\0\x0b\0\1\0\2\0\3\1a\xc0\x0c"s));
+  const auto srv = readReply(replyWith("\xc0\x14\0\x21\0\1\0\0\0\0\0\x0a\0\1\0\2\0\3\1a\xc0\x0c"s));
   ASSERT_TRUE(srv) << srv.error().message;
   EXPECT_EQ(toText(srv->answers[0].name), "com");
   EXPECT_EQ(srv->answers[0].data, "\0\1\0\2\0\3\1a\7example\3com\0"s);

@@ -111,8 +111,8 @@ bool isHostText(std::string_view host) {
          !host.starts_with('.') && !host.ends_with('.') && !host.contains("..");
 }
 
-// "host", "host:port" or "[::1]:port". Names have the one spelling that look-ups know, so a final
-// dot and percent escapes are refused.
+// "host", "host:port" or "[::1]:port". A name has one spelling in look-ups, so a final dot and
+// percent escapes are refused.
 std::optional<Authority> readAuthority(std::string_view text) {
   Authority authority;
   if (text.starts_with('[')) {
@@ -206,8 +206,8 @@ Result<> readRequestLine(std::string_view line, RequestHead& head) {
 
 // --- fields
 
-// Names that some programs read as another: CGI makes '_' of '-'. The fields that decide where a
-// request ends and where it goes must have one spelling.
+// Some programs read '_' in a name as '-' (CGI). The fields that frame or route a request must have
+// one spelling.
 bool imitates(std::string_view name) {
   constexpr std::array<std::string_view, 4> kDeciding = {"content-length", "transfer-encoding",
                                                          "connection", "host"};
@@ -248,7 +248,7 @@ uint16_t portOf(const RequestHead& head) {
 }
 
 // Host is there once, and agrees with the target. RFC 9112 §3.2.2 lets a proxy prefer the target;
-// a client that means one host never sends two.
+// no ordinary client sends two hosts.
 Result<> checkHost(RequestHead& head) {
   const size_t count = countOf(head, "host");
   if (count > 1) return refuse("Host is given twice.");
@@ -272,7 +272,7 @@ Result<> checkHost(RequestHead& head) {
   return {};
 }
 
-// Where the body ends, in the one way that all parties agree on (RFC 9112 §6.3).
+// All parties must agree on the end of the body (RFC 9112 §6.3).
 Result<> checkFraming(RequestHead& head) {
   constexpr size_t kLengthDigits = 18;
   const size_t lengths = countOf(head, "content-length");

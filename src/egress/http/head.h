@@ -3,7 +3,7 @@
 // Pure; no I/O; thread-safe.
 //
 // This reader stands in place of a library's parser for request heads, not before it: the exchange
-// writes a new head from these values to the origin, so the origin sees only what was judged. The
+// writes a new head from these values to the origin, so the origin sees only judged values. The
 // reader accepts what ordinary clients send, and refuses every head that two parties could read
 // differently (request smuggling): nothing is mended.
 #pragma once

@@ -286,7 +286,7 @@ TEST(HeadEnd, KnowsOtherProtocolsByTheirFirstBytes) {
   EXPECT_THAT(headEnd("\x16\x03\x01").error().message, HasSubstr("TLS"));
   EXPECT_FALSE(headEnd("\r\n"));
   EXPECT_FALSE(headEnd("\0"sv));
-  EXPECT_FALSE(headEnd("GET / HTTP/1.1\n"));  // would wait for an end that never comes
+  EXPECT_FALSE(headEnd("GET / HTTP/1.1\n"));  // its reader would wait forever
 }
 
 TEST(HeadProperties, ChangedBytesKeepOneHostAndOneLength) {

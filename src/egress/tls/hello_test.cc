@@ -85,7 +85,7 @@ TEST(Hello, OfClientsIsRead) {
   const Hello curl = read(file("client_curl"));
   EXPECT_EQ(curl.server_name, "api.example.com");
   EXPECT_EQ(curl.alpn, (std::vector<std::string>{"h2", "http/1.1"}));
-  EXPECT_EQ(curl.versions, (std::vector<uint16_t>{0x0304, 0x0303}));
+  EXPECT_EQ(curl.versions, (std::vector<uint16_t>{0x0304, 0x0303, 0x0302, 0x0301}));
   EXPECT_FALSE(curl.encrypted);
   EXPECT_EQ(read(file("client_curl_http1_tls12")).versions, (std::vector<uint16_t>{0x0303}));
   EXPECT_EQ(read(file("client_openssl")).server_name,
