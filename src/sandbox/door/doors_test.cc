@@ -2,95 +2,35 @@
 // The node's end of the connection to cloister-egress, against a scripted other end.
 #include "sandbox/door/doors.h"
 
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
-#include <filesystem>
 #include <optional>
 #include <string>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "async/run_task.h"
-#include "linux/message.h"
+#include "sandbox/door/doors_harness.h"
 
 namespace cloister::runtime {
 namespace {
 
-namespace asio = boost::asio;
 using testing::HasSubstr;
 using wire::egress::DoorMessage;
 using wire::egress::DoorPacket;
 using Attached = Result<std::shared_ptr<HeldDoor>>;
-
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 class DoorsTest : public testing::Test {
  protected:
   void SetUp() override {
     constexpr unsigned kSeconds = 30;
     ::alarm(kSeconds);
-    ASSERT_NE(::mkdtemp(dir_.data()), nullptr);
-    listen();
-    doors_ = std::make_shared<Doors>(io_.get_executor(), path(),
+    doors_ = std::make_shared<Doors>(io_.get_executor(), egress_.path(),
                                      Doors::Terms{Millis(300), Millis(300), Millis(20)});
     doors_->start();
   }
-  void TearDown() override {
-    io_.shutdown();
-    std::filesystem::remove_all(dir_);
-  }
-  [[nodiscard]] std::string path() const { return dir_ + "/egress-node.sock"; }
-
-  void listen() {
-    ::unlink(path().c_str());
-    sockaddr_un at{};
-    at.sun_family = AF_UNIX;
-    path().copy(at.sun_path, sizeof at.sun_path - 1);
-    listener_ = Fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    ASSERT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
-    ASSERT_EQ(::listen(listener_.get(), 4), 0);
-  }
-  // Runs the node until `done`.
-  template <class Done>
-  void until(Done done) {
-    while (!done())
-      async::runTask(io_, tick());
-  }
-  Task<bool> tick() {
-    asio::steady_timer timer(io_, Millis(1));
-    co_await timer.async_wait(kTuple);
-    co_return true;
-  }
-  void acceptNode() {
-    until([&] {
-      peer_ = Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      return static_cast<bool>(peer_);
-    });
-  }
-  // The node's next packet, and the number of descriptors with it.
-  DoorPacket packet(size_t fds = 0) {
-    std::array<char, wire::egress::kMaxDoorMessage> buffer;
-    std::optional<DoorPacket> got;
-    until([&] {
-      auto message = linux::receiveMessage(peer_.get(), buffer);
-      if (!message) return false;
-      EXPECT_EQ(message->fds.size(), fds);
-      got = wire::egress::decodeDoorPacket({buffer.data(), message->size}).value_or(DoorPacket{});
-      return true;
-    });
-    return *got;
-  }
-  void say(const std::string& bytes) { EXPECT_TRUE(linux::sendMessage(peer_.get(), bytes)); }
-  void say(DoorMessage type, uint64_t door) { say(wire::egress::encodeDoorId(type, door)); }
+  void TearDown() override { io_.shutdown(); }
 
   void attach() {
     DoorSockets sockets;
@@ -112,15 +52,24 @@ class DoorsTest : public testing::Test {
     return id;
   }
 
-  struct Io : asio::io_context {
-    using asio::execution_context::shutdown;
-    using asio::io_context::io_context;
+  void acceptNode() { egress_.acceptNode(); }
+  DoorPacket packet(size_t fds = 0) { return egress_.packet(fds); }
+  template <class... Words>
+  void say(const Words&... words) {
+    egress_.say(words...);
+  }
+  template <class Done>
+  void until(Done done) {
+    egress_.until(std::move(done));
+  }
+
+  struct Io : boost::asio::io_context {
+    using boost::asio::execution_context::shutdown;
+    using boost::asio::io_context::io_context;
   };
 
-  std::string dir_ = testing::TempDir() + "doors-XXXXXX";
   Io io_{1};
-  Fd listener_;
-  Fd peer_;
+  ScriptedEgress egress_{io_};
   std::shared_ptr<Doors> doors_;
   std::optional<Attached> attached_;
 };
@@ -164,7 +113,7 @@ TEST_F(DoorsTest, WithoutAnAnswerTheWaitEnds) {
 }
 
 TEST_F(DoorsTest, WithoutTheProcessTheErrorNamesIt) {
-  listener_.reset();
+  egress_.stopListening();
   attach();
   until([&] { return attached_.has_value(); });
   ASSERT_FALSE(*attached_);
@@ -174,7 +123,7 @@ TEST_F(DoorsTest, WithoutTheProcessTheErrorNamesIt) {
 TEST_F(DoorsTest, ComesAgainAfterARestart) {
   acceptNode();
   const uint64_t id = openDoor();
-  peer_.reset();
+  egress_.hangUp();
   acceptNode();
   const DoorPacket again = packet(2);
   EXPECT_EQ(again.type, DoorMessage::kAttach);
