@@ -289,8 +289,8 @@ Result<> serve(const Options& options) {
   IoContext io(1);
   const auto images = std::make_shared<node::StoredImages>(
       images::Store(images::storeDir(options.config.node.images)), languages);
-  const auto doors = std::make_shared<runtime::Doors>(
-      io.get_executor(), options.state + "/run/egress-node.sock");
+  const auto doors =
+      std::make_shared<runtime::Doors>(io.get_executor(), options.state + "/run/egress-node.sock");
   doors->start();
   const auto process = runtime::makeProcessRuntime(io.get_executor(), host, images,
                                                    {doors, options.config.egress.pool});

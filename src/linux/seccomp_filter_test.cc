@@ -135,7 +135,8 @@ TEST_P(WholePolicy, AnswersEverySystemCallAsWritten) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Documents, WholePolicy,
-                         ::testing::Values("sandbox.json", "cloisterd.json", "egress.json", "image.json"),
+                         ::testing::Values("sandbox.json", "cloisterd.json", "egress.json",
+                                           "image.json"),
                          [](const auto& param) {
                            const std::string name = param.param;
                            return name.substr(0, name.find('.'));

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cloister serve`: starts, restarts and stops its parts; systemd's protocols; the state's lock.
 
-Supervision is tested with obedient stand-ins for cloisterd and cloister-node, then with the real programs.
+Supervision is tested with obedient stand-ins for cloisterd, cloister-egress and cloister-node, then with the real programs.
 """
 
 import contextlib
@@ -487,16 +487,21 @@ class RealParts(unittest.TestCase):
             ended = server.request("GET", f"/v1/sessions/{session['id']}").json()
             self.assertEqual((ended["status"], ended["end_reason"]["type"]), ("ended", "SERVER_RESTART"), ended)
 
-    def test_the_control_plane_has_no_privilege(self):
+    def test_the_control_plane_and_the_network_have_no_privilege(self):
         with harness.Server() as server:
-            status = pathlib.Path(f"/proc/{server.pid_of('cloisterd')}/status").read_text()
-            fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
-            self.assertEqual(fields["CapEff"], "0" * 16)
-            self.assertEqual(fields["CapBnd"] if harness.ROOT else "0" * 16, "0" * 16)
-            self.assertEqual(fields["NoNewPrivs"], "1")
-            self.assertEqual(fields["Seccomp"], "2")
-            if harness.ROOT:
-                self.assertNotIn("0", fields["Uid"].split())
+            uids = set()
+            for part in ("cloisterd", "cloister-egress"):
+                with self.subTest(part):
+                    status = pathlib.Path(f"/proc/{server.pid_of(part)}/status").read_text()
+                    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+                    self.assertEqual(fields["CapEff"], "0" * 16)
+                    self.assertEqual(fields["CapBnd"] if harness.ROOT else "0" * 16, "0" * 16)
+                    self.assertEqual(fields["NoNewPrivs"], "1")
+                    self.assertEqual(fields["Seccomp"], "2")
+                    if harness.ROOT:
+                        self.assertNotIn("0", fields["Uid"].split())
+                        uids.add(fields["Uid"])
+            self.assertEqual(len(uids), 2 if harness.ROOT else 0, "each has a user of its own")
 
     def test_without_its_filter_a_node_does_not_start(self):
         with tempfile.TemporaryDirectory() as folder:
