@@ -57,7 +57,7 @@ TEST_F(HttpRelayTest, PassesARequestAndItsAnswer) {
   run(send(peer,
            "HTTP/1.1 200 Fine\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nKeep-Alive: 5\r\n"
            "Content-Length: 2\r\n\r\nok"));
-  EXPECT_EQ(run(receiveUntil(sandbox, "ok")),
+  EXPECT_EQ(run(receiveUntil(sandbox, "\r\n\r\nok")),
             "HTTP/1.1 200 Fine\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 2\r\n"
             "Connection: keep-alive\r\n\r\nok");
   EXPECT_TRUE(guard->refusals.empty());
@@ -118,7 +118,8 @@ TEST_F(HttpRelayTest, RefusesWhatAnswersToTwoReadings) {
         "CONNECT x.test:443 HTTP/1.1\r\n" + host() + "\r\n",
         std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), std::string("\x16\x03\x01\x02")}) {
     const std::string answer = refusedAnswer(bad);
-    EXPECT_TRUE(answer.starts_with("HTTP/1.1 4")) << bad << answer;
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 4") || answer.starts_with("HTTP/1.1 505"))
+        << bad << answer;
   }
 }
 
