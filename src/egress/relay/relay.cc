@@ -57,8 +57,8 @@ std::string misfit(const Connection& connection, const Ruling& ruling, const Hel
     return "The TLS client names " + named + ", but the connection is to " + placeOf(connection) +
            ".";
   }
-  // Of an encrypted hello nobody but the origin knows the true name. Where every name is allowed,
-  // that name does not matter.
+  // Nobody but the origin knows the true name of an encrypted hello. The true name does not matter
+  // if every name is allowed.
   if (hello.encrypted && !ruling.anyone) {
     return "The TLS client encrypts the name of the server (ECH), so the rule cannot be held.";
   }
@@ -116,7 +116,7 @@ Task<void> serve(Connection& connection) {
   const Standing standing{.host = connection.name(), .port = connection.port()};
   Ruling ruling = co_await connection.admit(standing);
   if (!ruling.allowed) co_return connection.reset();
-  // Of HTTP each request counts instead.
+  // Each request of HTTP counts instead.
   if (ruling.protocol != Protocol::kHttp && !connection.takeRequest(standing, ruling)) {
     co_return connection.reset();
   }
