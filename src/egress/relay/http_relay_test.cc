@@ -94,6 +94,17 @@ TEST_F(HttpRelayTest, RefusesAMethodAndItsBody) {
   problemOf(answer, 403);
 }
 
+TEST_F(HttpRelayTest, ARefusedClientThatStaysIsLeft) {
+  allow(Protocol::kHttp).entry.methods = {"GET"};
+  limits.linger = Millis(50);
+  Socket sandbox = connect();
+  run(send(sandbox, "POST / HTTP/1.1\r\n" + host() + "Content-Length: 100\r\n\r\nabc"));
+  const auto before = base::monotonicNow();
+  EXPECT_TRUE(run(receiveUntil(sandbox, "}\n")).starts_with("HTTP/1.1 403 "));
+  finish();
+  EXPECT_LT(base::monotonicNow() - before, Millis(1'500));
+}
+
 TEST_F(HttpRelayTest, RefusesAnotherHost) {
   allow(Protocol::kHttp);
   for (const char* other : {"evil.test", "origin.test", "origin.test:1", "127.0.0.1"}) {
