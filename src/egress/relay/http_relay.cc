@@ -152,7 +152,7 @@ Task<std::optional<bool>> HttpRelay::reachOrigin(const RequestHead& head, const 
 }
 
 Task<HttpRelay::Answered> HttpRelay::exchange(const RequestHead& head, const Standing& standing) {
-  using namespace boost::asio::experimental::awaitable_operators;
+  using boost::asio::experimental::awaitable_operators::operator&&;
   started_ = finished_ = false;
   const std::string text = headForOrigin(head, standing.host, standing.port);
   // An origin that takes no request may have answered already.
