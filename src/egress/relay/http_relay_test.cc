@@ -227,6 +227,19 @@ TEST_F(HttpRelayTest, ABrokenAnswerIsABadGateway) {
   }
 }
 
+TEST_F(HttpRelayTest, InterimAnswersAreBounded) {
+  allow(Protocol::kHttp);
+  Socket sandbox = connect();
+  run(send(sandbox, get("/")));
+  Socket peer = run(accept());
+  run(receiveUntil(peer, "\r\n\r\n"));
+  for (int i = 0; i < 20; ++i)
+    run(send(peer, "HTTP/1.1 103 Early Hints\r\n\r\n"));
+  boost::system::error_code error;
+  run(receive(sandbox, kAll, &error));
+  EXPECT_EQ(error, asio::error::connection_reset);
+}
+
 TEST_F(HttpRelayTest, AnAnswerCutShortIsAReset) {
   allow(Protocol::kHttp);
   Socket sandbox = connect();
