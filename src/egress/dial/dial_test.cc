@@ -128,6 +128,48 @@ TEST_F(DialTest, ReachesTheServicesOwnName) {
   EXPECT_TRUE(dns_.asked().empty());
 }
 
+TEST_F(DialTest, RefusesTheHostsOwnAndSyntheticAddresses) {
+  dns_.set("own.test", {"198.51.100.9"});
+  dns_.set("pool.test", {"28.0.0.7"});
+  DialOptions options;
+  options.addresses.isOurs = [](const base::Address& at) { return at.text() == "198.51.100.9"; };
+  options.addresses.pool = *Network::parse("28.0.0.0/8");
+  for (const char* name : {"own.test", "pool.test"}) {
+    const auto dialled = dial({.name = name, .port = 80}, options);
+    EXPECT_EQ(dialled.error().code, Code::kDenied) << name;
+  }
+}
+
+// An address that accepts nobody: its queue is full, so the kernel drops further SYNs.
+class DeafTest : public DialTest {
+ protected:
+  DeafTest() {
+    deaf_.open(tcp::v4());
+    deaf_.bind({asio::ip::make_address("127.0.0.5"), port()});
+    deaf_.listen(0);
+    first_.connect(deaf_.local_endpoint());
+  }
+
+  tcp::acceptor deaf_{io_};
+  tcp::socket first_{io_};
+};
+
+TEST_F(DeafTest, AnAddressHasABoundedTime) {
+  dns_.set("two.test", {"127.0.0.5", "127.0.0.1"});
+  const auto dialled = dial(internal("two.test"), {.try_time = Millis(100)});
+  ASSERT_TRUE(dialled) << dialled.error().message;
+  EXPECT_EQ(dialled->address, "127.0.0.1");
+}
+
+TEST_F(DeafTest, ADialHasABoundedTime) {
+  dns_.set("deaf.test", {"127.0.0.5"});
+  const auto before = base::monotonicNow();
+  const auto dialled = dial(internal("deaf.test"), {.most_time = Millis(100)});
+  ASSERT_FALSE(dialled);
+  EXPECT_TRUE(dialled.error().message.contains("no answer in time")) << dialled.error().message;
+  EXPECT_LT(base::monotonicNow() - before, Millis(3'000));
+}
+
 // --- through a proxy
 
 class UpstreamTest : public DialTest {

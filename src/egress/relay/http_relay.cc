@@ -152,7 +152,7 @@ Task<std::optional<bool>> HttpRelay::reachOrigin(const RequestHead& head, const 
 }
 
 Task<HttpRelay::Answered> HttpRelay::exchange(const RequestHead& head, const Standing& standing) {
-  using namespace boost::asio::experimental::awaitable_operators;
+  using boost::asio::experimental::awaitable_operators::operator&&;
   started_ = finished_ = false;
   const std::string text = headForOrigin(head, standing.host, standing.port);
   // An origin that takes no request may have answered already.
@@ -184,12 +184,13 @@ Task<bool> HttpRelay::more() {
 
 Task<HttpRelay::Answered> HttpRelay::passAnswer(const RequestHead& head) {
   Answered answered = Answered::kBroken;
-  for (int interim = 0; interim <= kMostInterim; ++interim) {
+  bool interim = true;
+  for (int i = 0; interim && i <= kMostInterim; ++i) {
     net::AnswerParser parser(head.method == "HEAD");
     answered = co_await passHead(head, parser);
-    if (answered == Answered::kKeep && parser.head().status < 200) continue;
-    break;
+    interim = answered == Answered::kKeep && parser.head().status < 200;
   }
+  if (interim) answered = Answered::kBroken;
   finished_ = true;
   if (incoming_.bodyDone() || answered == Answered::kBroken) co_return answered;
   // The origin answered before the whole body: end sendBody(), which waits for the rest.
@@ -212,8 +213,8 @@ Task<HttpRelay::Answered> HttpRelay::passHead(const RequestHead& head, net::Answ
     co_return co_await broken(at_end_ ? "it closed the connection before it answered"
                                       : "the head of its answer is too large");
   }
-  used_ = true;
   const int status = parser.head().status;
+  used_ = used_ || status >= 200;
   const bool switched = status == kSwitching;
   if (switched && !head.websocket) co_return co_await broken("it switched to another protocol");
   if (status < 200 && !switched && !head.http11) co_return Answered::kKeep;

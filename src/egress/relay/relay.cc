@@ -57,8 +57,8 @@ std::string misfit(const Connection& connection, const Ruling& ruling, const Hel
     return "The TLS client names " + named + ", but the connection is to " + placeOf(connection) +
            ".";
   }
-  // Of an encrypted hello nobody but the origin knows the true name. Where every name is allowed,
-  // that name does not matter.
+  // Nobody but the origin knows the true name of an encrypted hello. The true name does not matter
+  // if every name is allowed.
   if (hello.encrypted && !ruling.anyone) {
     return "The TLS client encrypts the name of the server (ECH), so the rule cannot be held.";
   }
@@ -66,6 +66,7 @@ std::string misfit(const Connection& connection, const Ruling& ruling, const Hel
 }
 
 Task<void> relayTls(Connection& connection, Ruling ruling, std::string bytes) {
+  const size_t counted = bytes.size();
   HelloReader reader;
   std::string fault;
   const Standing standing{
@@ -87,8 +88,8 @@ Task<void> relayTls(Connection& connection, Ruling ruling, std::string bytes) {
   if (!connection.outside().is_open() && !co_await connection.dial(standing, ruling)) {
     co_return connection.reset();
   }
-  const bool counted = connection.moved(0, bytes.size());
-  if (!counted || co_await connection.write(connection.outside(), bytes)) {
+  const bool within = connection.moved(0, bytes.size() - counted);
+  if (!within || co_await connection.write(connection.outside(), bytes)) {
     co_return connection.reset();
   }
   reader = {};
@@ -104,10 +105,7 @@ Task<void> relayTcp(Connection& connection, Ruling ruling, std::string bytes) {
   if (!connection.outside().is_open() && !co_await connection.dial(standing, ruling)) {
     co_return connection.reset();
   }
-  const bool counted = connection.moved(0, bytes.size());
-  if (!counted || co_await connection.write(connection.outside(), bytes)) {
-    co_return connection.reset();
-  }
+  if (co_await connection.write(connection.outside(), bytes)) co_return connection.reset();
   bytes = {};
   co_await tunnel(connection);
 }
@@ -116,7 +114,7 @@ Task<void> serve(Connection& connection) {
   const Standing standing{.host = connection.name(), .port = connection.port()};
   Ruling ruling = co_await connection.admit(standing);
   if (!ruling.allowed) co_return connection.reset();
-  // Of HTTP each request counts instead.
+  // Each request of HTTP counts instead.
   if (ruling.protocol != Protocol::kHttp && !connection.takeRequest(standing, ruling)) {
     co_return connection.reset();
   }

@@ -24,6 +24,7 @@ class TcpRelay : public RelayTest {
   // The error that the sandbox sees, and the bytes before it.
   std::string end(Socket& sandbox, boost::system::error_code& error) {
     std::string bytes = run(receive(sandbox, kAll, &error));
+    sandbox.close();
     finish();
     return bytes;
   }

@@ -114,7 +114,7 @@ class RelayTest : public testing::Test {
   // The sandbox's end of a connection to the name, which is relayed.
   Socket connect(const std::string& name = "origin.test", std::optional<uint16_t> to = {}) {
     auto [sandbox, inside] = pair();
-    start(relay({std::move(inside), name, to.value_or(port())}, guard, *dialler, limits));
+    start(relay({std::move(inside), name, to ? *to : port()}, guard, *dialler, limits));
     return std::move(sandbox);
   }
   Socket connectToProxy() {

@@ -61,7 +61,7 @@ class TlsRelay : public RelayTest {
   Task<std::tuple<std::string, std::string>> both(Socket& sandbox) {
     co_return co_await (handshake(sandbox, "origin.test") && serve());
   }
-  // What the client says of a refused handshake.
+  // The client's error for a refused handshake.
   std::string refusedHandshake(const std::string& server_name) {
     Socket sandbox = connect();
     const std::string said = run(handshake(sandbox, server_name));
@@ -114,7 +114,7 @@ TEST_F(TlsRelay, RefusesAnEncryptedHello) {
   allow(Protocol::kTls);
   refusedHandshake("origin.test");
   EXPECT_TRUE(refusalsText().contains("ECH")) << refusalsText();
-  // Where every name is allowed, the encrypted one is as well.
+  // A rule for every name allows the encrypted name as well.
   guard->plan.rules[0].anyone = true;
   Socket sandbox = connect();
   const auto [answer, question] = run(both(sandbox));

@@ -49,7 +49,7 @@ Task<void> pump(Connection& connection, Socket& from, Socket& to, bool out) {
 }  // namespace
 
 Task<void> tunnel(Connection& connection) {
-  using namespace asio::experimental::awaitable_operators;
+  using asio::experimental::awaitable_operators::operator&&;
   connection.expireIn(connection.limits().idle);
   co_await (pump(connection, connection.inside(), connection.outside(), true) &&
             pump(connection, connection.outside(), connection.inside(), false));
