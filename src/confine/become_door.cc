@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "confine/become_door.h"
 
+#include <linux/netlink.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -11,7 +12,10 @@
 #include <tuple>
 #include <type_traits>
 
+#include "confine/door_rules.h"
 #include "linux/message.h"
+#include "linux/netlink.h"
+#include "linux/network.h"
 #include "linux/process.h"
 
 namespace cloister::runtime {
@@ -105,8 +109,20 @@ Result<DoorSockets> doorOf(std::string_view bytes, std::vector<Fd> fds) {
   return door;
 }
 
+namespace {
+
+// After the first door of a spawner, its own network namespace has the standing rules.
+void keepHooks(const Fd& home) {
+  if (!linux::enterNetwork(home.get())) return;
+  const auto netlink = linux::netlinkSocket(NETLINK_NETFILTER);
+  if (netlink) std::ignore = linux::nft::install(netlink->get(), standingRules());
+}
+
+}  // namespace
+
 void becomeDoor(Birth& birth) {
   const int answer_socket = birth.fds[kDoorAnswer].get();
+  const auto home = linux::ownNetwork();
   const auto door = openInside(birth);
   if (door) {
     const DoorAnswer answer = answerOf(*door);
@@ -115,6 +131,7 @@ void becomeDoor(Birth& birth) {
   } else {
     std::ignore = linux::sendMessage(answer_socket, door.error().message.substr(0, kMaxAnswer));
   }
+  if (home && door && door->transparent) keepHooks(*home);
   ::_exit(0);
 }
 

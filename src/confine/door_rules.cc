@@ -126,6 +126,10 @@ void addRefusals(std::vector<nft::Rule>& rules, bool logs) {
                    log + Expressions{nft::rejectWithIcmp(NFT_REJECT_ICMPX_ADMIN_PROHIBITED)}});
 }
 
+nft::Chain emptyChain() {
+  return {.table = "cloister", .name = "door", .priority = kPriority, .rules = {}};
+}
+
 }  // namespace
 
 in_addr listenerAddress(const DoorOrder& order) {
@@ -138,12 +142,20 @@ in_addr ownAddress(const DoorOrder& order) {
 
 nft::Chain doorRules(const DoorOrder& order, bool logs) {
   const Expressions redirect = nft::redirect4(listenerAddress(order), kListenerPort);
-  nft::Chain chain{.table = "cloister", .name = "door", .priority = kPriority, .rules = {}};
+  nft::Chain chain = emptyChain();
   chain.rules.push_back(notOpening());
   addDns(chain.rules, redirect);
   addOwn(chain.rules, order);
   addSynthetic(chain.rules, order, redirect);
   addRefusals(chain.rules, logs);
+  return chain;
+}
+
+nft::Chain standingRules() {
+  nft::Chain chain = emptyChain();
+  chain.rules.push_back({"its expression has hooks of its own",
+                         ofFamily(NFPROTO_IPV4) + ofProtocol(IPPROTO_TCP) +
+                             nft::redirect4(addressOf(INADDR_LOOPBACK), kListenerPort)});
   return chain;
 }
 

@@ -25,4 +25,9 @@ in_addr ownAddress(const DoorOrder& order);
 // `logs`: whether refused packets go to kDoorLogGroup.
 linux::nft::Chain doorRules(const DoorOrder& order, bool logs);
 
+// Rules for a namespace without traffic. The kernel patches its own code when the first namespace
+// gets such a hook and when the last one loses it, which takes milliseconds. While these rules
+// stand, a door does not wait for that.
+linux::nft::Chain standingRules();
+
 }  // namespace cloister::runtime

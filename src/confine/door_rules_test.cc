@@ -104,6 +104,19 @@ TEST(DoorRules, ListenToThePortsOfTheOrder) {
   EXPECT_EQ(countOf(doorRules(any, false), "reject"), 3U);
 }
 
+TEST(DoorRules, StandingOnesHaveTheHooksOfADoor) {
+  const int code = linux::inNetwork([] {
+    for (int i = 0; i < 2; ++i) {
+      const auto netlink = linux::netlinkSocket(NETLINK_NETFILTER);
+      const auto done = linux::nft::install(netlink->get(), standingRules());
+      if (i == 0 ? !done : done || done.error().code != Code::kConflict) return 1 + i;
+    }
+    return 0;
+  });
+  if (code == linux::kNoNamespaces) GTEST_SKIP() << "no user namespaces for this user";
+  EXPECT_EQ(code, 0);
+}
+
 TEST(DoorOrders, ArePoolsOfIpv4) {
   const auto order = doorOrder("100.64.0.0/10", {});
   ASSERT_TRUE(order);

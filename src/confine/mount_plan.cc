@@ -227,8 +227,7 @@ void addSynthesised(std::vector<MountStep>& steps) {
                        "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
                        "services: files\nprotocols: files\n",
                        kWhy));
-  steps.push_back(file("etc/resolv.conf", "nameserver 127.0.0.1\n",
-                       "a door answers there, and nobody where the sandbox has none"));
+  steps.push_back(file("etc/resolv.conf", "nameserver 127.0.0.1\n", "a door answers there"));
   steps.push_back(symlink("etc/mtab", "../proc/self/mounts", "what df and mount read"));
 }
 

@@ -11,7 +11,8 @@ from hostile import AS_USER, CANARY_ENV, GVISOR, NESTED, RUNTIME, HostileTest, h
 EPERM, ENOSYS = 1, 38
 # What a node as root keeps, as src/node/privileges.cc lists; capabilities(7), linux/capability.h.
 NODE_CAPABILITIES = {"chown": 0, "dac_override": 1, "dac_read_search": 2, "kill": 5, "setgid": 6, "setuid": 7, "setpcap": 8,
-                     "net_admin": 12, "sys_chroot": 18, "sys_ptrace": 19, "sys_admin": 21, "mknod": 27, "setfcap": 31}
+                     "net_bind_service": 10, "net_admin": 12, "sys_chroot": 18, "sys_ptrace": 19, "sys_admin": 21, "mknod": 27,
+                     "setfcap": 31}
 
 
 class Kernel(HostileTest):

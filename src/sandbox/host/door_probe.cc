@@ -13,7 +13,6 @@
 #include <tuple>
 #include <utility>
 
-#include "confine/become_door.h"
 #include "confine/door.h"
 #include "linux/message.h"
 #include "linux/network.h"
@@ -78,20 +77,24 @@ model::Finding findingWith(model::Finding::State state, std::string detail,
 
 }  // namespace
 
+model::Finding doorFinding(const DoorAnswer& answer) {
+  using State = model::Finding::State;
+  std::string weaker(answer.weakened, answer.text_size);
+  if (weaker.ends_with('\n')) weaker.pop_back();
+  for (char& each : weaker)
+    each = each == '\n' ? ';' : each;
+  if (answer.transparent == 0) return findingWith(State::kReduced, weaker, kForTproxy);
+  if (answer.has_log == 0) return findingWith(State::kReduced, weaker, kForLog);
+  if (!weaker.empty()) return findingWith(State::kReduced, weaker, "enable IPv6 in the kernel");
+  return findingWith(State::kOk, "tproxy, nft log", "");
+}
+
 model::Finding probeDoor(bool rootless) {
   using State = model::Finding::State;
   const auto said = askChild(rootless);
   if (!said) return findingWith(State::kMissing, said.error().message, kForRoutes);
   const auto answer = readDoorAnswer(*said);
-  if (!answer) return findingWith(State::kMissing, *said, kForRoutes);
-  std::string weaker(answer->weakened, answer->text_size);
-  if (!weaker.empty()) weaker.pop_back();
-  for (char& each : weaker)
-    each = each == '\n' ? ';' : each;
-  if (answer->transparent == 0) return findingWith(State::kReduced, weaker, kForTproxy);
-  if (answer->has_log == 0) return findingWith(State::kReduced, weaker, kForLog);
-  if (!weaker.empty()) return findingWith(State::kReduced, weaker, "enable IPv6 in the kernel");
-  return findingWith(State::kOk, "tproxy, nft log", "");
+  return answer ? doorFinding(*answer) : findingWith(State::kMissing, *said, kForRoutes);
 }
 
 }  // namespace cloister::runtime

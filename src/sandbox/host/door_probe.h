@@ -3,6 +3,7 @@
 // `cloister doctor`.
 #pragma once
 
+#include "confine/become_door.h"
 #include "model/plan.h"
 
 namespace cloister::runtime {
@@ -11,5 +12,8 @@ namespace cloister::runtime {
 // as an ordinary user's sandboxes. Blocks for some milliseconds. Call where Spawner::start() may be
 // called: a child process does the work.
 model::Finding probeDoor(bool rootless);
+
+// The finding for an attempt's answer.
+model::Finding doorFinding(const DoorAnswer& answer);
 
 }  // namespace cloister::runtime
