@@ -31,8 +31,9 @@
 
 namespace cloister::egress {
 
-// How long a program may believe an answer, in seconds. Addresses are stable and every connection
-// is judged; the bound is for names that a later plan allows.
+// How long a program may keep an answer, in seconds. Addresses are stable and every connection is
+// judged, so the bound only lets a changed rule show at the next look-up. Refusals have no record
+// of authority, so they are not kept at all (RFC 2308 §5).
 inline constexpr uint32_t kTtlSeconds = 10;
 inline constexpr uint32_t kMaxPassedTtlSeconds = 300;
 
