@@ -58,6 +58,28 @@ struct CountingMetrics final : Metrics {
     creating_sessions = creating;
     running_sessions = open;
   }
+  void networkAttempts(bool allowed, std::string_view, uint64_t count) override {
+    (allowed ? allowed_attempts : denied_attempts) += count;
+  }
+  void networkBytes(uint64_t in, uint64_t out) override { network_bytes += in + out; }
+  void networkLeftOut(uint64_t attempts) override { left_out += attempts; }
+  void networkViolation() override { network_violations++; }
+  void doors(size_t open) override { open_doors = open; }
+  void planned(std::string_view when) override { plans[std::string(when)]++; }
+  void egress(bool connected, bool refuses) override {
+    egress_connected = connected;
+    egress_refuses = refuses;
+  }
+
+  uint64_t allowed_attempts = 0;
+  uint64_t denied_attempts = 0;
+  uint64_t network_bytes = 0;
+  uint64_t left_out = 0;
+  int network_violations = 0;
+  size_t open_doors = 0;
+  std::map<std::string, int> plans;
+  bool egress_connected = false;
+  bool egress_refuses = false;
 
   std::map<std::string, int> denials;
   int started_sessions = 0;
