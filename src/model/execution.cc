@@ -277,6 +277,7 @@ json::object toJsonObject(const Execution& execution) {
   object["artifacts"] = toArray(execution.artifacts);
   object["resource_usage"] = toJsonObject(execution.usage);
   object["provenance"] = toObject(execution.provenance);
+  object["network"] = toJsonObject(execution.network);
   object["error"] = nullptr;
   if (execution.error) object["error"] = toJsonObject(*execution.error);
   object["principal"] = toJsonObject(execution.principal);

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "model/limits.h"
+#include "model/network.h"
 #include "model/principal.h"
 #include "model/walls.h"
 
@@ -50,11 +53,15 @@ namespace cloister::model {
 class Permit {
  public:
   [[nodiscard]] const PermitFields& fields() const { return fields_; }
+  // The first plan of the sandbox's network; nothing without a network.
+  [[nodiscard]] const std::optional<NetworkPlan>& plan() const { return plan_; }
 
  private:
   friend class ::cloister::policy::PermitIssuer;
-  explicit Permit(PermitFields fields) : fields_(std::move(fields)) {}
+  explicit Permit(PermitFields fields, std::optional<NetworkPlan> plan = {})
+      : fields_(std::move(fields)), plan_(std::move(plan)) {}
   PermitFields fields_;
+  std::optional<NetworkPlan> plan_;
 };
 
 // A permit in transit: the encoded fields and a signature over exactly these bytes.

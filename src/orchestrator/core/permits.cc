@@ -56,7 +56,8 @@ Permission Permits::ask(const Ruling& ruling, const Subject& subject, std::strin
   const policy::Decision decision =
       decide(ruling, question(subject, std::move(permit_id)), approval);
   if (auto denied = policy::refusalOf(decision)) return std::unexpected(*std::move(denied));
-  Granted granted{.fields = std::get<model::Permit>(decision).fields(), .permit = {}};
+  const auto& permit = std::get<model::Permit>(decision);
+  Granted granted{.fields = permit.fields(), .permit = {}, .plan = permit.plan()};
   granted.permit.encoded = wire::encodePermit(granted.fields);
   granted.permit.signature = key_.sign(granted.permit.encoded);
   return granted;

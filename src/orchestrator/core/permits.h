@@ -45,6 +45,9 @@ struct Subject {
 struct Granted {
   model::PermitFields fields;
   model::SignedPermit permit;
+  // The first plan of the sandbox's network; nothing without a network, and for a program that uses
+  // its session's.
+  std::optional<model::NetworkPlan> plan = {};
 };
 
 // The denial otherwise, also where an approval is missing.
