@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network access: the part of a request that asks for it, the entries of a policy that grant it, and
-// the plan that cloister-egress obeys. docs/NETWORK.md explains the rules.
+// Network access: the part of a request that asks for it, the entries of a policy that grant it,
+// and the plan that cloister-egress obeys. docs/NETWORK.md explains the rules.
 //
 // A plan is made by policy alone, for one sandbox, and is immutable. A later plan for the same
 // sandbox has a higher generation. The control plane signs the encoding of each plan.
@@ -37,8 +37,8 @@ std::optional<OnDenied> onDeniedFromName(std::string_view name);
 
 // One or more destinations, of a request or of a policy rule.
 struct NetworkEntry {
-  std::string name;            // A-labels in lower case: "api.example.com", "*.example.org"
-  std::vector<uint16_t> ports;  // sorted, distinct, never 0; never empty
+  std::string name;  // A-labels in lower case: "api.example.com", "*.example.org"; kAnyName
+  std::vector<uint16_t> ports;  // sorted, distinct, never 0; empty only with kAnyName: every port
   Protocol protocol = Protocol::kTcp;
   std::vector<std::string> methods;  // upper case; empty: all. Only of kHttp, or with `inspect`
   std::vector<std::string> paths;    // globs that begin with "/"; empty: all. As methods
@@ -60,6 +60,8 @@ struct NetworkRequest {
   friend bool operator==(const NetworkRequest&, const NetworkRequest&) = default;
 };
 
+// The name of an entry for every public name. A policy may grant it; a request cannot name it.
+inline constexpr std::string_view kAnyName = "*";
 inline constexpr size_t kMaxNetworkEntries = 256;
 inline constexpr size_t kMaxEntryPorts = 64;
 inline constexpr size_t kMaxEntryItems = 64;  // methods, paths
@@ -71,28 +73,36 @@ inline constexpr size_t kMaxEntryItems = 64;  // methods, paths
 Result<std::string> hostName(std::string_view text);
 // As hostName(), and "*." before a name of at least two labels.
 Result<std::string> hostPattern(std::string_view text);
-// Whether `pattern` (of hostPattern()) covers the name. "*.x" does not cover "x".
+// Whether `pattern` (of hostPattern(), or kAnyName) covers the name. "*.x" does not cover "x".
 bool coversName(std::string_view pattern, std::string_view name);
 // Whether every name of `inner` is a name of `outer`; both are patterns.
 bool coversPattern(std::string_view outer, std::string_view inner);
+// Whether every server reads this path of a request, without its query, as the same path: it begins
+// with "/", and has no dot segment, no empty segment, no ";" and no escape of a character with a
+// meaning in paths. Entries with `paths` cover such paths alone. In their globs "*" stands for any
+// characters, "/" too.
+bool isPlainPath(std::string_view path);
 
 // Reads an entry: "name:port", or an object. Of a policy's rule (`granting`), `dns`, `max_bytes`,
-// `inspect`, `on_denied` and `why` are permitted too. Errors name the member below `path`.
+// `inspect`, `on_denied`, `why` and the name kAnyName are permitted too. Errors name the member
+// below `path`.
 Result<NetworkEntry> readNetworkEntry(const base::json::value& value, const std::string& path,
                                       bool granting);
 // Reads the object `network_policy`. Errors name the member below `path`.
-Result<NetworkRequest> readNetworkRequest(const base::json::object& object, const std::string& path);
-// The canonical forms; defaults are left out.
+Result<NetworkRequest> readNetworkRequest(const base::json::object& object,
+                                          const std::string& path);
+// The canonical forms; defaults are left out, but for the tier.
 base::json::object toJsonObject(const NetworkEntry& entry);
 base::json::object toJsonObject(const NetworkRequest& request);
 
 // A rule of a plan: an entry, and the rule of the policy that grants it.
 struct PlanRule {
   NetworkEntry entry;
-  std::string rule;      // its name, for records
-  bool anyone = false;   // every public name and every port; the entry's other members bound it
-  bool internal = false;  // the operator's own names and networks, the only ones whose addresses may
-                          // be private
+  std::string rule;  // its name, for records
+  bool anyone =
+      false;  // every public name: the entry's name is kAnyName, its other members bound it
+  bool internal = false;  // the operator's own names and networks, the only ones whose addresses
+                          // may be private
 
   friend bool operator==(const PlanRule&, const PlanRule&) = default;
 };
@@ -102,8 +112,8 @@ struct NetworkPlan {
   uint64_t generation = 1;  // rises with each later plan
   std::string tier;
   std::string tenant;
-  std::string agent;      // "" for people and services
-  std::string policy_id;  // of the deciding policy version
+  std::string agent;            // "" for people and services
+  std::string policy_id;        // of the deciding policy version
   std::vector<PlanRule> rules;  // the first match decides; none: denied
   OnDenied on_denied = OnDenied::kDeny;
   uint32_t requests_per_minute = 0;  // new connections, and HTTP requests; 0: no bound of the agent
@@ -128,9 +138,9 @@ struct DeniedDestination {
   std::string host;  // the name; an address where no name was asked for
   uint16_t port = 0;
   std::string transport = "tcp";  // "tcp", "udp", "dns", "icmp", "other"
-  std::string rule;    // the deciding rule; "" where none matched
-  std::string reason;  // a sentence
-  std::string remedy;  // a sentence
+  std::string rule;               // the deciding rule; "" where none matched
+  std::string reason;             // a sentence
+  std::string remedy;             // a sentence
   uint64_t count = 0;
 
   friend bool operator==(const DeniedDestination&, const DeniedDestination&) = default;
@@ -140,8 +150,8 @@ inline constexpr size_t kMaxDeniedShown = 32;
 // What a sandbox did with its network so far.
 struct NetworkUse {
   uint64_t connections = 0;
-  uint64_t bytes_in = 0;   // received by the sandbox
-  uint64_t bytes_out = 0;  // sent by the sandbox
+  uint64_t bytes_in = 0;                  // received by the sandbox
+  uint64_t bytes_out = 0;                 // sent by the sandbox
   std::vector<DeniedDestination> denied;  // at most kMaxDeniedShown, the first ones
   uint64_t denied_left_out = 0;           // further refused destinations
   std::optional<std::string> hint = {};   // for a run without a network that looked for one

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The evaluator of network plans, the only one: cloister-egress judges with it, and `egress explain`
-// answers with it. Pure; no I/O; thread-safe. The first matching rule decides, and silence denies.
+// The evaluator of network plans, the only one: cloister-egress judges with it, and `egress
+// explain` answers with it. Pure; no I/O; thread-safe. The first matching rule decides, and silence
+// denies.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace cloister::egress {
 
-// An attempt to reach something, as far as it is known: a look-up knows the name alone, a connection
-// also its port and then its protocol, an HTTP request all members.
+// An attempt to reach something, as far as it is known: a look-up knows the name alone, a
+// connection also its port and then its protocol, an HTTP request all members.
 struct Attempt {
   std::string_view host;  // of model::hostName(), or the text of an address
   uint16_t port = 0;      // 0: a look-up
@@ -25,17 +26,20 @@ struct Attempt {
 
 struct Verdict {
   bool allowed = false;
-  const model::PlanRule* rule = nullptr;  // in the plan; null: none matched
-  std::string reason;                     // of a refusal: a sentence
-  std::string remedy;                     // of a refusal: a sentence
+  // In the plan: the rule that allows, or the rule that refuses because it covers the name but not
+  // the port, the protocol or the request; null: no rule covers the name.
+  const model::PlanRule* rule = nullptr;
+  std::string reason;  // of a refusal: a sentence
+  std::string remedy;  // of a refusal: a sentence
   model::OnDenied on_denied = model::OnDenied::kDeny;
 };
 
-// A look-up is allowed if any port of the name is. A connection whose protocol or request is not yet
-// known is allowed if a rule could allow it.
+// A look-up is allowed if any port of the name is. A connection whose protocol or request is not
+// yet known is allowed if a rule could allow it.
 Verdict judge(const model::NetworkPlan& plan, const Attempt& attempt);
 
-// The ports of all rules of the plan, sorted; empty for "every port" (a rule with `anyone`).
+// The ports of all rules of the plan, sorted; empty for every port (a rule with `anyone` and
+// without ports), and for a plan without rules, which allows nothing on any of them.
 std::vector<uint16_t> portsOf(const model::NetworkPlan& plan);
 
 }  // namespace cloister::egress
