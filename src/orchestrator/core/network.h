@@ -38,12 +38,13 @@ class Network {
   virtual ~Network() = default;
 
   // Puts the first plan of a permit in force. Call before the sandbox is requested from the node.
-  // `again` is called until close(), also while close() is being called. kUnavailable (retryable):
-  // cloister-egress is not connected, or does not answer.
+  // `again` is called until close(). kInternal: cloister-egress is not connected, or does not
+  // answer; the start may be tried again. No node is lost, so the error is not kUnavailable.
   virtual Task<Result<>> open(model::NetworkPlan first, DoorOwner owner, Again again) = 0;
   // Ends the plan, after the teardown of the sandbox. No effect for an unknown permit.
   virtual void close(const std::string& permit) = 0;
-  // What the sandbox did so far. kUnavailable as open(); kNotFound for an unknown permit.
+  // What the sandbox did so far. kUnavailable: cloister-egress is not connected, or does
+  // not answer. kNotFound for an unknown permit.
   virtual Task<Result<model::NetworkUse>> use(std::string permit) = 0;
 };
 

@@ -56,9 +56,16 @@ Doors::Doors(boost::asio::any_io_executor executor, DoorParts parts, Terms terms
       ledger_(parts.store),
       link_(std::make_shared<EgressLink>(executor_, static_cast<EgressLink::Watcher&>(*this), terms.link)) {}
 
-void Doors::start() {
+void Doors::start(std::string socket_path) {
   link_->start();
   async::spawn(executor_, lookRegularly());
+  async::spawn(executor_, EgressLink::keepConnected(link_, std::move(socket_path)));
+}
+
+void Doors::start(net::FrameConnection::Stream stream) {
+  link_->start();
+  async::spawn(executor_, lookRegularly());
+  async::spawn(executor_, EgressLink::serve(link_, std::move(stream)));
 }
 
 model::SignedPlan Doors::sign(const model::NetworkPlan& plan) const {
@@ -80,21 +87,21 @@ Task<Result<>> Doors::open(model::NetworkPlan first, DoorOwner owner, Again agai
   door->again = std::move(again);
   door->by_policy = first;
   door->plan = std::move(first);
-  door->signed_plan = door->first = sign(door->plan);
+  door->signed_plan = sign(door->plan);
   const std::string permit = door->plan.permit;
   if (!doors_.emplace(permit, door).second) {
     co_return fail(Code::kInternal, "opening a door: permit " + permit + " has one already");
   }
   parts_.metrics.doors(doors_.size());
-  auto sent = co_await EgressLink::plan(link_, door->first);
-  // After a reconnection meanwhile, connected() has sent the plan as well.
-  if (!sent && sent.error().code == Code::kConflict && !door->closed) sent = Result<>();
+  auto sent = co_await EgressLink::plan(link_, door->signed_plan);
   if (sent) {
     parts_.metrics.planned("start");
     co_return Result<>{};
   }
   close(permit);
-  co_return std::unexpected(std::move(sent).error().within("opening the network"));
+  Error error = std::move(sent).error().within("opening the network");
+  if (error.code == Code::kUnavailable) error.code = Code::kInternal;
+  co_return std::unexpected(std::move(error));
 }
 
 void Doors::close(const std::string& permit) {
@@ -122,15 +129,12 @@ Task<Result<model::NetworkUse>> Doors::use(std::string permit) {
 
 // --- of cloister-egress
 
-// A process that has restarted needs the first plan as well: the node attaches the door by its
-// digest. A process that has the plans refuses them, since their generations do not rise.
+// A process that has the plan already accepts its repetition.
 Task<void> Doors::connected() {
   parts_.metrics.egress(true, false);
   const auto doors = doors_;
   for (const auto& [permit, door] : doors) {
-    if (door->closed) continue;
-    if (door->plan.generation > 1) async::spawn(executor_, send(door, door->first));
-    co_await send(door, door->signed_plan);
+    if (!door->closed) co_await send(door, door->signed_plan);
   }
 }
 
@@ -143,9 +147,9 @@ void Doors::refusing(bool refuses) {
 }
 
 Task<void> Doors::send(DoorPtr door, model::SignedPlan plan) {
-  const auto sent = co_await EgressLink::plan(link_, std::move(plan));
-  if (sent || sent.error().code == Code::kConflict || sent.error().code == Code::kUnavailable)
-    co_return;
+  const auto sent = co_await EgressLink::plan(link_, plan);
+  if (sent || sent.error().code == Code::kUnavailable) co_return;
+  if (door->closed || door->signed_plan.encoded != plan.encoded) co_return;  // a later one came
   // Without its plan the sandbox has no network.
   base::log(base::Level::kError, "a plan was refused; its door is shut",
             {{"permit", door->plan.permit}, {"reason", sent.error().message}});

@@ -62,8 +62,10 @@ class Doors final : public Network, private EgressLink::Watcher {
   Doors(const Doors&) = delete;
   Doors& operator=(const Doors&) = delete;
 
-  // Looks at policy from now on. Call once.
-  void start();
+  // Looks at policy from now on, and keeps connected to cloister-egress at its socket. Call once.
+  void start(std::string socket_path);
+  // As start(), over a connected stream, for tests.
+  void start(net::FrameConnection::Stream stream);
   // The connection to cloister-egress.
   [[nodiscard]] const std::shared_ptr<EgressLink>& link() const { return link_; }
   void ask(std::weak_ptr<Asker> asker) { asker_ = std::move(asker); }
@@ -76,7 +78,6 @@ class Doors final : public Network, private EgressLink::Watcher {
   struct Door {
     DoorOwner owner;
     Again again;
-    model::SignedPlan first;
     model::NetworkPlan plan;  // in force, or soon
     model::SignedPlan signed_plan;
     std::optional<model::NetworkPlan> by_policy;  // policy's last answer, without approvals
