@@ -8,13 +8,14 @@ namespace {
 
 TEST(NetworkText, NamesRefusedDestinationsWithTheirRemedy) {
   NetworkUse use;
-  use.denied.push_back({.host = "evil.test",
-                        .port = 443,
-                        .rule = "",
-                        .reason = "No rule names it.",
-                        .remedy = "Add it to network_policy.allow.",
-                        .count = 3});
-  use.denied.push_back({.host = "10.0.0.1", .port = 0, .transport = "icmp", .rule = "pypi"});
+  DeniedDestination& evil = use.denied.emplace_back();
+  evil.host = "evil.test";
+  evil.port = 443;
+  evil.reason = "No rule names it.";
+  evil.remedy = "Add it to network_policy.allow.";
+  evil.count = 3;
+  use.denied.emplace_back().host = "10.0.0.1";
+  use.denied.back().rule = "pypi";
   use.denied_left_out = 5;
   EXPECT_EQ(networkLines(use),
             (std::vector<std::string>{"evil.test:443 was refused 3 times: No rule names it.; Add it "
@@ -30,12 +31,14 @@ TEST(NetworkText, ShowsTheHint) {
 }
 
 TEST(NetworkText, IsEmptyWhereNothingWasRefused) {
-  EXPECT_TRUE(networkLines({.connections = 3, .bytes_in = 10}).empty());
+  NetworkUse use;
+  use.connections = 3;
+  EXPECT_TRUE(networkLines(use).empty());
 }
 
 TEST(NetworkText, PrintsNoControlCharacters) {
   NetworkUse use;
-  use.denied.push_back({.host = "a\x1b[2J\n.test", .port = 1});
+  use.denied.emplace_back().host = "a\x1b[2J\n.test";
   const auto lines = networkLines(use);
   ASSERT_EQ(lines.size(), 1U);
   EXPECT_FALSE(lines[0].contains('\x1b'));

@@ -54,14 +54,14 @@ class Permit {
  public:
   [[nodiscard]] const PermitFields& fields() const { return fields_; }
   // The first plan of the sandbox's network; nothing without a network.
-  [[nodiscard]] const std::optional<NetworkPlan>& plan() const { return plan_; }
+  [[nodiscard]] const std::optional<NetworkPlan>& network() const { return network_; }
 
  private:
   friend class ::cloister::policy::PermitIssuer;
-  explicit Permit(PermitFields fields, std::optional<NetworkPlan> plan = {})
-      : fields_(std::move(fields)), plan_(std::move(plan)) {}
+  explicit Permit(PermitFields fields, std::optional<NetworkPlan> network = {})
+      : fields_(std::move(fields)), network_(std::move(network)) {}
   PermitFields fields_;
-  std::optional<NetworkPlan> plan_;
+  std::optional<NetworkPlan> network_;
 };
 
 // A permit in transit: the encoded fields and a signature over exactly these bytes.

@@ -57,7 +57,7 @@ Permission Permits::ask(const Ruling& ruling, const Subject& subject, std::strin
       decide(ruling, question(subject, std::move(permit_id)), approval);
   if (auto denied = policy::refusalOf(decision)) return std::unexpected(*std::move(denied));
   const auto& permit = std::get<model::Permit>(decision);
-  Granted granted{.fields = permit.fields(), .permit = {}, .plan = permit.plan()};
+  Granted granted{.fields = permit.fields(), .permit = {}, .network = permit.network()};
   granted.permit.encoded = wire::encodePermit(granted.fields);
   granted.permit.signature = key_.sign(granted.permit.encoded);
   return granted;

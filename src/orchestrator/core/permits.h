@@ -47,7 +47,7 @@ struct Granted {
   model::SignedPermit permit;
   // The first plan of the sandbox's network; nothing without a network, and for a program that uses
   // its session's.
-  std::optional<model::NetworkPlan> plan = {};
+  std::optional<model::NetworkPlan> network = {};
 };
 
 // The denial otherwise, also where an approval is missing.

@@ -194,7 +194,7 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
     const model::PermitFields& fields = std::get<model::Permit>(decision).fields();
     markStarted(run, fields, permit_id);
     run.facts.limits = fields.limits;
-    keepPlan(run, std::get<model::Permit>(decision).plan(), permit_id);
+    keepPlan(run, std::get<model::Permit>(decision).network(), permit_id);
     CO_TRY(co_await persist(run, started(run)));
     run.log->publish(execution);
     co_await consult(run);
@@ -208,7 +208,7 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   }
   execution.provenance.policy_id = granted->fields.policy_id;  // another may be in force by now
   const std::string recorded = run.plan_sha256;
-  keepPlan(run, std::move(granted->plan), permit_id);
+  keepPlan(run, std::move(granted->network), permit_id);
   if (run.plan_sha256 != recorded) CO_TRY(co_await recordPlan(run));
   co_return std::move(granted->permit);
 }

@@ -90,7 +90,7 @@ Task<std::optional<model::NetworkPlan>> RunService::Impl::planNow(LivePtr run) c
   const policy::Decision decision = control->permits.judge(
       ruling, subject, [approved](const policy::NeedsApproval* /*wanted*/) { return approved; });
   const auto* permit = std::get_if<model::Permit>(&decision);
-  co_return permit == nullptr ? std::nullopt : permit->plan();
+  co_return permit == nullptr ? std::nullopt : permit->network();
 }
 
 void RunService::Impl::closeDoor(Live& run) const {

@@ -255,7 +255,7 @@ bool RunService::Impl::begin(Live& run) {
   if (!granted) return false;
   markStarted(run, granted->fields, granted->fields.id);
   run.permit = std::move(granted->permit);
-  keepPlan(run, std::move(granted->plan), granted->fields.id);
+  keepPlan(run, std::move(granted->network), granted->fields.id);
   return true;
 }
 

@@ -177,8 +177,8 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(SessionPtr of,
     co_return fail(Code::kUnavailable, std::string(kDoing) + ": no node is connected");
   }
   const std::string plan_sha256 =
-      granted->plan ? base::sha256Hex(model::encodePlan(*granted->plan)) : "";
-  std::string door = CO_TRY(co_await openDoor(of, std::move(granted->plan)));
+      granted->network ? base::sha256Hex(model::encodePlan(*granted->network)) : "";
+  std::string door = CO_TRY(co_await openDoor(of, std::move(granted->network)));
   auto made = control->nodes.connected()
                   ? co_await control->nodes.runtime()->provision(granted->permit)
                   : fail(Code::kUnavailable, "no node is connected");

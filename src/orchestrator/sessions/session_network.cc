@@ -51,7 +51,7 @@ Task<std::optional<model::NetworkPlan>> Sessions::Impl::planNow(SessionPtr sessi
   const policy::Decision decision = control->permits.judge(
       ruling, subject, [approved](const policy::NeedsApproval* /*wanted*/) { return approved; });
   const auto* permit = std::get_if<model::Permit>(&decision);
-  co_return permit == nullptr ? std::nullopt : permit->plan();
+  co_return permit == nullptr ? std::nullopt : permit->network();
 }
 
 void Sessions::Impl::closeDoor(std::string permit) const {

@@ -314,8 +314,8 @@ Task<Result<>> Sessions::Impl::provision(SessionPtr of) {
                            approvalOf(session, true));
   if (!granted) co_return fail(Code::kDenied, granted.error().reason);
   session.runtime = granted->fields.runtime;
-  if (granted->plan) session.plan_sha256 = base::sha256Hex(model::encodePlan(*granted->plan));
-  session.open_door = CO_TRY(co_await openDoor(of, std::move(granted->plan)));
+  if (granted->network) session.plan_sha256 = base::sha256Hex(model::encodePlan(*granted->network));
+  session.open_door = CO_TRY(co_await openDoor(of, std::move(granted->network)));
   if (!control->nodes.connected()) {  // lost meanwhile
     co_return fail(Code::kUnavailable, "making a session: no node is connected");
   }
