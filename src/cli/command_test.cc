@@ -120,6 +120,20 @@ TEST(RunBody, FlagsBecomeMembers) {
       R"("env":{"A":"1"},"network_policy":{"tier":"none"},"artifacts":[]})");
 }
 
+TEST(RunBody, DestinationsImplyATier) {
+  const auto network = [](const std::vector<std::string>& arguments) {
+    const auto made = body(arguments);
+    const base::json::value* policy = made ? made->if_contains("network_policy") : nullptr;
+    return policy == nullptr ? "" : base::toJson(*policy);
+  };
+  EXPECT_EQ(network({}), "");
+  EXPECT_EQ(network({"--allow", "a.test:443", "--allow", "b.test:80"}),
+            R"({"tier":"restricted","allow":["a.test:443","b.test:80"]})");
+  EXPECT_EQ(network({"--network", "internal", "--allow", "a.test:443"}),
+            R"({"tier":"internal","allow":["a.test:443"]})");
+  EXPECT_EQ(network({"--on-denied", "ask"}), R"({"tier":"restricted","on_denied":"ask"})");
+}
+
 TEST(RunBody, RefusalsNameTheFlag) {
   EXPECT_THAT(body({"--env", "A"}).error().message, HasSubstr("--env"));
   EXPECT_THAT(body({"--memory", "lots"}).error().message, HasSubstr("--memory"));

@@ -40,7 +40,16 @@ constexpr Flag kFlags[] = {
      .many = true},
     {.name = "artifacts", .value = "GLOB", .help = "keep files the program leaves", .many = true},
     {.name = "out", .value = "DIR", .help = "download what is kept"},
-    {.name = "network", .value = "TIER", .help = "network access (default none)"},
+    {.name = "network",
+     .value = "TIER",
+     .help = "none (default), restricted, internal, api or full"},
+    {.name = "allow",
+     .value = "NAME:PORT",
+     .help = "a destination it may reach; with the tier restricted unless --network names one",
+     .many = true},
+    {.name = "on-denied",
+     .value = "ACTION",
+     .help = "of a destination that policy does not grant: deny (default), escalate or ask"},
     {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
     {.name = "image", .value = "NAME", .help = "an imported image (see `cloister image list`)"},
     {.name = "tier",
@@ -114,8 +123,19 @@ Result<> putPairs(const Flags& flags, std::string_view flag, json::object& body)
   return {};
 }
 
+void putNetwork(const Flags& flags, json::object& body) {
+  json::object network;
+  const std::vector<std::string> allow = flags.all("allow");
+  const auto on_denied = flags.text("on-denied");
+  const auto tier = flags.text("network");
+  if (tier || !allow.empty() || on_denied) network["tier"] = tier.value_or("restricted");
+  if (!allow.empty()) network["allow"] = toArray(allow);
+  if (on_denied) network["on_denied"] = *on_denied;
+  if (!network.empty()) body["network_policy"] = std::move(network);
+}
+
 void putIsolation(const Flags& flags, json::object& body) {
-  if (const auto tier = flags.text("network")) body["network_policy"] = {{"tier", *tier}};
+  putNetwork(flags, body);
   if (const auto runtime = flags.text("runtime")) body["runtime"] = *runtime;
   if (const auto image = flags.text("image")) body["image"] = *image;
   if (const auto tier = flags.text("tier")) body["tier"] = *tier;

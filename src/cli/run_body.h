@@ -31,9 +31,11 @@ std::string languageOf(const std::string& file_name);
 void putBytes(base::json::object& object, std::string_view key, std::string_view bytes);
 
 // Members for flags shared by several commands: --timeout, --memory, --cpu, --pids, --disk; flags
-// of the form NAME=VALUE, as an object named like the flag; --network and --runtime.
+// of the form NAME=VALUE, as an object named like the flag; --network, --allow and --on-denied;
+// these, --runtime, --image, --tier and --approval.
 Result<> putLimits(const base::Flags& flags, base::json::object& body);
 Result<> putPairs(const base::Flags& flags, std::string_view flag, base::json::object& body);
+void putNetwork(const base::Flags& flags, base::json::object& body);
 void putIsolation(const base::Flags& flags, base::json::object& body);
 
 base::json::array toArray(const std::vector<std::string>& texts);

@@ -40,6 +40,9 @@ TEST(SessionBody, FlagsBecomeMembers) {
   EXPECT_EQ(base::toJson(*session({})), "{}");
   EXPECT_EQ(base::toJson(*session({"--capability", "network", "--capability", "file_read"})),
             R"({"capabilities":["network","file_read"]})");
+  EXPECT_EQ(base::toJson(*session({"--allow", "a.test:443", "--on-denied", "escalate"})),
+            R"({"network_policy":{"tier":"restricted","allow":["a.test:443"],)"
+            R"("on_denied":"escalate"}})");
 }
 
 TEST(SessionBody, RefusalsNameTheFlag) {

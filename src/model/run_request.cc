@@ -396,10 +396,7 @@ Result<> readNamedLimits(ObjectReader& reader, const RequestBounds& bounds, RunR
 
 Result<> parseSurroundingWalls(ObjectReader& reader, RunRequest& request) {
   if (const json::object* network = TRY(reader.object("network_policy"))) {
-    ObjectReader inner(*network, "network_policy");
-    request.network_tier = TRY(inner.text("tier")).value_or(request.network_tier);
-    TRY(oneOf("network_policy.tier", request.network_tier, kNetworkTiers));
-    TRY(inner.finish());
+    request.network = TRY(readNetworkRequest(*network, "network_policy"));
   }
   request.image = TRY(reader.text("image")).value_or("");
   if (!request.image.empty() && !isImageName(request.image)) {

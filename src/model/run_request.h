@@ -43,7 +43,7 @@ struct RunRequest {
   Limits limits;  // defaults unless requested
   // The limits named by the request. Policy may lower only the other limits.
   LimitSet named_limits;
-  std::string network_tier = "none";
+  NetworkRequest network;
   std::string runtime;  // "" = policy's choice
   std::string image;    // a name (model/image_name.h); "" = policy's choice
   std::string tier;     // Auto, Assisted, HumanApprove, ManualOnly; "" = policy's choice

@@ -104,7 +104,7 @@ json::object toJsonObject(const RunRequest& request) {
   if (json::array named = namedUsual(request); !named.empty()) {
     sorted["named_limits"] = std::move(named);
   }
-  sorted["network_policy"] = json::object{{"tier", request.network_tier}};
+  sorted["network_policy"] = toJsonObject(request.network);
   sorted["runtime"] = textOrNull(request.runtime);
   if (request.nested) sorted["nested"] = true;
   if (request.fresh) sorted[std::string(kSandboxMember)] = json::string(kFreshSandbox);

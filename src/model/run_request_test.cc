@@ -40,7 +40,7 @@ TEST(RunRequest, FillsInTheContractsDefaults) {
   EXPECT_EQ(request.limits.disk_bytes, 1024U << 20);
   EXPECT_EQ(request.limits.pids, 64U);
   EXPECT_EQ(request.limits.output_bytes, 1'048'576U);
-  EXPECT_EQ(request.network_tier, "none");
+  EXPECT_EQ(request.network.tier, "none");
   EXPECT_THAT(request.artifacts, ::testing::ElementsAre("**"));
 }
 
@@ -73,7 +73,7 @@ TEST(RunRequest, ReadsEveryMember) {
                       .pids = 3,
                       .output_bytes = 10};
   EXPECT_EQ(request.limits, limits);
-  EXPECT_EQ(request.network_tier, "api");
+  EXPECT_EQ(request.network.tier, "api");
   EXPECT_EQ(request.runtime, "gvisor");
   EXPECT_EQ(request.tier, "Assisted");
   EXPECT_THAT(request.artifacts, ::testing::IsEmpty());
@@ -150,7 +150,11 @@ INSTANTIATE_TEST_SUITE_P(Values, RunRequestRefuses,
                              {PY R"("metadata":{"a":{}}})", "metadata.a"},
                              {PY R"("network_policy":"none"})", "network_policy"},
                              {PY R"("network_policy":{"tier":"all"}})", "network_policy.tier"},
-                             {PY R"("network_policy":{"allow":[]}})", "network_policy.allow"},
+                             {PY R"("network_policy":{"extra":[]}})", "network_policy.extra"},
+                             {PY R"("network_policy":{"tier":"restricted","allow":["x"]}})",
+                              "network_policy.allow[0]"},
+                             {PY R"("network_policy":{"on_denied":"x"}})",
+                              "network_policy.on_denied"},
                              {PY R"("tier":"auto"})", "tier"},
                              {PY R"("runtime":1})", "runtime"},
                          }));
@@ -286,6 +290,25 @@ TEST(RunRequest, EqualRequestsGiveEqualText) {
   const std::string text = base::toJson(toJsonObject(a.value()));
   EXPECT_EQ(text, base::toJson(toJsonObject(b.value())));
   EXPECT_NE(text, base::toJson(toJsonObject(with({}).value())));
+}
+
+TEST(RunRequest, AnotherNetworkIsAnotherRequest) {
+  const auto text = [](std::string_view network) {
+    const auto read = parse(R"({"code":"1","language":"python","network_policy":)" +
+                            std::string(network) + "}");
+    EXPECT_TRUE(read) << read.error().message;
+    return read ? base::toJson(toJsonObject(*read)) : std::string(network);
+  };
+  const std::string one = text(R"({"tier":"restricted","allow":["a.example.com:443"]})");
+  EXPECT_THAT(one, ::testing::HasSubstr("a.example.com"));
+  EXPECT_NE(one, text(R"({"tier":"restricted","allow":["b.example.com:443"]})"));
+  EXPECT_NE(one, text(R"({"tier":"restricted"})"));
+  EXPECT_NE(text(R"({"tier":"restricted","on_denied":"ask"})"), text(R"({"tier":"restricted"})"));
+  RequestBounds stored = defaultBounds();
+  stored.own_metadata = true;
+  const auto back = parseRunRequest(base::parseJson(one).value().as_object(), stored);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(base::toJson(toJsonObject(*back)), one);
 }
 
 // Policy may lower unnamed limits, so naming a default value makes a different request.

@@ -106,7 +106,7 @@ json::object toJsonObject(const Session& session) {
   object["limits"] = limitsObject(session.limits);
   object["env"] = toObject(session.env);
   object["cwd"] = session.cwd.empty() ? "/workspace" : session.cwd;
-  object["network_policy"] = {{"tier", session.network_tier}};
+  object["network_policy"] = toJsonObject(session.network);
   object["nested"] = session.nested;
   object["from_snapshot"] = textOrNull(session.from_snapshot);
   object["metadata"] = session.metadata;
@@ -179,9 +179,9 @@ Result<std::string> readCwd(base::ObjectReader& reader, std::string otherwise) {
 Result<std::vector<std::string>> readScope(base::ObjectReader& reader, const RunRequest& settings) {
   auto scope = TRY(readCapabilities(reader, "capabilities")).value_or(std::vector<std::string>{});
   const bool has = std::ranges::find(scope, capability::kNetwork) != scope.end();
-  if (scope.empty() || has || settings.network_tier == "none") return scope;
+  if (scope.empty() || has || settings.network.tier == "none") return scope;
   return invalid("capabilities", "has no network, and network_policy.tier is \"" +
-                                     settings.network_tier +
+                                     settings.network.tier +
                                      "\"; add network, or leave the tier out");
 }
 
@@ -249,11 +249,27 @@ Result<> checkShared(const Limits& asked, const Limits& session, const RunReques
   return {};
 }
 
-Result<> checkSurroundings(const RunRequest& run, const Session& session) {
-  if (run.network_tier != session.network_tier) {
+// A program uses the network of its session. An absent `allow` means the session's entries.
+Result<> checkNetwork(const json::object& body, const RunRequest& run, const Session& session) {
+  const json::value* value = body.if_contains("network_policy");
+  if (value == nullptr || !value->is_object()) return {};
+  if (run.network.tier != session.network.tier) {
     return invalid("network_policy.tier",
-                   "must be the session's, \"" + session.network_tier + "\"; leave it out");
+                   "must be the session's, \"" + session.network.tier + "\"; leave it out");
   }
+  if (!run.network.allow.empty() && run.network.allow != session.network.allow) {
+    return invalid("network_policy.allow",
+                   "must be the session's, for all of its programs; leave it out, or make a session "
+                   "with these entries");
+  }
+  const bool named = value->get_object().contains("on_denied");
+  if (!named || run.network.on_denied == session.network.on_denied) return {};
+  return invalid("network_policy.on_denied",
+                 "must be the session's, \"" + std::string(onDeniedName(session.network.on_denied)) +
+                     "\"; leave it out");
+}
+
+Result<> checkSurroundings(const RunRequest& run, const Session& session) {
   if (!run.image.empty() && run.image != session.provenance.image) {
     return invalid("image", "must be the session's, \"" + session.provenance.image +
                                 "\"; leave it out, or make a session with \"" + run.image + "\"");
@@ -442,7 +458,7 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   base::ObjectReader reader(body, "");
   ExecRequest request;
   request.run.language = session.language;
-  request.run.network_tier = session.network_tier;
+  request.run.network = session.network;
   request.run.limits = limitsUnasked(session);
   request.run.fresh = TRY(readFresh(reader, session));
   request.run.named_limits = request.run.fresh ? ofTheSession() : ofTheSandbox();
@@ -488,6 +504,8 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   if (request.run.nested && given("cwd")) {
     return invalid("cwd", "a nested program begins in its own /workspace; leave it out");
   }
+  TRY(checkNetwork(body, request.run, session));
+  request.run.network = session.network;
   TRY(checkShared(request.run.limits, session.limits, request.run));
   TRY(checkSurroundings(request.run, session));
   return request;

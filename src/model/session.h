@@ -47,7 +47,7 @@ struct Session {
   base::json::object metadata;
   // Permitted capabilities of kCapabilities, sorted. Empty: all permissions of its agent.
   std::vector<std::string> capabilities;
-  std::string network_tier = "none";
+  NetworkRequest network;
   Limits limits;  // of the sandbox; wall, cpu_time and output_bytes: an exec's defaults
   std::chrono::milliseconds ttl{0};       // from creation, or the last renewal
   std::chrono::milliseconds idle_ttl{0};  // without a program running

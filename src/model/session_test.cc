@@ -41,7 +41,7 @@ TEST(SessionRequest, FillsInWhatIsNotAsked) {
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(made->ttl, std::chrono::hours(1));
   EXPECT_EQ(made->idle_ttl, std::chrono::minutes(10));
-  EXPECT_EQ(made->settings.network_tier, "none");
+  EXPECT_EQ(made->settings.network.tier, "none");
   EXPECT_EQ(made->cwd, "");
 }
 
@@ -204,6 +204,29 @@ TEST(ExecRequest, CannotHaveAnotherShareOfTheSandbox) {
             "network_policy.tier");
   EXPECT_EQ(exec(R"({"command":"x","deps":["numpy"]})").error().field, "deps");
   EXPECT_EQ(exec(R"({"command":"x","ttl_seconds":1})").error().field, "ttl_seconds");
+}
+
+TEST(ExecRequest, HasTheNetworkOfItsSession) {
+  Session session = running();
+  const std::string own =
+      R"({"tier":"restricted","allow":["a.example.com:443"],"on_denied":"escalate"})";
+  session.network = readNetworkRequest(object(own), "network_policy").value();
+  EXPECT_EQ(exec(R"({"command":"x"})", session)->run.network, session.network);
+  const auto with = [&](std::string_view policy) {
+    return exec(R"({"command":"x","network_policy":)" + std::string(policy) + "}", session);
+  };
+  for (const std::string_view same :
+       {std::string_view("null"), std::string_view(R"({"tier":"restricted"})"),
+        std::string_view(own)}) {
+    const auto read = with(same);
+    ASSERT_TRUE(read) << same << ": " << read.error().message;
+    EXPECT_EQ(read->run.network, session.network) << same;
+  }
+  EXPECT_EQ(with(R"({"tier":"none"})").error().field, "network_policy.tier");
+  EXPECT_EQ(with(R"({"tier":"restricted","allow":["b.example.com:443"]})").error().field,
+            "network_policy.allow");
+  EXPECT_EQ(with(R"({"tier":"restricted","on_denied":"deny"})").error().field,
+            "network_policy.on_denied");
 }
 
 TEST(Signal, ByNameOrNumber) {

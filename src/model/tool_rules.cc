@@ -35,6 +35,37 @@ std::string listed(const Names& names) {
   return text;
 }
 
+Result<NetworkRequest> readToolNetwork(base::ObjectReader& reader) {
+  const json::value* value = reader.any("network");
+  const std::string path = reader.pathOf("network");
+  if (value == nullptr) return NetworkRequest{};
+  if (const json::object* object = value->if_object()) return readNetworkRequest(*object, path);
+  if (value->is_string() && has(kNetworkTiers, std::string_view(value->get_string()))) {
+    NetworkRequest request;
+    request.tier = value->get_string();
+    return request;
+  }
+  return invalid(path, "must be one of " + listed(kNetworkTiers) + ", or a map of tier and allow");
+}
+
+// A tool in a session uses the session's network, which must be no more and no less.
+Result<> holdToNetwork(const std::string& id, const ToolRules& rules, ToolPlace place,
+                       RunRequest& request) {
+  if (place == ToolPlace::kOwnSandbox) {
+    request.network = rules.network;
+    return {};
+  }
+  if (request.network.tier != rules.network.tier) {
+    return invalid("session_id", id + " has network tier \"" + rules.network.tier +
+                                     "\", and the session \"" + request.network.tier +
+                                     "\"; make a session with the tool's, or call it without one");
+  }
+  if (rules.network.allow.empty() || rules.network == request.network) return {};
+  return invalid("session_id", id +
+                                   " has a network_policy other than the session's; make a session "
+                                   "with the tool's, or call it without one");
+}
+
 Result<> readToolLimits(base::ObjectReader& reader, ToolRules& rules) {
   const json::object* object = TRY(reader.object("limits"));
   if (object == nullptr) return {};
@@ -96,10 +127,8 @@ Result<ToolRules> readToolRules(base::ObjectReader& reader, const RiskTiers& tie
                    "is required: what the tool needs, of " + listed(kCapabilities));
   }
   rules.capabilities = *std::move(capabilities);
-  rules.network = TRY(reader.text("network")).value_or("none");
-  if (!has(kNetworkTiers, rules.network))
-    return invalid(reader.pathOf("network"), "must be one of " + listed(kNetworkTiers));
-  if (rules.network != "none" && !has(rules.capabilities, capability::kNetwork)) {
+  rules.network = TRY(readToolNetwork(reader));
+  if (rules.network.tier != "none" && !has(rules.capabilities, capability::kNetwork)) {
     return invalid(reader.pathOf("capabilities"),
                    "must have network where the tool's network is not none");
   }
@@ -113,12 +142,7 @@ Result<ToolRules> readToolRules(base::ObjectReader& reader, const RiskTiers& tie
 
 Result<> holdToRules(const std::string& id, const ToolRules& rules, ToolPlace place,
                      RunRequest& request) {
-  if (place != ToolPlace::kOwnSandbox && request.network_tier != rules.network) {
-    return invalid("session_id", id + " has network tier \"" + rules.network +
-                                     "\", and the session \"" + request.network_tier +
-                                     "\"; make a session with the tool's, or call it without one");
-  }
-  request.network_tier = rules.network;
+  TRY(holdToNetwork(id, rules, place, request));
   TRY(holdToLimits(id, rules, place, request));
   request.metadata[std::string(kNeedsMember)] = capabilityNames(rules.capabilities);
   request.metadata[std::string(kRiskMember)] = rules.risk;
@@ -146,7 +170,7 @@ std::vector<std::string> capabilitiesNeeded(const RunRequest& request) {
     }
   }
   const bool named = has(needs, capability::kNetwork);
-  if (request.network_tier != "none" && !named) needs.emplace_back(capability::kNetwork);
+  if (request.network.tier != "none" && !named) needs.emplace_back(capability::kNetwork);
   return needs;
 }
 
@@ -157,11 +181,15 @@ json::object toJsonObject(const ToolRules& rules) {
     const std::string_view name = limitKinds()[i].name;
     if (rules.bounded.test(i)) limits[name] = most.at(name);
   }
-  return {{"capabilities", json::array(rules.capabilities.begin(), rules.capabilities.end())},
-          {"network", rules.network},
-          {"limits", std::move(limits)},
-          {"risk", rules.risk},
-          {"tier", rules.tier}};
+  json::object shown{
+      {"capabilities", json::array(rules.capabilities.begin(), rules.capabilities.end())},
+      {"network", rules.network.tier},
+      {"limits", std::move(limits)},
+      {"risk", rules.risk},
+      {"tier", rules.tier}};
+  if (!rules.network.allow.empty() || rules.network.on_denied != OnDenied::kDeny)
+    shown["network_policy"] = toJsonObject(rules.network);
+  return shown;
 }
 
 }  // namespace cloister::model

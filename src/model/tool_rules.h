@@ -17,7 +17,7 @@ namespace cloister::model {
 
 struct ToolRules {
   std::vector<std::string> capabilities;  // needed capabilities of kCapabilities; never empty
-  std::string network = "none";           // its tier, of kNetworkTiers
+  NetworkRequest network;
   Limits most;                            // only members of `bounded` count
   LimitSet bounded;
   std::string risk;  // low, medium or high
@@ -28,7 +28,8 @@ struct ToolRules {
 using RiskTiers = std::map<std::string, std::string, std::less<>>;
 Result<RiskTiers> readRiskTiers(base::ObjectReader& reader);
 
-// The members `capabilities`, `network`, `limits` and `risk` of an entry. Errors name the member.
+// The members `capabilities`, `network` (a tier, or an object as `network_policy` of requests),
+// `limits` and `risk` of an entry. Errors name the member.
 Result<ToolRules> readToolRules(base::ObjectReader& reader, const RiskTiers& tiers);
 
 // The sandbox of a call's request.
@@ -38,7 +39,7 @@ enum class ToolPlace : uint8_t { kOwnSandbox, kFresh, kSession };
 // a named limit above the tool's is kInvalid, with the limit's name as `field`. Tier and network
 // become the tool's. In a session only the limits of a single program count, in a fresh sandbox
 // there also the limits of fresh sandboxes (RunRequest::fresh), and the session's network must be
-// the tool's. Policy is applied afterwards.
+// the tool's: the tier, and the entries of a tool that names entries. Policy is applied afterwards.
 Result<> holdToRules(const std::string& id, const ToolRules& rules, ToolPlace place,
                      RunRequest& request);
 

@@ -94,11 +94,25 @@ TEST(ToolRules, TheNetworkAndTheNeedsAreTheTools) {
   const ToolRules rules =
       rulesOf("capabilities: [network, file_read, network], network: restricted, risk: low");
   const RunRequest request = held(rules, R"({"command":["true"]})");
-  EXPECT_EQ(request.network_tier, "restricted");
+  EXPECT_EQ(request.network.tier, "restricted");
   EXPECT_THAT(capabilitiesNeeded(request), ElementsAre("file_read", "network"));
   const json::object shown = toJsonObject(rules);
   EXPECT_EQ(shown.at("network"), "restricted");
   EXPECT_EQ(json::serialize(shown.at("capabilities")), R"(["file_read","network"])");
+}
+
+TEST(ToolRules, AToolMayNameItsDestinations) {
+  const ToolRules rules = rulesOf(
+      "capabilities: [network], risk: low, "
+      "network: {tier: restricted, allow: [\"a.example.com:443\"]}");
+  const RunRequest request = held(rules, R"({"command":["true"]})");
+  EXPECT_EQ(request.network, rules.network);
+  ASSERT_EQ(request.network.allow.size(), 1U);
+  EXPECT_TRUE(toJsonObject(rules).contains("network_policy"));
+  RunRequest same = request;
+  EXPECT_TRUE(holdToRules("t", rules, ToolPlace::kSession, same));
+  RunRequest wider = requestOf(R"({"command":["true"],"network_policy":{"tier":"restricted"}})");
+  EXPECT_EQ(holdToRules("t", rules, ToolPlace::kSession, wider).error().field, "session_id");
 }
 
 TEST(ToolRules, WhatIsNoCallNeedsWhatItDoes) {
@@ -117,7 +131,7 @@ TEST(ToolRules, TheInstallationsToolsAreAuto) {
   ASSERT_TRUE(set) << set.error().message;
   for (const Tool& tool : set->all()) {
     EXPECT_EQ(tool.rules.tier, "Auto") << tool.id;
-    EXPECT_EQ(tool.rules.network, "none") << tool.id;
+    EXPECT_EQ(tool.rules.network, NetworkRequest()) << tool.id;
   }
   const json::object search = toJsonObject(set->find("text.search").value()->rules);
   EXPECT_EQ(json::serialize(search.at("limits")), R"({"timeout_seconds":20,"memory_mb":128})");

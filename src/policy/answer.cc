@@ -47,7 +47,7 @@ json::object requestJson(const Question& question) {
   model::Limits limits = request.limits;
   model::settle(limits);
   return {{"language", question.language},
-          {"network", request.network_tier},
+          {"network", request.network.tier},
           {"tool_type",
            tool == request.metadata.end() ? json::value(nullptr) : json::value(tool->second)},
           {"dependencies", std::move(dependencies)},
@@ -116,7 +116,7 @@ Result<> readGrant(ObjectReader& reader, const Question& question, const model::
   if (!model::isImageName(rule.image)) return wrong("image", "is no image's name");
   rule.images = TRY(model::textList(reader, "images"));
   const auto network = TRY(reader.text("network"));
-  if (network && *network != question.request.network_tier) {
+  if (network && *network != question.request.network.tier) {
     return wrong("network", "is not the tier that was asked for");
   }
   rule.max = most;

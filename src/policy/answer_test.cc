@@ -152,7 +152,7 @@ struct Bad {
 
 TEST_F(Answers, WhatIsNotWholeAndStrictIsRefused) {
   request_.tier = "Assisted";
-  request_.network_tier = "none";
+  request_.network.tier = "none";
   const std::vector<Bad> bad = {
       {"no version", R"({"version":null})", "version"},
       {"another version", R"({"version":2})", "version"},

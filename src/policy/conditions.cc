@@ -32,7 +32,7 @@ bool language(const Question& question, Each each, const void* with) {
 }
 
 bool networkTier(const Question& question, Each each, const void* with) {
-  return each(question.request.network_tier, with);
+  return each(question.request.network.tier, with);
 }
 
 bool toolType(const Question& question, Each each, const void* with) {

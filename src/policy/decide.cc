@@ -45,9 +45,9 @@ const Rule* firstMatch(const Policy& policy, const Question& question, int score
 
 // Features that no node has yet, whatever a rule says.
 std::optional<Denied> beyondUs(const RunRequest& request) {
-  if (request.network_tier != "none") {
+  if (request.network.tier != "none") {
     return Denied{"",
-                  "network tier \"" + request.network_tier +
+                  "network tier \"" + request.network.tier +
                       "\" needs egress, and this "
                       "service has none",
                   R"(run it with network_policy {"tier":"none"}, and send what it needs as files)"};
@@ -294,7 +294,7 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       .policy_id = policy.id,
       .runtime = std::string(made.runtime),
       .image = toText(imageOf(made)),
-      .network_tier = question.request.network_tier,
+      .network_tier = question.request.network.tier,
       .limits = made.limits,
       .walls = within || question.walls == nullptr ? none : *question.walls,
       // People and services without an agent's name have nothing together.

@@ -140,7 +140,7 @@ int mostPoints(const RiskWeights& weights) {
 
 int riskOf(const RiskWeights& weights, const RiskSubject& subject, std::vector<RiskLine>* lines) {
   Sum sum(lines);
-  const std::string_view network = subject.request.network_tier;
+  const std::string_view network = subject.request.network.tier;
   const size_t deps = subject.request.deps.size();
   sum.add("language", subject.language, weights.languages.of(subject.language));
   sum.add("network", network, weights.network.of(network));

@@ -9,6 +9,7 @@
 #include "api/mcp/legacy.h"
 #include "api/mcp/message.h"
 #include "api/mcp/text.h"
+#include "api/mcp/tool.h"
 
 namespace cloister::api::mcp {
 namespace {
@@ -99,6 +100,21 @@ TEST(McpHeaders, OfArgumentsMustSayWhatTheArgumentsSay) {
   EXPECT_TRUE(check({}, {{"region", "eu"}}));
   EXPECT_TRUE(check({{"mcp-param-region", "eu"}}, {}));
   EXPECT_FALSE(check({}, {{"region", nullptr}}));
+}
+
+TEST(McpArguments, TheNetworkIsATierAndDestinations) {
+  const auto network = [](const char* text) {
+    json::object arguments = base::parseJson(text).value().as_object();
+    const auto done = namedNetwork(arguments);
+    return done ? base::toJson(arguments) : done.error().field;
+  };
+  EXPECT_EQ(network(R"({"network_policy":"full"})"), R"({"network_policy":{"tier":"full"}})");
+  EXPECT_EQ(network(R"({"network_allow":["a.test:443"]})"),
+            R"({"network_policy":{"tier":"restricted","allow":["a.test:443"]}})");
+  EXPECT_EQ(network(R"({"network_policy":"internal","network_allow":["a.test:443"]})"),
+            R"({"network_policy":{"tier":"internal","allow":["a.test:443"]}})");
+  EXPECT_EQ(network(R"({"network_allow":null})"), "{}");
+  EXPECT_EQ(network(R"({"network_policy":{"allow":[]},"network_allow":[]})"), "network_allow");
 }
 
 TEST(McpText, IsUtf8WithoutControlCharacters) {

@@ -139,6 +139,26 @@ Result<> listedEnv(json::object& arguments) {
   return {};
 }
 
+Result<> namedNetwork(json::object& arguments) {
+  if (json::value* policy = arguments.if_contains("network_policy");
+      policy != nullptr && policy->is_string()) {
+    *policy = json::object{{"tier", policy->get_string()}};
+  }
+  const json::value* allow = arguments.if_contains("network_allow");
+  if (allow == nullptr) return {};
+  json::value entries = *allow;
+  arguments.erase("network_allow");
+  if (entries.is_null()) return {};
+  json::value& policy = arguments["network_policy"];
+  if (policy.is_null()) policy = json::object{{"tier", "restricted"}};
+  if (!policy.is_object() || policy.get_object().contains("allow")) {
+    return fail(Code::kInvalid, "network_allow: not together with network_policy.allow",
+                "network_allow");
+  }
+  policy.get_object()["allow"] = std::move(entries);
+  return {};
+}
+
 Result<std::string> takeKey(json::object& arguments) {
   std::string key = TRY(takeText(arguments, "idempotency_key"));
   if (key.empty()) return key;

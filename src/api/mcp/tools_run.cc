@@ -45,11 +45,7 @@ Result<> toBody(json::object& arguments) {
   }
   TRY(rename(arguments, "argv", "command"));
   TRY(listedEnv(arguments));
-  if (json::value* policy = arguments.if_contains("network_policy");
-      policy != nullptr && policy->is_string()) {
-    *policy = json::object{{"tier", policy->get_string()}};
-  }
-  return {};
+  return namedNetwork(arguments);
 }
 
 Result<bool> takeFlag(json::object& arguments, std::string_view name) {

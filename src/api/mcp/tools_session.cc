@@ -42,11 +42,7 @@ Result<> toBody(json::object& arguments) {
     arguments.erase("base_image");
     arguments["image"] = std::move(moved);
   }
-  if (json::value* policy = arguments.if_contains("network_policy");
-      policy != nullptr && policy->is_string()) {
-    *policy = json::object{{"tier", policy->get_string()}};
-  }
-  return {};
+  return namedNetwork(arguments);
 }
 
 }  // namespace

@@ -115,6 +115,8 @@ constexpr Flag kFlags[] = {
     {.name = "dep", .value = "NAME", .help = "a dependency", .many = true},
     {.name = "env", .value = "NAME=VALUE", .help = "a variable", .many = true},
     {.name = "network", .value = "TIER", .help = "none, restricted, internal, api or full"},
+    {.name = "allow", .value = "NAME:PORT", .help = "a destination", .many = true},
+    {.name = "on-denied", .value = "ACTION", .help = "deny, escalate or ask"},
     {.name = "tier", .value = "TIER", .help = "Auto, Assisted, HumanApprove or ManualOnly"},
     {.name = "runtime", .value = "NAME", .help = "process, gvisor or microvm"},
     {.name = "tool-type", .value = "NAME", .help = "as metadata.tool_type has it"},

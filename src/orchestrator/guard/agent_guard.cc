@@ -434,7 +434,7 @@ std::optional<AgentRefusal> AgentGuard::refusalBy(const AgentRules& rules,
     questions.ask({.what = *std::move(command), .wanted = {}});
   }
   askEnvironment(rules, run.env, questions);
-  askNetwork(rules, run.network_tier, questions);
+  askNetwork(rules, run.network.tier, questions);
   askToolNeeds(rules, run, questions);
   Resources wanted{.time_ms = static_cast<uint64_t>(limits.wall.count())};
   if (!in_session) {  // its sandbox has been counted
@@ -521,7 +521,7 @@ Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principa
   settings.nested = settings.nested || rules->nested;
   Questions questions(*rules, principal);
   askEnvironment(*rules, settings.env, questions);
-  askNetwork(*rules, settings.network_tier, questions);
+  askNetwork(*rules, settings.network.tier, questions);
   questions.askResources({.memory_bytes = settings.limits.memory_bytes, .running = 1}, used);
   return AgentJudgement{.refusal = questions.take(), .held = TRY(heldOf(*rules))};
 }

@@ -84,7 +84,7 @@ std::map<std::string, Change> changes() {
       {"memory_mb", [](auto& r) { r.run.limits.memory_bytes += kMiB; }},
       {"metadata", [](auto& r) { r.run.metadata["task"] = "2"; }},
       {"nested", [](auto& r) { r.run.nested = false; }},
-      {"network_policy", [](auto& r) { r.run.network_tier = "full"; }},
+      {"network_policy", [](auto& r) { r.run.network.tier = "full"; }},
       {"open_files", [](auto& r) { r.run.limits.open_files += 1; }},
       {"parent_id", [](auto& r) { r.parent_id = "exec_2"; }},
       {"pids", [](auto& r) { r.run.limits.pids += 1; }},

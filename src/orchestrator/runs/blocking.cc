@@ -76,7 +76,7 @@ model::RunRequest policyPartsOf(const model::RunRequest& request) {
   parts.deps = request.deps;
   parts.limits = request.limits;
   parts.named_limits = request.named_limits;
-  parts.network_tier = request.network_tier;
+  parts.network = request.network;
   parts.runtime = request.runtime;
   parts.image = request.image;
   parts.tier = request.tier;

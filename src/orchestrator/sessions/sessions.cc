@@ -143,7 +143,7 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   made.cwd = request.cwd;
   for (const auto& [name, value] : request.settings.metadata)
     made.metadata[name] = value;
-  made.network_tier = request.settings.network_tier;
+  made.network = request.settings.network;
   made.limits = request.settings.limits;
   made.ttl = request.ttl;
   made.idle_ttl = request.idle_ttl;

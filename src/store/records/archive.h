@@ -124,6 +124,8 @@ class RecordReader {
   static constexpr bool kReads = true;
   explicit RecordReader(Members from) : from_(from) {}
 
+  // The record is not ours.
+  void refuse() { from_.refuse(); }
   RecordReader& when(bool /*said*/) { return since(); }
   RecordReader& since() {
     lenient_ = true;

@@ -192,6 +192,26 @@ TEST(Records, ASessionsTextStays) {
   EXPECT_FALSE(decodeSession("{}"));
 }
 
+TEST(Records, ASessionsNetworkIsKept) {
+  SessionRecord record{.session = {}, .request_sha256 = "r", .request = "{}"};
+  record.session.id = "ses_1";
+  const auto policy = base::parseJson(
+      R"({"tier":"restricted","allow":["a.example.com:443"],"on_denied":"ask"})");
+  record.session.network =
+      model::readNetworkRequest(policy->get_object(), "network_policy").value();
+  const std::string text = encodeSession(record);
+  const auto read = decodeSession(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->session.network, record.session.network);
+  record.session.network = {};
+  record.session.network.tier = "full";
+  EXPECT_EQ(encodeSession(record).find("network_policy"), std::string::npos);
+  EXPECT_EQ(decodeSession(encodeSession(record))->session.network, record.session.network);
+  std::string other = text;
+  other.replace(other.find(R"("network_tier":"restricted")"), 27, R"("network_tier":"full")");
+  EXPECT_FALSE(decodeSession(other));
+}
+
 TEST(Records, AnEscalationsTextStays) {
   model::Escalation e;
   e.id = "ESC-2026-001";

@@ -6,6 +6,23 @@
 
 namespace cloister::store {
 
+// `network_tier` is the whole policy in the records of earlier versions, and in the records of
+// sessions that named the tier alone.
+template <class A, Of<model::NetworkRequest> T>
+void describeNetwork(A& a, T& v) {
+  a.text("network_tier", v.tier);
+  json::object policy;
+  if constexpr (!A::kReads) policy = model::toJsonObject(v);
+  const bool more = !v.allow.empty() || v.on_denied != model::OnDenied::kDeny;
+  a.when(more).object("network_policy", policy);
+  if constexpr (A::kReads) {
+    if (policy.empty()) return;
+    auto read = model::readNetworkRequest(policy, "network_policy");
+    if (!read || read->tier != v.tier) return a.refuse();
+    v = *std::move(read);
+  }
+}
+
 template <class A, Of<SessionRecord> T>
 void describe(A& a, T& v) {
   auto& s = v.session;
@@ -19,7 +36,7 @@ void describe(A& a, T& v) {
   a.map("env", s.env);
   a.text("cwd", s.cwd);
   a.object("metadata", s.metadata);
-  a.text("network_tier", s.network_tier);
+  describeNetwork(a, s.network);
   a.in("limits", s.limits);
   a.time("ttl_ms", s.ttl);
   a.time("idle_ttl_ms", s.idle_ttl);
