@@ -244,6 +244,18 @@ constexpr Key kKeys[] = {
     {SAME(escalation.smtp.ca_file)},
     {SAME(escalation.smtp.user)},
     {SAME(escalation.smtp.password_file)},
+    {SAME(egress.user)},
+    {SAME(egress.resolver)},
+    {SAME(egress.internal)},
+    {SAME(egress.pool)},
+    {SAME(egress.upstream)},
+    {SAME(egress.upstream_credentials_file)},
+    {SAME(egress.ca_file)},
+    {SAME(egress.ask_seconds), "seconds", 1, 600},
+    {SAME(egress.connections_per_second), "connections", 1, 100'000},
+    {SAME(egress.open_connections), "connections", 1, 100'000},
+    {SAME(egress.idle_seconds), "seconds", 1, kDay},
+    {SAME(egress.attempts_kept), "attempts", 256, 1'000'000},
     {SAME(audit.checkpoint_every), "entries", 1, 1'000'000},
     {SAME(audit.checkpoint_file)},
     {SAME(audit.anchor_file)},
@@ -512,6 +524,7 @@ Result<Config> parseConfig(std::string_view yaml, std::string_view name) {
     if (good) good = agree(config);
     if (good) good = checkCgroup(config.node.cgroup_parent);
     if (good) good = checkOperations(config.escalation.safe_operations);
+    if (good) good = checkEgress(config.egress);
     if (!good) return std::unexpected(std::move(good).error().within(doing));
   } catch (const YAML::Exception& error) {
     return fail(Code::kInvalid, doing + ": " + error.what());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/egress_settings.h"
 #include "model/escalation_settings.h"
 #include "model/guest_settings.h"
 #include "model/image.h"
@@ -241,6 +242,7 @@ struct Config {
   } auth;
 
   EscalationSettings escalation;
+  EgressSettings egress;
 
   struct Audit {
     uint32_t checkpoint_every = 1000;  // entries

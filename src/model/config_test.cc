@@ -94,6 +94,45 @@ TEST(Config, WrongValuesNameTheKeyAndTheRange) {
                                                          // without end
 }
 
+TEST(Config, TheDestinationsOfTheNetwork) {
+  const auto config = parseConfig(
+      "egress: {resolver: \"192.0.2.53:53\", internal: [\"git.corp.example:443\", 10.1.0.0/16], "
+      "pool: 10.64.0.0/16, upstream: \"http://proxy.example.com:3128\", ask_seconds: 5, "
+      "connections_per_second: 7, open_connections: 8, idle_seconds: 9, attempts_kept: 300}",
+      "c.yaml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->egress.ask_seconds, 5U);
+  EXPECT_EQ(config->egress.connections_per_second, 7U);
+  EXPECT_EQ(config->egress.open_connections, 8U);
+  EXPECT_EQ(config->egress.idle_seconds, 9U);
+  EXPECT_EQ(config->egress.attempts_kept, 300U);
+  const auto internal = readInternal(config->egress.internal);
+  ASSERT_TRUE(internal) << internal.error().message;
+  ASSERT_EQ(internal->names.size(), 1U);
+  EXPECT_EQ(internal->names[0].name, "git.corp.example");
+  EXPECT_EQ(internal->names[0].ports, std::vector<uint16_t>{443});
+  EXPECT_EQ(internal->networks, std::vector<std::string>{"10.1.0.0/16"});
+}
+
+TEST(Config, WrongDestinationsNameTheKey) {
+  const auto field = [](const std::string& member) {
+    const auto config = parseConfig("egress: {" + member + "}", "c.yaml");
+    return config ? "none" : config.error().field;
+  };
+  for (const char* text : {"192.0.2.53", "dns.example.com:53", "192.0.2.53:0", "2001:db8::53:53"})
+    EXPECT_EQ(field("resolver: \"" + std::string(text) + "\""), "egress.resolver") << text;
+  EXPECT_EQ(field("resolver: \"[2001:db8::53]:53\""), "none");
+  for (const char* text : {"10.1.2.3/16", "git.corp.example", "git.corp.example:443/x"})
+    EXPECT_EQ(field("internal: [\"" + std::string(text) + "\"]"), "egress.internal[0]") << text;
+  for (const char* text : {"198.18.0.1", "198.18.0.0/8", "198.18.0.0/30", "fd00::/16", "x"})
+    EXPECT_EQ(field("pool: \"" + std::string(text) + "\""), "egress.pool") << text;
+  for (const char* text : {"proxy.example.com:3128", "https://proxy.example.com:3128",
+                           "http://proxy.example.com", "http://u:p@proxy.example.com:3128"})
+    EXPECT_EQ(field("upstream: \"" + std::string(text) + "\""), "egress.upstream") << text;
+  EXPECT_EQ(field("upstream: \"http://192.0.2.1:3128\""), "none");
+  EXPECT_EQ(field("upstream_credentials_file: /x"), "egress.upstream_credentials_file");
+}
+
 TEST(Config, DefaultsLieInTheirRanges) {
   for (const ConfigKey& key : configKeys()) {
     const size_t to = key.range.find(" to ");
