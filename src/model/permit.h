@@ -4,9 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "model/limits.h"
+#include "model/network.h"
 #include "model/principal.h"
 #include "model/walls.h"
 
@@ -20,7 +23,9 @@ struct PermitFields {
   std::string policy_id;     // names the deciding policy version
   std::string runtime;       // "process"
   std::string image;         // model::ImageRef as text
-  std::string network_tier;  // "none"
+  // Of the door to make for the sandbox; "none" for a program that uses the door of its session.
+  std::string network_tier;
+  std::string network_plan_sha256 = {};  // hex digest of the first plan; "" without a door
   Limits limits;             // of the whole sandbox
   Walls walls = {};          // the agent's confinement rules; for a sandbox, not for a program
                              // within
@@ -50,11 +55,15 @@ namespace cloister::model {
 class Permit {
  public:
   [[nodiscard]] const PermitFields& fields() const { return fields_; }
+  // The plan whose digest the fields have; nullopt without a door.
+  [[nodiscard]] const std::optional<NetworkPlan>& network() const { return network_; }
 
  private:
   friend class ::cloister::policy::PermitIssuer;
-  explicit Permit(PermitFields fields) : fields_(std::move(fields)) {}
+  Permit(PermitFields fields, std::optional<NetworkPlan> network)
+      : fields_(std::move(fields)), network_(std::move(network)) {}
   PermitFields fields_;
+  std::optional<NetworkPlan> network_;
 };
 
 // A permit in transit: the encoded fields and a signature over exactly these bytes.

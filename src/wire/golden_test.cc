@@ -55,7 +55,8 @@ model::PermitFields samplePermit() {
   p.policy_id = "default@sha256:00";
   p.runtime = "process";
   p.image = "host";
-  p.network_tier = "none";
+  p.network_tier = "restricted";
+  p.network_plan_sha256 = std::string(64, 'c');
   p.limits.wall = std::chrono::milliseconds(2000);
   p.limits.cpu_time = std::chrono::milliseconds(1000);
   p.walls.hidden = {"/root/*", "/etc/ssl/private"};
