@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every value that travels to or from a node. Each value has a single encoding: decoded bytes are
-// written back byte for byte. The first byte chooses the type.
+// Every value that travels to or from a node or cloister-egress. Each value has a single encoding:
+// decoded bytes are written back byte for byte. The first byte chooses the type.
 #include <functional>
 
+#include "wire/egress.h"
 #include "wire/node.h"
 
 #include "require.h"
@@ -53,6 +54,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 'I':
       roundTrip(bytes, wire::decodeProvisioned, wire::encodeProvisioned);
+      break;
+    case 'p':
+      roundTrip(bytes, wire::egress::decodeSignedPlan, wire::egress::encodeSignedPlan);
+      break;
+    case 'b':
+      roundTrip(bytes, wire::egress::decodeBatch, wire::egress::encodeBatch);
+      break;
+    case 'w':
+      roundTrip(bytes, wire::egress::decodeWanted, wire::egress::encodeWanted);
+      break;
+    case 'd':
+      roundTrip(bytes, wire::egress::decodeDoor, wire::egress::encodeDoor);
       break;
     default:
       break;

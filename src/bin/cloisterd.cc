@@ -518,7 +518,7 @@ Result<> serve(const Options& options) {
   const auto control = TRY(makeControl(io, background, *store, data, *by->engine, metrics,
                                        quotas.get(), doors, config));
   orchestrator::RunService service(control, {keeper, scanner.get(), &agents}, runConfig(config));
-  orchestrator::PolicyService policies(control, {by->current, data.levels, bounds, *by->engine},
+  orchestrator::PolicyService policies(control, {by->current, data.levels, bounds, *by->engine, &agents},
                                        policyConfig(config));
   TRY(policies.open(data.policy));
   TRY(service.recover());

@@ -155,6 +155,7 @@ Result<orchestrator::ControlConfig> controlConfig(const model::Config& config) {
   control.disk_over_bytes = config.workspace.disk.over_mb << 20;
   control.permit_life = std::chrono::seconds(config.run.permit_life_seconds);
   control.end_revoked = config.agents.end_revoked;
+  control.internal = TRY(model::readInternal(config.egress.internal));
   return control;
 }
 

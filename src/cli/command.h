@@ -121,6 +121,7 @@ extern const Command kPolicyDiff;
 extern const Command kPolicyTest;
 extern const Command kPolicyExport;
 extern const Command kPolicyExplain;
+extern const Command kEgressExplain;
 extern const Command kPolicyExplainCommand;
 extern const Command kSandboxCreate;
 extern const Command kSandboxUpdate;

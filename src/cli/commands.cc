@@ -96,6 +96,7 @@ const Command* const kCommands[] = {
     &kPolicyExport,
     &kPolicyExplain,
     &kPolicyExplainCommand,
+    &kEgressExplain,
     &kSandboxCreate,
     &kSandboxUpdate,
     &kSandboxShow,

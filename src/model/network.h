@@ -69,7 +69,8 @@ inline constexpr size_t kMaxEntryItems = 64;  // methods, paths
 // A host name in its only accepted spelling: A-labels, lower case, no trailing dot, 1 to 253 bytes.
 // Letters of other alphabets are accepted in lower case and NFC, and become A-labels (RFC 5891).
 // kInvalid for every other spelling: nothing is mended. Names of digits and dots alone, and others
-// that inet_aton(3) or inet_pton(3) would read as an address, are refused as well.
+// that inet_aton(3) or inet_pton(3) would read as an address, are refused as well. An underscore
+// may only begin a label, as in the names of services (RFC 8552), and not the last.
 Result<std::string> hostName(std::string_view text);
 // As hostName(), and "*." before a name of at least two labels.
 Result<std::string> hostPattern(std::string_view text);
@@ -98,9 +99,8 @@ base::json::object toJsonObject(const NetworkRequest& request);
 // A rule of a plan: an entry, and the rule of the policy that grants it.
 struct PlanRule {
   NetworkEntry entry;
-  std::string rule;  // its name, for records
-  bool anyone =
-      false;  // every public name: the entry's name is kAnyName, its other members bound it
+  std::string rule;       // its name, for records
+  bool anyone = false;    // every public name: the entry's is kAnyName, its other members bound it
   bool internal = false;  // the operator's own names and networks, the only ones whose addresses
                           // may be private
 

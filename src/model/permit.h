@@ -23,7 +23,9 @@ struct PermitFields {
   std::string policy_id;     // names the deciding policy version
   std::string runtime;       // "process"
   std::string image;         // model::ImageRef as text
-  std::string network_tier;  // "none"
+  // Of the door to make for the sandbox; "none" for a program that uses the door of its session.
+  std::string network_tier;
+  std::string network_plan_sha256 = {};  // hex digest of the first plan; "" without a door
   Limits limits;             // of the whole sandbox
   Walls walls = {};          // the agent's confinement rules; for a sandbox, not for a program
                              // within
@@ -53,12 +55,12 @@ namespace cloister::model {
 class Permit {
  public:
   [[nodiscard]] const PermitFields& fields() const { return fields_; }
-  // The first plan of the sandbox's network; nothing without a network.
+  // The plan whose digest the fields have; nullopt without a door.
   [[nodiscard]] const std::optional<NetworkPlan>& network() const { return network_; }
 
  private:
   friend class ::cloister::policy::PermitIssuer;
-  explicit Permit(PermitFields fields, std::optional<NetworkPlan> network = {})
+  Permit(PermitFields fields, std::optional<NetworkPlan> network)
       : fields_(std::move(fields)), network_(std::move(network)) {}
   PermitFields fields_;
   std::optional<NetworkPlan> network_;

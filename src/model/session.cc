@@ -249,10 +249,17 @@ Result<> checkShared(const Limits& asked, const Limits& session, const RunReques
   return {};
 }
 
-// A program uses the network of its session. An absent `allow` means the session's entries.
+// A program uses the network of its session, and none in a sandbox of its own. An absent `allow`
+// means the session's entries.
 Result<> checkNetwork(const json::object& body, const RunRequest& run, const Session& session) {
   const json::value* value = body.if_contains("network_policy");
   if (value == nullptr || !value->is_object()) return {};
+  if (run.fresh || run.nested) {
+    if (run.network.tier == kNetworkTiers[0]) return {};
+    return invalid("network_policy.tier",
+                   "must be none: a program in a sandbox of its own within a session has no network; "
+                   "leave it out");
+  }
   if (run.network.tier != session.network.tier) {
     return invalid("network_policy.tier",
                    "must be the session's, \"" + session.network.tier + "\"; leave it out");
@@ -505,7 +512,7 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
     return invalid("cwd", "a nested program begins in its own /workspace; leave it out");
   }
   TRY(checkNetwork(body, request.run, session));
-  request.run.network = session.network;
+  request.run.network = apart ? NetworkRequest{} : session.network;
   TRY(checkShared(request.run.limits, session.limits, request.run));
   TRY(checkSurroundings(request.run, session));
   return request;

@@ -6,17 +6,19 @@
 #include <optional>
 #include <utility>
 
+#include "base/crypto.h"
 #include "base/glob.h"
 #include "model/tool.h"
 #include "policy/conditions.h"
+#include "policy/network_plan.h"
 
 namespace cloister::policy {
 
 // The only place that makes a Permit.
 class PermitIssuer {
  public:
-  static model::Permit issue(model::PermitFields fields) {
-    return model::Permit(std::move(fields));
+  static model::Permit issue(model::PermitFields fields, std::optional<model::NetworkPlan> network) {
+    return {std::move(fields), std::move(network)};
   }
 };
 
@@ -28,6 +30,7 @@ using model::RunRequest;
 constexpr std::string_view kProcess = "process";
 constexpr std::string_view kGvisor = "gvisor";
 constexpr std::string_view kMicrovm = "microvm";
+constexpr std::string_view kNoNetwork = "none";
 
 int scoreOf(const Policy& policy, const Question& question) {
   if (policy.score) return *policy.score;
@@ -45,15 +48,8 @@ const Rule* firstMatch(const Policy& policy, const Question& question, int score
 
 // Features that no node has yet, whatever a rule says.
 std::optional<Denied> beyondUs(const RunRequest& request) {
-  if (request.network.tier != "none") {
-    return Denied{"",
-                  "network tier \"" + request.network.tier +
-                      "\" needs egress, and this "
-                      "service has none",
-                  R"(run it with network_policy {"tier":"none"}, and send what it needs as files)"};
-  }
   if (!request.deps.empty()) {
-    return Denied{"", "installing dependencies needs a network, and this service has no egress",
+    return Denied{"", "this service cannot install dependencies yet: it has no egress for packages",
                   "leave deps empty; send modules as files, or have them installed in the image"};
   }
   return std::nullopt;
@@ -243,6 +239,16 @@ std::optional<Denied> chooseImage(const Question& question, Evaluation& made) {
   return std::nullopt;
 }
 
+// A program or a reader within a sandbox uses the sandbox's network, whose plan follows the policy.
+std::optional<Denied> chooseNetwork(const Policy& policy, const Question& question,
+                                    Evaluation& made) {
+  if (question.request.network.tier == kNoNetwork || !question.inside.empty()) return std::nullopt;
+  auto plan = networkPlan(policy, *made.rule, question);
+  if (!plan) return std::move(plan).error();
+  made.network = *std::move(plan);
+  return std::nullopt;
+}
+
 std::optional<Denied> overOperation(const Rule& rule, const Question& question) {
   const auto& allowed = rule.operations;
   if (allowed.empty() || std::ranges::find(allowed, question.operation) != allowed.end())
@@ -286,7 +292,9 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
   const model::Walls none;
   const bool within = !question.inside.empty();
   const uint32_t cpu_millis = within ? 0 : question.agent_cpu_millis;
-  return PermitIssuer::issue({
+  const auto& network = made.network;
+  std::string plan_sha256 = network ? base::sha256Hex(model::encodePlan(*network)) : "";
+  model::PermitFields fields{
       .id = question.permit_id,
       .execution_id = question.execution_id,
       .session_id = question.session_id,
@@ -294,7 +302,8 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       .policy_id = policy.id,
       .runtime = std::string(made.runtime),
       .image = toText(imageOf(made)),
-      .network_tier = question.request.network.tier,
+      .network_tier = network ? network->tier : std::string(kNoNetwork),
+      .network_plan_sha256 = std::move(plan_sha256),
       .limits = made.limits,
       .walls = within || question.walls == nullptr ? none : *question.walls,
       // People and services without an agent's name have nothing together.
@@ -307,7 +316,8 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       .fresh = question.request.fresh,
       .not_before = question.now,
       .expires = question.now + question.valid_for,
-  });
+  };
+  return PermitIssuer::issue(std::move(fields), network);
 }
 
 // Why the matching rule denies; no approval can change such a denial.
@@ -334,6 +344,7 @@ std::optional<Denied> refuse(const Policy& policy, const Question& question, Eva
   if (auto denied = chooseRuntime(policy, question, made)) return denied;
   if (auto denied = chooseImage(question, made)) return denied;
   if (auto denied = overOperation(*rule, question)) return denied;
+  if (auto denied = chooseNetwork(policy, question, made)) return denied;
   fitToRule(*rule, question.request, made.limits);
   return overLimit(*rule, made.limits);
 }

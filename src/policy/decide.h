@@ -3,11 +3,11 @@
 // construct a Permit. Without a matching rule the request is denied; the first matching rule
 // decides; a broken policy denies.
 //
-// Some features cannot be granted by any rule, because no node has the features yet: a network, and
-// dependencies (which need a network). Such a request is refused first, and the message says so. A
-// runtime that the node does not offer is refused too. No request falls back to a weaker runtime
-// unless the configuration allows a fallback (`policy.allow_weaker`), and then the record names the
-// fallback. No approval lifts a denial.
+// Dependencies cannot be granted by any rule, because no node can install them yet. Such a request is
+// refused first, and the message says so. A network is granted as far as the rule's entries go
+// (network_plan.h). A runtime that the node does not offer is refused too. No request falls back to
+// a weaker runtime unless the configuration allows a fallback (`policy.allow_weaker`), and then the
+// record names the fallback. No approval lifts a denial.
 //
 // All functions are thread-safe.
 #pragma once
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/egress_settings.h"
 #include "model/exec_spec.h"
 #include "model/image_name.h"
 #include "model/language.h"
@@ -28,6 +29,7 @@
 #include "model/principal.h"
 #include "model/run_request.h"
 #include "policy/document.h"
+#include "policy/network_grants.h"
 
 namespace cloister::policy {
 
@@ -72,6 +74,8 @@ struct Question {
   bool approved = false;  // exactly this request is approved: an approving rule then allows
   std::string_view operation = "run";     // a member of kOperations
   const RiskFacts* risk_facts = nullptr;  // null: no facts
+  const AgentNetwork* agent_network = nullptr;           // null: the agent is held to no rules
+  const model::InternalDestinations* internal = nullptr;  // of the configuration; null: none
 };
 
 // The name compared with `languages` of a rule: the language's own name, never an alias, or
@@ -92,6 +96,7 @@ struct Evaluation {
                        // none
   const model::OfferedImage* image = nullptr;  // among the question's; null: the host's
   model::Limits limits;  // requested limits; unnamed ones are lowered to the rule's
+  std::optional<model::NetworkPlan> network;  // of a tier other than none, without denial
   std::optional<Denied> denied;
   const Approval* wanted = nullptr;  // the missing approval; in the policy
 };

@@ -10,6 +10,7 @@
 #include "model/roles.h"
 #include "model/yaml.h"
 #include "policy/conditions.h"
+#include "policy/document_network.h"
 #include "policy/document_risk.h"
 
 namespace cloister::policy {
@@ -177,6 +178,7 @@ Result<> readGrant(ObjectReader& reader, const base::json::object& object, const
   if (!model::isImageName(rule.image)) return wrong(reader.pathOf("image"), "is no image's name");
   rule.images = TRY(readPatterns(reader, object, "images"));
   TRY(readMax(reader, max, rule));
+  TRY(readRuleNetwork(reader, rule));
   rule.operations = TRY(readList(reader, object, "operations"));
   for (const std::string& operation : rule.operations) {
     if (std::ranges::find(kOperations, operation) != kOperations.end()) continue;

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/result.h"
 #include "model/limits.h"
+#include "model/network.h"
 #include "policy/risk.h"
 
 namespace cloister::policy {
@@ -84,6 +85,7 @@ struct Rule {
   model::Limits max;                // requests above are denied, not lowered
   bool bounds_time = false;         // `max` names timeout_seconds, which then also limits sessions
   std::vector<std::string> operations;  // permitted operations; empty: all
+  std::vector<model::NetworkEntry> network;  // the destinations that a request may ask for
   std::string canonical;                // JSON of the rule in the document
 };
 

@@ -125,6 +125,15 @@ json::value approvalJson(const Approval* approval) {
                       {"fallback", approval->fallback}};
 }
 
+// "api.example.com:443 tls", in the order in which the rules of the plan are read.
+json::value networkJson(const Evaluation& made) {
+  if (!made.network) return nullptr;
+  json::array destinations;
+  for (const model::PlanRule& rule : made.network->rules)
+    destinations.push_back(json::string(destinationText(rule.entry)));
+  return destinations;
+}
+
 const Rule* ruleNamed(const Policy& policy, const std::string& name) {
   const auto found = std::ranges::find(policy.rules, name, &Rule::name);
   return found == policy.rules.end() ? nullptr : &*found;
@@ -147,6 +156,7 @@ json::object briefly(const Policy& policy, const Question& question) {
           {"rule", orNull(rule == nullptr ? "" : rule->name)},
           {"tier", runs ? json::value(tierName(made.tier)) : json::value(nullptr)},
           {"runtime", runs ? orNull(made.runtime) : json::value(nullptr)},
+          {"network", runs ? networkJson(made) : json::value(nullptr)},
           {"reason", reason}};
 }
 

@@ -25,6 +25,7 @@ struct ReaderParts {
   const model::RequestBounds& bounds;
   const std::vector<std::string>* runtimes = nullptr;        // the node's offers
   const std::vector<model::OfferedImage>* images = nullptr;  // offered by the node, too
+  const model::InternalDestinations* internal = nullptr;     // of the configuration
 };
 
 // A supposed request by a supposed principal.
@@ -38,6 +39,8 @@ struct Supposed {
   bool approved = false;
   std::vector<std::string> runtimes;
   std::vector<model::OfferedImage> images;
+  model::InternalDestinations internal;
+  std::optional<AgentNetwork> agent_network;  // nullopt: the agent is held to no rules
 
   // Valid for the lifetime of this object.
   [[nodiscard]] Question question() const;
@@ -61,7 +64,8 @@ enum class Listed : uint8_t { kAll, kMatching };
 // (spec/openapi.yaml: PolicyExplanation).
 base::json::object explain(const Policy& policy, const Question& question,
                            Listed listed = Listed::kAll);
-// Only the decision: {decision, rule, tier, runtime, reason}; equal where nothing changes.
+// Only the decision: {decision, rule, tier, runtime, network, reason}; equal where nothing changes.
+// `network`: the destinations of the sandbox, each in a line; null without a network.
 base::json::object briefly(const Policy& policy, const Question& question);
 
 // Rules added, removed, changed or moved, and whether weights and tiers differ.

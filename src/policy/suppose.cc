@@ -66,6 +66,7 @@ Result<json::object> readExpected(base::ObjectReader& reader, const std::string&
   if (expect == nullptr || expect->empty()) return wrong(reader.pathOf("expect"), "is required");
   base::ObjectReader inner(*expect, path + ".expect");
   const auto decision = TRY(inner.text("decision"));
+  TRY(inner.array("network"));
   for (const std::string_view name : {"rule", "tier", "runtime", "reason"})
     TRY(inner.text(name));
   TRY(inner.finish());
@@ -130,7 +131,9 @@ Question Supposed::question() const {
           .images = &images,
           .approved = approved,
           .operation = operation,
-          .risk_facts = &facts};
+          .risk_facts = &facts,
+          .agent_network = agent_network ? &*agent_network : nullptr,
+          .internal = &internal};
 }
 
 Supposed suppose(model::RunRequest request, model::Principal principal, const ReaderParts& parts) {
@@ -142,6 +145,7 @@ Supposed suppose(model::RunRequest request, model::Principal principal, const Re
   made.principal = std::move(principal);
   if (parts.runtimes != nullptr) made.runtimes = *parts.runtimes;
   if (parts.images != nullptr) made.images = *parts.images;
+  if (parts.internal != nullptr) made.internal = *parts.internal;
   return made;
 }
 

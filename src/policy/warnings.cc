@@ -106,6 +106,38 @@ void addImages(const Rule& rule, const ReaderParts& parts, Names& warnings) {
   }
 }
 
+bool matchesTier(const Rule& rule, std::string_view tier) {
+  const Names& tiers = rule.match.network_tiers;
+  return tiers.empty() || std::ranges::any_of(tiers, [&](const std::string& glob) {
+           return base::globMatches(glob, tier);
+         });
+}
+
+bool namesTier(const Rule& rule, std::string_view tier) {
+  const Names& tiers = rule.match.network_tiers;
+  return std::ranges::find(tiers, tier) != tiers.end();
+}
+
+// Silence grants no network, so a tier that a rule names needs more than its name.
+void addNetwork(const Rule& rule, Names& warnings) {
+  if (rule.effect == Effect::kDeny) return;
+  if (namesTier(rule, "restricted") && rule.network.empty()) {
+    warnings.push_back(inRule(rule) +
+                       "it names the network tier restricted and grants no destination; add network");
+  }
+  const auto any_name = [](const model::NetworkEntry& entry) { return entry.name == model::kAnyName; };
+  if (namesTier(rule, "full") && std::ranges::none_of(rule.network, any_name)) {
+    warnings.push_back(inRule(rule) +
+                       "it names the network tier full without an entry of network for the name *");
+  }
+  const auto usesNetwork = [&](std::string_view tier) { return matchesTier(rule, tier); };
+  constexpr std::array<std::string_view, 3> kByEntries = {"restricted", "internal", "full"};
+  if (!rule.network.empty() && std::ranges::none_of(kByEntries, usesNetwork)) {
+    warnings.push_back(inRule(rule) +
+                       "network: match.network_tiers leaves out every tier that uses it");
+  }
+}
+
 void addTable(std::string_view name, const PointTable& table, const Names& known,
               std::string_view what, Names& warnings) {
   for (const auto& [key, points] : table.points) {
@@ -133,6 +165,7 @@ std::vector<std::string> warningsOf(const Policy& policy, const ReaderParts& par
   for (const Rule& rule : policy.rules) {
     addLanguages(rule, parts, warnings);
     addImages(rule, parts, warnings);
+    addNetwork(rule, warnings);
     if (rule.effect != Effect::kDeny) addSmallLimits(rule, warnings);
   }
   addRisk(policy.risk, parts, warnings);

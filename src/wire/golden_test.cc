@@ -10,6 +10,7 @@
 
 #include "base/crypto.h"
 #include "base/file.h"
+#include "wire/egress.h"
 #include "wire/frame.h"
 #include "wire/guest.h"
 #include "wire/node.h"
@@ -54,7 +55,8 @@ model::PermitFields samplePermit() {
   p.policy_id = "default@sha256:00";
   p.runtime = "process";
   p.image = "host";
-  p.network_tier = "none";
+  p.network_tier = "restricted";
+  p.network_plan_sha256 = std::string(64, 'c');
   p.limits.wall = std::chrono::milliseconds(2000);
   p.limits.cpu_time = std::chrono::milliseconds(1000);
   p.walls.hidden = {"/root/*", "/etc/ssl/private"};
@@ -231,6 +233,62 @@ void addNodeMessages(Golden& all) {
   all["from_node.planned"] = frame(FromNode::kPlanned, 8, R"({"mounts":[]})");
 }
 
+model::NetworkPlan sampleNetworkPlan() {
+  model::NetworkPlan plan;
+  plan.permit = "permit_1";
+  plan.tier = "restricted";
+  plan.tenant = "acme";
+  plan.policy_id = "default@sha256:00";
+  model::NetworkEntry entry;
+  entry.name = "*.example.org";
+  entry.ports = {80};
+  entry.protocol = model::Protocol::kHttp;
+  entry.methods = {"GET"};
+  plan.rules.push_back({.entry = entry, .rule = "read"});
+  return plan;
+}
+
+egress::Batch sampleBatch() {
+  return {.number = 7,
+          .attempts = {{.permit = "permit_1",
+                        .plan_sha256 = std::string(64, 'a'),
+                        .host = "evil.test",
+                        .address = "",
+                        .port = 443,
+                        .transport = "tcp",
+                        .allowed = false,
+                        .rule = "",
+                        .reason = "No rule allows evil.test:443.",
+                        .at = 1'700'000'000'000'000,
+                        .count = 2,
+                        .bytes_in = 3,
+                        .bytes_out = 4}},
+          .left_out = 5};
+}
+
+void addEgressMessages(Golden& all) {
+  using egress::FromEgress;
+  using egress::ToEgress;
+  const model::SignedPlan plan{.encoded = encodePlan(sampleNetworkPlan()),
+                               .signature = std::string(64, '\x5a')};
+  all["to_egress.plan"] = frame(ToEgress::kPlan, 8, egress::encodeSignedPlan(plan));
+  all["to_egress.forget"] = frame(ToEgress::kForget, 0, "permit_1");
+  all["to_egress.use"] = frame(ToEgress::kUse, 9, "permit_1");
+  all["to_egress.taken"] = frame(ToEgress::kTaken, 0, payload([](auto& w) { w.u64(7); }));
+  all["to_egress.stop"] = frame(ToEgress::kStop, 0, payload([](auto& w) { w.u8(1); }));
+  all["from_egress.hello"] = frame(FromEgress::kHello, 0, payload([](auto& w) { w.u64(7); }));
+  all["from_egress.planned"] = frame(FromEgress::kPlanned, 8, "");
+  all["from_egress.failed"] =
+      frame(FromEgress::kFailed, 8, encodeError({Code::kConflict, "generation 1 is old", ""}));
+  model::NetworkUse use;
+  use.connections = 1;
+  all["from_egress.used"] = frame(FromEgress::kUsed, 9, base::toJson(toJsonObject(use)));
+  all["from_egress.attempts"] = frame(FromEgress::kAttempts, 0, encodeBatch(sampleBatch()));
+  all["from_egress.wanted"] =
+      frame(FromEgress::kWanted, 0,
+            egress::encodeWanted({"permit_1", "evil.test", 443, "tls", "", "curl", true}));
+}
+
 void addTerminal(Golden& all) {
   all["to_runner.start_terminal"] = frame(ToRunner::kStart, 1, payload([](auto& w) {
                                             w.u8(kStartTerminal | kStartWindow);
@@ -378,6 +436,7 @@ TEST(Golden, EveryMessageIsAsItWas) {
   Golden all;
   addGuest(all);
   addNodeMessages(all);
+  addEgressMessages(all);
   addToRunner(all);
   addFromRunner(all);
   for (const auto& [name, bytes] : all) {
@@ -433,6 +492,12 @@ TEST(Golden, EveryValueIsReadBack) {
   const std::string image = goldenPayload("from_node.image");
   EXPECT_EQ(encodeImage(decodeImage(image).value()), image);
   EXPECT_EQ(decodeImage(image)->state, sampleImage().state);
+  const std::string plan = goldenPayload("to_egress.plan");
+  EXPECT_EQ(model::decodePlan(egress::decodeSignedPlan(plan)->encoded), sampleNetworkPlan());
+  const std::string batch = goldenPayload("from_egress.attempts");
+  EXPECT_EQ(egress::encodeBatch(egress::decodeBatch(batch).value()), batch);
+  const std::string wanted = goldenPayload("from_egress.wanted");
+  EXPECT_EQ(egress::encodeWanted(egress::decodeWanted(wanted).value()), wanted);
 }
 
 // Each decoder refuses each proper prefix of a message, and any trailing bytes.

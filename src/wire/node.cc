@@ -78,6 +78,7 @@ void describe(A& a, T& v) {
   a.text(v.runtime, kName);
   a.text(v.image, kName);
   a.text(v.network_tier, kName);
+  a.text(v.network_plan_sha256, kName);
   describe(a, v.limits);
   describe(a, v.walls);
   a.text(v.agent, kName);

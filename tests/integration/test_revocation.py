@@ -72,7 +72,7 @@ POST /v1/agents/{agent}/sandbox  GET /v1/agents/{agent}/sandbox/audit  GET /v1/a
 GET /v1/agents/{agent}/sandbox/usage  GET /v1/agents/{agent}/sandbox/violations
 POST /v1/agents/{agent}/sandbox:update  POST /v1/agents/{agent}/sandbox:validate
 GET /v1/policies  POST /v1/policies  GET /v1/policies/{version}  POST /v1/policies:check  POST /v1/policies:diff
-POST /v1/policies:explain  POST /v1/policies:rollback  POST /v1/policies:test
+POST /v1/policies:explain  POST /v1/policies:rollback  POST /v1/policies:test  POST /v1/egress:explain
 """
 
 # Each connection is answered at once, and then goes on: a WebSocket for /ws, a body without end for others.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/policies: the versions of the policy document, and questions about them.
+// /v1/policies: the versions of the policy document, and questions about them; /v1/egress:explain.
 #include <algorithm>
 #include <charconv>
 
@@ -155,6 +155,13 @@ Task<Result<Response>> explain(RestParts& parts, Request& request) {
                          CO_TRY(co_await service->explain(request.principal, std::move(body))));
 }
 
+Task<Result<Response>> explainEgress(RestParts& parts, Request& request) {
+  auto* service = CO_TRY(serviceOf(parts));
+  json::object body = CO_TRY(parseObject(request.body, parts.bounds));
+  co_return jsonResponse(
+      200, CO_TRY(co_await service->explainEgress(request.principal, std::move(body))));
+}
+
 Task<Result<Response>> test(RestParts& parts, Request& request) {
   auto* service = CO_TRY(serviceOf(parts));
   const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
@@ -186,6 +193,7 @@ std::vector<Route> policyRoutes(RestParts& parts) {
       route("POST", "/v1/policies:rollback", Permission::kPolicyApply, rollBack),
       route("POST", "/v1/policies:check", Permission::kPolicyRead, check),
       route("POST", "/v1/policies:explain", Permission::kPolicyRead, explain),
+      route("POST", "/v1/egress:explain", Permission::kPolicyRead, explainEgress),
       route("POST", "/v1/policies:test", Permission::kPolicyRead, test),
       route("POST", "/v1/policies:diff", Permission::kPolicyApply, diff),
   };

@@ -48,6 +48,9 @@ std::string explanationText(const json::object& answer) {
   if (const std::string tier = textOf(answer, "tier"); !tier.empty()) {
     text += "  tier: " + tier + ", runtime " + printable(textOf(answer, "runtime")) + "\n";
   }
+  for (const json::value& item : arrayOf(answer, "network")) {
+    if (item.is_string()) text += "  network: " + printable(item.get_string()) + "\n";
+  }
   const json::object& approval = objectOf(answer, "approval");
   if (!approval.empty()) {
     std::string roles;

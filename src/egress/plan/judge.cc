@@ -132,8 +132,10 @@ std::string askingFor(const Attempt& attempt) {
   return asking(asEntry(entry));
 }
 
-// The entry to ask for where the host is allowed for other requests.
+// The entry to ask for where the host is allowed for other requests. An entry of a request cannot
+// tell the requests of a TLS host apart.
 std::string askingForRequest(const Attempt& attempt) {
+  if (attempt.protocol == Protocol::kTls) return askingFor(attempt);
   model::NetworkEntry entry;
   entry.name = attempt.host;
   entry.ports = {attempt.port};

@@ -24,7 +24,9 @@ policy::Question Permits::question(const Subject& subject, std::string permit_id
           .walls = subject.held ? &subject.held->walls : nullptr,
           .agent_cpu_millis = subject.held ? subject.held->cpu_millis : 0,
           .operation = subject.operation,
-          .risk_facts = &subject.risk_facts};
+          .risk_facts = &subject.risk_facts,
+          .agent_network = subject.held ? &subject.held->network : nullptr,
+          .internal = &internal_};
 }
 
 Task<Ruling> Permits::rule(const Subject& subject) const {
@@ -61,6 +63,25 @@ Permission Permits::ask(const Ruling& ruling, const Subject& subject, std::strin
   granted.permit.encoded = wire::encodePermit(granted.fields);
   granted.permit.signature = key_.sign(granted.permit.encoded);
   return granted;
+}
+
+std::expected<model::NetworkPlan, policy::Denied> Permits::network(const Ruling& ruling,
+                                                                   const Subject& subject,
+                                                                   std::string permit_id) const {
+  policy::Question asked = question(subject, std::move(permit_id));
+  asked.inside.clear();  // the question is about the sandbox itself
+  policy::Evaluation made = policy::evaluate(*ruling.policy, asked);
+  if (made.denied) return std::unexpected(*std::move(made.denied));
+  if (made.network) return *std::move(made.network);
+  return std::unexpected(
+      policy::Denied{"", "no network was asked for", "ask for a network tier other than none"});
+}
+
+model::SignedPlan Permits::signPlan(const model::NetworkPlan& plan) const {
+  model::SignedPlan made;
+  made.encoded = model::encodePlan(plan);
+  made.signature = key_.sign(made.encoded);
+  return made;
 }
 
 std::optional<model::Limits> Permits::limits(const Ruling& ruling, const Subject& subject) const {

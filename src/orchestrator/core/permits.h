@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -45,9 +46,7 @@ struct Subject {
 struct Granted {
   model::PermitFields fields;
   model::SignedPermit permit;
-  // The first plan of the sandbox's network; nothing without a network, and for a program that uses
-  // its session's.
-  std::optional<model::NetworkPlan> network = {};
+  std::optional<model::NetworkPlan> network = {};  // whose digest the permit has; signPlan() signs
 };
 
 // The denial otherwise, also where an approval is missing.
@@ -60,9 +59,10 @@ class Permits {
   using Approval =
       std::function<std::expected<bool, policy::Denied>(const policy::NeedsApproval* wanted)>;
 
-  // `engine`, `key` and `node` outlive the Permits.
-  Permits(PolicyEngine& engine, const base::SigningKey& key, const NodeState& node, Micros life)
-      : engine_(engine), key_(key), node_(node), life_(life) {}
+  // `engine`, `key` and `node` outlive the Permits. `internal`: the operator's own destinations.
+  Permits(PolicyEngine& engine, const base::SigningKey& key, const NodeState& node, Micros life,
+          model::InternalDestinations internal = {})
+      : engine_(engine), key_(key), node_(node), life_(life), internal_(std::move(internal)) {}
 
   // Asks the engine. The other calls use the engine's ruling.
   Task<Ruling> rule(const Subject& subject) const;
@@ -73,6 +73,12 @@ class Permits {
   // As judge(), with a signed permit of id `permit_id`.
   [[nodiscard]] Permission ask(const Ruling& ruling, const Subject& subject, std::string permit_id,
                                const Approval& approval = {}) const;
+
+  // The network of the sandbox of permit `permit_id` by the present rules, for a later plan; its
+  // generation is the caller's to set. Policy may deny a network that it granted before.
+  [[nodiscard]] std::expected<model::NetworkPlan, policy::Denied> network(
+      const Ruling& ruling, const Subject& subject, std::string permit_id) const;
+  [[nodiscard]] model::SignedPlan signPlan(const model::NetworkPlan& plan) const;
 
   // Parts of the decision (policy/decide.h). The request's limits; nullopt for a denied request.
   [[nodiscard]] std::optional<model::Limits> limits(const Ruling& ruling,
@@ -94,6 +100,7 @@ class Permits {
   const base::SigningKey& key_;
   const NodeState& node_;
   Micros life_;
+  const model::InternalDestinations internal_;
 };
 
 }  // namespace cloister::orchestrator

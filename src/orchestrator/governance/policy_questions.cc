@@ -195,7 +195,8 @@ policy::ReaderParts PolicyService::readerParts() const {
           .levels = parts_.levels,
           .bounds = parts_.bounds,
           .runtimes = &control_->nodes.offer().runtimes,
-          .images = &control_->nodes.offer().images};
+          .images = &control_->nodes.offer().images,
+          .internal = &control_->config.internal};
 }
 
 Result<json::object> PolicyService::check(const json::object& body) {

@@ -25,6 +25,8 @@
 
 namespace cloister::orchestrator {
 
+class AgentGuard;
+
 // The document given at the start of the service.
 struct StartDocument {
   std::string name;  // "default"
@@ -47,6 +49,7 @@ class PolicyService {
     const policy::Levels& levels;
     const model::RequestBounds& bounds;
     PolicyEngine& engine;  // decides; another engine than ours ignores the documents
+    const AgentGuard* agents = nullptr;  // null: there are no levels
   };
   PolicyService(std::shared_ptr<Control> control, Parts parts, PolicyConfig config);
 
@@ -74,6 +77,9 @@ class PolicyService {
   // Without a document and a version, the engine in use decides. An asker without policy.apply asks
   // for its own tenant, and sees only the matching rules and no version: kDenied.
   Task<Result<base::json::object>> explain(model::Principal asker, base::json::object body);
+  // {url, method, network, language, principal}: whether such a run could reach the URL, as far as
+  // policy and the agent's level go. As explain() about documents and tenants.
+  Task<Result<base::json::object>> explainEgress(model::Principal asker, base::json::object body);
   // An asker without policy.apply brings a document: kDenied.
   Result<base::json::object> test(const model::Principal& asker, const base::json::object& body);
   // With `recent`, both versions decide the newest requests visible to the asker, on a thread of

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "base/id.h"
 #include "model/capability.h"
 #include "model/tool.h"
+#include "orchestrator/guard/questions.h"
 #include "policy/agent/file_grant.h"
 #include "policy/agent/revoked.h"
 
@@ -23,96 +23,6 @@ using policy::Resources;
 using policy::Validation;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-
-std::string nameOfAgent(const std::string& agent) {
-  return agent.empty() ? "a key without an agent" : "agent " + agent;
-}
-
-// A refusal by `rules`, perhaps another agent's, in whose session the request runs. The refusal
-// then is no violation of the principal's own rules, and does not lower the principal's level.
-AgentRefusal refusalOf(const AgentRules& rules, const model::Principal& principal,
-                       const Validation& v, std::string_view operation, const std::string& what) {
-  AgentRefusal refusal;
-  const std::string remedy =
-      !v.mitigations.empty() ? v.mitigations.front() : std::string("ask for a higher level");
-  refusal.denied.rule = v.rule;
-  refusal.denied.reason = v.reason;
-  refusal.denied.remedy = remedy + (v.escalation_available ? ", or ask for an approval" : "");
-  refusal.details = policy::toJsonObject(v);
-  refusal.details["agent"] = rules.agent;
-  refusal.details["level"] = rules.level.name;
-  refusal.details["operation"] = operation;
-  refusal.details["mitigation"] = remedy;
-  model::Violation& violation = refusal.violation;
-  violation.id = base::newId("vio");
-  violation.tenant = principal.tenant;
-  violation.agent = principal.agent;
-  violation.at = base::wallMicros();
-  violation.level = rules.level.name;
-  violation.operation = operation;
-  violation.what = model::shownText(what);
-  const bool own = rules.agent == principal.agent;
-  violation.outcome = own ? policy::kindName(v.kind) : model::Violation::kBoundary;
-  refusal.details["outcome"] = violation.outcome;
-  violation.rule = model::shownText(v.rule);
-  const std::string whose = own ? "" : "by the rules of " + nameOfAgent(rules.agent) + ": ";
-  violation.reason = model::shownText(whose + v.reason);
-  violation.words = model::shownText(v.words);
-  return refusal;
-}
-
-// Collects questions. The first that no person may allow refuses all; otherwise a single escalation
-// asks for all that a person may allow.
-class Questions {
- public:
-  Questions(const AgentRules& rules, const model::Principal& principal)
-      : rules_(rules), principal_(principal), now_(base::wallMicros()) {}
-
-  void ask(const Operation& operation) {
-    const Validation v = policy::validateOperation(rules_, operation, {}, now_);
-    if (v.approved()) return;
-    const std::string target = policy::targetOf(operation);
-    // A path that reads as a pattern cannot be approved by itself; and no person reads a command of
-    // pages.
-    const bool plain = std::holds_alternative<CommandOperation>(operation.what) ||
-                       target.find_first_of("*?[") == std::string::npos;
-    const bool full = wants_.size() == kMostWanted || target.size() > kMostTarget;
-    if (!v.escalation_available || !plain || full)
-      return refuse(v, policy::nameOf(operation), target);
-    wants_.push_back({std::string(policy::nameOf(operation)), target});
-    needs_person_ = needs_person_ || v.human_approval;
-    if (std::ranges::find(safe_by_, v.safe_by) == safe_by_.end()) safe_by_.push_back(v.safe_by);
-    if (!open_) open_ = refusalOf(rules_, principal_, v, policy::nameOf(operation), target);
-  }
-  void askResources(const Resources& wanted, const Resources& used) {
-    const Validation v = policy::validateResources(rules_, wanted, used);
-    if (!v.approved()) refuse(v, "resources", v.rule);
-  }
-  void refuse(const Validation& v, std::string_view operation, const std::string& what) {
-    if (!refusal_) refusal_ = refusalOf(rules_, principal_, v, operation, what);
-  }
-  // Refusals beyond approval go first.
-  std::optional<AgentRefusal> take() {
-    if (refusal_ || !open_) return std::move(refusal_);
-    open_->wants = std::move(wants_);
-    open_->needs_person = needs_person_;
-    open_->safe_by = std::move(safe_by_);
-    open_->timeout_seconds = rules_.timeout_seconds;
-    return std::move(open_);
-  }
-
- private:
-  const AgentRules& rules_;
-  const model::Principal& principal_;
-  int64_t now_;
-  static constexpr size_t kMostWanted = 32;
-  static constexpr size_t kMostTarget = 8192;  // bytes, as in a request by hand
-  std::optional<AgentRefusal> refusal_;
-  std::optional<AgentRefusal> open_;  // the first that a person may allow
-  std::vector<model::WantedOperation> wants_;
-  bool needs_person_ = false;
-  std::vector<std::string> safe_by_;
-};
 
 // The text as a single word of a shell.
 std::string quoted(const std::string& text) {
@@ -143,17 +53,6 @@ void askEnvironment(const AgentRules& rules, const std::map<std::string, std::st
     v.mitigations = {risk->mitigation};
     questions.refuse(v, "command_execution", name);
   }
-}
-
-void askNetwork(const AgentRules& rules, const std::string& tier, Questions& questions) {
-  if (tier == "none" || rules.granted.contains("network")) return;
-  if (rules.level.network_access != "denied" && !rules.revoked.contains("network")) return;
-  Validation v;
-  v.kind = Validation::Kind::kDenied;
-  v.reason = "level " + rules.level.name + " has no network, and tier " + tier + " is one";
-  v.escalation_available = true;
-  v.mitigations = {"run it without a network, and send what it needs as files"};
-  questions.refuse(v, "network", tier);
 }
 
 // Refuses a tool whose needs, according to the registry, were revoked for the agent. The tool's
@@ -412,7 +311,19 @@ Result<std::vector<model::TemporaryPermission>> AgentGuard::grantsOf(
 
 Result<Held> AgentGuard::heldFor(const model::Principal& principal) const {
   const auto rules = TRY(rulesOf(principal));
-  return rules ? heldOf(*rules) : Held();
+  return rules ? heldOf(*rules) : approvedFor(principal);
+}
+
+// An agent without rules may have destinations that a person approved.
+Result<Held> AgentGuard::approvedFor(const model::Principal& principal) const {
+  if (principal.agent.empty()) return Held();
+  AgentRules none;
+  none.level.network_access = "allowed";
+  none.temporary = TRY(grantsOf({.tenant = principal.tenant, .agent = principal.agent}));
+  policy::HeldRules held;
+  held.network = policy::networkOf(none, base::wallMicros());
+  if (held.network.approved.empty()) return Held();
+  return std::make_shared<const policy::HeldRules>(std::move(held));
 }
 
 Result<Held> AgentGuard::standingFor(const model::Principal& principal) const {
@@ -434,7 +345,7 @@ std::optional<AgentRefusal> AgentGuard::refusalBy(const AgentRules& rules,
     questions.ask({.what = *std::move(command), .wanted = {}});
   }
   askEnvironment(rules, run.env, questions);
-  askNetwork(rules, run.network.tier, questions);
+  questions.askNetwork(run.network);
   askToolNeeds(rules, run, questions);
   Resources wanted{.time_ms = static_cast<uint64_t>(limits.wall.count())};
   if (!in_session) {  // its sandbox has been counted
@@ -471,7 +382,9 @@ Result<std::optional<policy::Denied>> AgentGuard::tooOpen(const model::Principal
                                                           const Within& session) const {
   if (principal.sameAgent(session.maker)) return std::nullopt;
   const Held own = TRY(standingFor(principal));
-  if (!own || !letsMore(session.held, *own)) return std::nullopt;
+  // Approved destinations are the maker's alone.
+  const bool approved = session.held && !session.held->network.approved.empty();
+  if (!own || (!approved && !letsMore(session.held, *own))) return std::nullopt;
   return policy::Denied{.rule = "",
                         .reason = "the session was made by " + nameOfAgent(session.maker.agent) +
                                   ", and its sandbox lets programs do what " +
@@ -486,7 +399,7 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
   if (session != nullptr && !principal.sameAgent(session->maker))
     return judgeVisit(principal, request, *session, used);
   const auto by_rules = TRY(rulesOf(principal));
-  if (!by_rules) return AgentJudgement{};
+  if (!by_rules) return judgeWithoutRules(principal, request.run.network, session != nullptr);
   model::RunRequest& run = request.run;
   const auto rules =
       approval == nullptr || approval->lifts.empty() ? by_rules : lifted(*by_rules, *approval);
@@ -498,6 +411,17 @@ Result<AgentJudgement> AgentGuard::judgeRun(const model::Principal& principal,
   if (session != nullptr && approval == nullptr) return judged;  // its sandbox has its rules
   judged.held = TRY(heldOf(*rules));
   judged.by_rules = rules == by_rules ? judged.held : TRY(heldOf(*by_rules));
+  return judged;
+}
+
+// Reads the ledger only for a sandbox with a network of its own.
+Result<AgentJudgement> AgentGuard::judgeWithoutRules(const model::Principal& principal,
+                                                     const model::NetworkRequest& network,
+                                                     bool in_session) const {
+  AgentJudgement judged;
+  if (network.tier == "none" || in_session) return judged;
+  judged.held = TRY(approvedFor(principal));
+  judged.by_rules = judged.held;
   return judged;
 }
 
@@ -516,12 +440,12 @@ Result<AgentJudgement> AgentGuard::judgeSession(const model::Principal& principa
                                                 model::RunRequest& settings,
                                                 const Resources& used) const {
   const auto rules = TRY(rulesOf(principal));
-  if (!rules) return AgentJudgement{};
+  if (!rules) return judgeWithoutRules(principal, settings.network, false);
   clamp(*rules, settings.limits, settings.named_limits);
   settings.nested = settings.nested || rules->nested;
   Questions questions(*rules, principal);
   askEnvironment(*rules, settings.env, questions);
-  askNetwork(*rules, settings.network.tier, questions);
+  questions.askNetwork(settings.network);
   questions.askResources({.memory_bytes = settings.limits.memory_bytes, .running = 1}, used);
   return AgentJudgement{.refusal = questions.take(), .held = TRY(heldOf(*rules))};
 }

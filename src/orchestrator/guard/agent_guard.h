@@ -17,6 +17,7 @@
 #include "model/language.h"
 #include "model/principal.h"
 #include "model/session.h"
+#include "policy/agent/network.h"
 #include "policy/agent/validate.h"
 #include "policy/agent/walls.h"
 #include "policy/decide.h"
@@ -119,6 +120,10 @@ class AgentGuard {
                                                       const policy::Resources& used) const;
   Result<AgentJudgement> judgeVisit(const model::Principal& principal, model::ExecRequest& request,
                                     const Within& session, const policy::Resources& used) const;
+  [[nodiscard]] Result<Held> approvedFor(const model::Principal& principal) const;
+  [[nodiscard]] Result<AgentJudgement> judgeWithoutRules(const model::Principal& principal,
+                                                         const model::NetworkRequest& network,
+                                                         bool in_session) const;
   Result<> addPolicy(const model::Principal& principal, policy::AgentRules& rules) const;
 
   store::Store& store_;

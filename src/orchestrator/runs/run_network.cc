@@ -89,8 +89,9 @@ Task<std::optional<model::NetworkPlan>> RunService::Impl::planNow(LivePtr run) c
   const bool approved = run->approval.has_value();
   const policy::Decision decision = control->permits.judge(
       ruling, subject, [approved](const policy::NeedsApproval* /*wanted*/) { return approved; });
-  const auto* permit = std::get_if<model::Permit>(&decision);
-  co_return permit == nullptr ? std::nullopt : permit->network();
+  if (policy::refusalOf(decision)) co_return std::nullopt;
+  auto plan = control->permits.network(ruling, subject, run->execution.provenance.permit_id);
+  co_return plan ? std::optional(*std::move(plan)) : std::nullopt;
 }
 
 void RunService::Impl::closeDoor(Live& run) const {

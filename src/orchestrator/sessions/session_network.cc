@@ -50,8 +50,9 @@ Task<std::optional<model::NetworkPlan>> Sessions::Impl::planNow(SessionPtr sessi
   const bool approved = session->approval.has_value();
   const policy::Decision decision = control->permits.judge(
       ruling, subject, [approved](const policy::NeedsApproval* /*wanted*/) { return approved; });
-  const auto* permit = std::get_if<model::Permit>(&decision);
-  co_return permit == nullptr ? std::nullopt : permit->network();
+  if (policy::refusalOf(decision)) co_return std::nullopt;
+  auto plan = control->permits.network(ruling, subject, session->record.provenance.permit_id);
+  co_return plan ? std::optional(*std::move(plan)) : std::nullopt;
 }
 
 void Sessions::Impl::closeDoor(std::string permit) const {

@@ -113,8 +113,12 @@ Result<AgentRules> makeAgentRules(const Levels& levels, const model::AgentSandbo
 
 std::vector<std::string> warningsOf(const AgentRules& rules) {
   std::vector<std::string> warnings = warningsOf(rules.level);
-  if (warnings.empty() && rules.limits.requests_per_minute)
-    warnings.emplace_back("nothing reads requests_per_minute until there is a network");
+  const bool open = rules.level.network_access != "denied" || rules.granted.contains("network");
+  if (open) return {};
+  if (warnings.empty() && rules.limits.requests_per_minute) {
+    warnings.push_back("requests_per_minute has no effect: level " + rules.level.name +
+                       " has no network");
+  }
   return warnings;
 }
 

@@ -299,6 +299,7 @@ Walls::Writes writesOf(const AgentRules& rules) {
 
 Result<HeldRules> wallsOf(const AgentRules& rules, int64_t now) {
   HeldRules held = Builder(rules, now).build();
+  held.network = networkOf(rules, now);
   if (tooLarge(held.walls)) {
     return fail(Code::kInvalid, "the rules of agent " + rules.agent +
                                     " name more paths and programs than a permit can carry; "

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "model/walls.h"
+#include "policy/agent/network.h"
 #include "policy/agent/rules.h"
 
 namespace cloister::policy {
@@ -20,6 +21,7 @@ struct HeldRules {
   bool runs = true;                  // whether command execution is not revoked
   // Total processor share of all its sandboxes, in thousandths; 0: only each sandbox's own limit.
   uint32_t cpu_millis = 0;
+  AgentNetwork network = {};
 };
 
 // `now`: wall-clock microseconds. kInvalid: more rules than a permit can carry. Temporary approvals

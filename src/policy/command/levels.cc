@@ -341,10 +341,10 @@ Result<Levels> parseLevels(std::string_view yaml, std::string_view name) {
 }
 
 std::vector<std::string> warningsOf(const Level& level) {
-  if (!level.limits.requests_per_minute) return {};
-  return {
-      "level " + level.name +
-      ": nothing reads resource_limits.max_network_requests_per_minute until there is a network"};
+  if (!level.limits.requests_per_minute || level.network_access != "denied") return {};
+  return {"level " + level.name +
+          ": resource_limits.max_network_requests_per_minute has no effect, since network_access is "
+          "denied"};
 }
 
 std::vector<std::string> warningsOf(const Levels& levels) {

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/document_network.h"
+
+#include <algorithm>
+
+namespace cloister::policy {
+namespace {
+
+std::unexpected<Error> wrong(const std::string& field, const std::string& why) {
+  return fail(Code::kInvalid, field + ": " + why, field);
+}
+
+// Members of the next version. Their effect is missing, so a document that relies on them must not
+// be accepted.
+Result<> refuseInspection(const base::json::object& entry, const std::string& path) {
+  if (entry.contains("inspect")) {
+    return wrong(path + ".inspect", "this version cannot inspect TLS yet; leave it out");
+  }
+  if (entry.contains("secrets")) {
+    return wrong(path + ".secrets",
+                 "this version cannot inspect TLS yet, so it sets no secret; leave it out");
+  }
+  return {};
+}
+
+Result<model::NetworkEntry> readEntry(const base::json::value& value, const std::string& path,
+                                      const Rule& rule) {
+  if (const base::json::object* object = value.if_object()) TRY(refuseInspection(*object, path));
+  model::NetworkEntry entry = TRY(model::readNetworkEntry(value, path, true));
+  const auto& tiers = rule.match.network_tiers;
+  if (entry.name != model::kAnyName || std::ranges::find(tiers, "full") != tiers.end())
+    return entry;
+  return wrong(path + ".name",
+               "\"*\" is every public name, for the tier full; name full in match.network_tiers, or "
+               "write names such as *.example.org");
+}
+
+}  // namespace
+
+Result<> readRuleNetwork(base::ObjectReader& reader, Rule& rule) {
+  if (reader.any("secrets") != nullptr) {
+    return wrong(reader.pathOf("secrets"),
+                 "this version cannot inspect TLS yet, so it sets no secret; leave it out");
+  }
+  const base::json::array* items = TRY(reader.array("network"));
+  if (items == nullptr) return {};
+  const std::string path = reader.pathOf("network");
+  if (items->empty()) return wrong(path, "is empty; leave it out to grant no destination");
+  if (items->size() > model::kMaxNetworkEntries) {
+    return wrong(path, "has more than " + std::to_string(model::kMaxNetworkEntries) + " entries");
+  }
+  for (const base::json::value& item : *items) {
+    const std::string at = path + "[" + std::to_string(rule.network.size()) + "]";
+    rule.network.push_back(TRY(readEntry(item, at, rule)));
+  }
+  return {};
+}
+
+}  // namespace cloister::policy

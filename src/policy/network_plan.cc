@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "policy/network_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace cloister::policy {
+namespace {
+
+using model::NetworkEntry;
+using model::PlanRule;
+using Grants = std::vector<PlanRule>;
+
+constexpr std::string_view kRestricted = "restricted";
+constexpr std::string_view kInternal = "internal";
+constexpr std::string_view kApi = "api";
+constexpr std::string_view kFull = "full";
+constexpr size_t kShown = 8;  // destinations in a remedy
+// Paths of a request together: each is compared with the paths of the rule.
+constexpr size_t kMaxAskedPaths = 1024;
+
+const AgentNetwork& agentOf(const Question& question) {
+  static const AgentNetwork kNoRules;
+  return question.agent_network == nullptr ? kNoRules : *question.agent_network;
+}
+
+PlanRule grantOf(NetworkEntry entry, std::string rule) {
+  PlanRule grant;
+  grant.anyone = entry.name == model::kAnyName;
+  grant.entry = std::move(entry);
+  grant.rule = std::move(rule);
+  return grant;
+}
+
+// The entries of the rule and the approved destinations, which come first: a person decided about
+// exactly these.
+Grants publicGrants(const Rule& rule, const Question& question) {
+  Grants grants;
+  for (const ApprovedDestination& each : approvedAt(agentOf(question), question.now))
+    grants.push_back(grantOf(each.entry, each.escalation));
+  if (!accessPermits(agentOf(question).access, question.request.network.tier)) return grants;
+  for (const NetworkEntry& entry : rule.network)
+    grants.push_back(grantOf(entry, rule.name));
+  return grants;
+}
+
+// The operator's destinations that the rule covers, and the entries of the rule that lie within one
+// of these.
+Grants internalGrants(const Rule& rule, const model::InternalDestinations& internal) {
+  Grants grants;
+  const auto add = [&](const NetworkEntry& entry, const std::vector<NetworkEntry>& others) {
+    const auto covers = [&](const NetworkEntry& other) { return liesWithin(entry, other); };
+    if (std::ranges::none_of(others, covers)) return;
+    const auto same = [&](const PlanRule& grant) { return grant.entry == entry; };
+    if (std::ranges::any_of(grants, same)) return;
+    grants.push_back(grantOf(entry, rule.name));
+    grants.back().internal = true;
+  };
+  for (const NetworkEntry& entry : rule.network)
+    add(entry, internal.names);
+  for (const NetworkEntry& entry : internal.names)
+    add(entry, rule.network.empty() ? internal.names : rule.network);
+  return grants;
+}
+
+Grants apiGrants(const Rule& rule) {
+  NetworkEntry entry;
+  entry.name = kApiName;
+  entry.ports = {80};
+  entry.protocol = model::Protocol::kHttp;
+  return {grantOf(std::move(entry), rule.name)};
+}
+
+Grants grantsFor(const Rule& rule, const Question& question) {
+  const std::string& tier = question.request.network.tier;
+  if (tier == kApi) return apiGrants(rule);
+  if (tier != kInternal) return publicGrants(rule, question);
+  return question.internal == nullptr ? Grants{} : internalGrants(rule, *question.internal);
+}
+
+// The advice names what the request could ask for instead.
+std::string listed(const Grants& grants) {
+  std::string text;
+  for (size_t i = 0; i < std::min(grants.size(), kShown); ++i)
+    text += (i == 0 ? "" : ", ") + destinationText(grants[i].entry);
+  return grants.size() > kShown ? text + ", …" : text;
+}
+
+Denied outside(const NetworkEntry& asked, const Rule& rule, const Grants& grants) {
+  return {rule.name, "destination " + destinationText(asked) + " is not one that this rule grants",
+          grants.empty() ? "leave it out, or ask the operator to add it to the rule's network"
+                         : "ask for one of " + listed(grants) +
+                               ", or ask the operator to add it to the rule's network"};
+}
+
+// The asked destination under the conditions of the grant.
+PlanRule narrowed(const NetworkEntry& asked, const PlanRule& grant) {
+  PlanRule rule = grant;
+  rule.anyone = false;
+  rule.entry.name = asked.name;
+  rule.entry.ports = asked.ports;
+  rule.entry.protocol = asked.protocol;
+  if (!asked.methods.empty()) rule.entry.methods = asked.methods;
+  if (!asked.paths.empty()) rule.entry.paths = asked.paths;
+  return rule;
+}
+
+// Adds the rules for an asked destination; false: a port of it is in no grant. A destination that
+// names methods or paths lies within a single grant; any other takes what all grants together give.
+bool addAsked(const NetworkEntry& asked, const Grants& grants, Grants& rules) {
+  const bool named = !asked.methods.empty() || !asked.paths.empty();
+  return std::ranges::all_of(asked.ports, [&](uint16_t port) {
+    NetworkEntry one = asked;
+    one.ports = {port};
+    bool found = false;
+    for (const PlanRule& grant : grants) {
+      if (rules.size() > model::kMaxNetworkEntries || (found && named)) break;
+      if (!liesWithin(one, grant.entry)) continue;
+      PlanRule made = narrowed(one, grant);
+      if (std::ranges::find(rules, made) == rules.end()) rules.push_back(std::move(made));
+      found = true;
+    }
+    return found;
+  });
+}
+
+// Rules that differ in their ports alone become one.
+void joinPorts(Grants& rules) {
+  Grants joined;
+  for (PlanRule& rule : rules) {
+    const auto same = std::ranges::find_if(joined, [&](const PlanRule& other) {
+      PlanRule copy = rule;
+      copy.entry.ports = other.entry.ports;
+      return copy == other;
+    });
+    if (same == joined.end()) {
+      joined.push_back(std::move(rule));
+      continue;
+    }
+    auto& ports = same->entry.ports;
+    ports.insert(ports.end(), rule.entry.ports.begin(), rule.entry.ports.end());
+    std::ranges::sort(ports);
+    const auto [from, to] = std::ranges::unique(ports);
+    ports.erase(from, to);
+  }
+  rules = std::move(joined);
+}
+
+std::expected<Grants, Denied> asked(const Rule& rule, const Question& question,
+                                    const Grants& grants) {
+  size_t paths = 0;
+  Grants rules;
+  for (const NetworkEntry& entry : question.request.network.allow) {
+    paths += entry.paths.size();
+    if (paths > kMaxAskedPaths) {
+      return std::unexpected(Denied{rule.name,
+                                    "network_policy.allow names more than 1024 paths",
+                                    "name fewer, with a * where they are alike"});
+    }
+    if (!addAsked(entry, grants, rules)) return std::unexpected(outside(entry, rule, grants));
+  }
+  joinPorts(rules);
+  return rules;
+}
+
+// Everything that the rule grants for the tier. An entry for any name belongs to the tier full.
+std::expected<Grants, Denied> everything(const Rule& rule, const Question& question,
+                                         Grants grants) {
+  if (question.request.network.tier == kFull) return grants;
+  std::erase_if(grants, [](const PlanRule& grant) { return grant.anyone; });
+  if (!grants.empty()) return grants;
+  return std::unexpected(
+      Denied{rule.name, "this rule grants any name, and the request names none",
+             R"(name the destinations in network_policy.allow, or ask for {"tier":"full"})"});
+}
+
+// Tiers that open more than a list of names are granted only by a rule that names the tier.
+std::optional<Denied> unnamed(const Rule& rule, const Question& question, const Grants& grants) {
+  const std::string& tier = question.request.network.tier;
+  const auto& named = rule.match.network_tiers;
+  if (tier != kRestricted && std::ranges::find(named, tier) == named.end()) {
+    return Denied{rule.name,
+                  "this rule does not grant the network tier \"" + tier +
+                      "\": its match.network_tiers does not name the tier",
+                  "ask for less, or ask the operator for a rule that names the tier"};
+  }
+  const bool any_name = std::ranges::any_of(grants, &PlanRule::anyone);
+  if (tier == kFull && !any_name) {
+    return Denied{rule.name,
+                  "this rule grants the tier \"full\" without an entry for the name \"*\"",
+                  "ask for the tier restricted, or ask the operator to add the entry to the rule"};
+  }
+  if (!grants.empty()) return std::nullopt;
+  if (tier == kInternal) {
+    return Denied{rule.name, "the operator's list (egress.internal) has no destination for this rule",
+                  "ask the operator to add the destination to egress.internal"};
+  }
+  return Denied{rule.name, "this rule grants no destination of a network",
+                R"(run it with network_policy {"tier":"none"}, and send what it needs as files, or )"
+                "ask the operator to add network to the rule"};
+}
+
+std::optional<Denied> byAgent(const Question& question) {
+  const AgentNetwork& agent = agentOf(question);
+  if (agentMayHave(agent, question.request.network, question.now)) return std::nullopt;
+  return Denied{"",
+                "the agent's network_access is " + agent.access + ", and network tier \"" +
+                    question.request.network.tier + "\" is more",
+                "run it without a network, or ask for an approval of the destination"};
+}
+
+std::optional<Denied> tooLarge(const model::NetworkPlan& plan, const Rule& rule) {
+  if (plan.rules.size() <= model::kMaxNetworkEntries &&
+      model::encodePlan(plan).size() <= model::kMaxPlanBytes)
+    return std::nullopt;
+  return Denied{rule.name, "the request names more destinations than a sandbox can have",
+                "name fewer, with a * where they are alike"};
+}
+
+}  // namespace
+
+std::expected<model::NetworkPlan, Denied> networkPlan(const Policy& policy, const Rule& rule,
+                                                      const Question& question) {
+  const model::NetworkRequest& request = question.request.network;
+  if (auto denied = byAgent(question)) return std::unexpected(*std::move(denied));
+  Grants grants = grantsFor(rule, question);
+  if (auto denied = unnamed(rule, question, grants)) return std::unexpected(*std::move(denied));
+  auto rules = request.allow.empty() ? everything(rule, question, std::move(grants))
+                                     : asked(rule, question, grants);
+  if (!rules) return std::unexpected(std::move(rules).error());
+  model::NetworkPlan plan;
+  plan.permit = question.permit_id;
+  plan.tier = request.tier;
+  plan.tenant = question.principal.tenant;
+  plan.agent = question.principal.agent;
+  plan.policy_id = policy.id;
+  plan.rules = *std::move(rules);
+  plan.on_denied = request.on_denied;
+  plan.requests_per_minute = agentOf(question).requests_per_minute;
+  if (request.tier == kInternal) plan.internal_networks = question.internal->networks;
+  if (auto denied = tooLarge(plan, rule)) return std::unexpected(*std::move(denied));
+  return plan;
+}
+
+}  // namespace cloister::policy
