@@ -134,7 +134,8 @@ class ServiceTest : public testing::Test {
     fake_ = std::make_unique<runtime::FakeRuntime>(io_->get_executor());
     control_ = std::make_shared<Control>(
         io_->get_executor(),
-        ControlParts{background_, *store_, languages_, engine(), key_, metrics_, nullptr, quotas_},
+        ControlParts{background_, *store_, languages_, engine(), key_, metrics_, nullptr, quotas_,
+                     network_},
         control_config_);
     AgentGuard* const agents = guard();
     service_ = std::make_unique<RunService>(control_, RunParts{*keeper_, nullptr, agents}, config_);
@@ -294,7 +295,8 @@ class ServiceTest : public testing::Test {
   boost::asio::thread_pool background_{1};
   ControlConfig control_config_;
   RunConfig config_;
-  Quotas* quotas_ = nullptr;  // when the service is opened
+  Quotas* quotas_ = nullptr;    // when the service is opened
+  Network* network_ = nullptr;  // likewise
   SessionConfig session_config_;
   model::NodeOffer offer_;
   artifacts::Secret master_ = artifacts::Secret::random();

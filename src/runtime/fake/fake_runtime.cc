@@ -127,6 +127,7 @@ class FakeProgram final : public Exec {
   Task<void> err(Run& run);
   Task<void> cat(Run& run);
   Task<void> env(Run& run);
+  Task<void> complain(Run& run);  // as err, and exits with 1
   Task<void> exit(Run& run);
   Task<void> segv(Run& run);
   Task<void> show(Run& run);
@@ -252,6 +253,7 @@ const std::map<std::string, FakeProgram::Behaviour, std::less<>>& FakeProgram::b
       {"fork", &FakeProgram::fork},     {"disk", &FakeProgram::disk},
       {"lost", &FakeProgram::lost},     {"pwd", &FakeProgram::pwd},
       {"trap", &FakeProgram::trap},     {"die", &FakeProgram::die},
+      {"complain", &FakeProgram::complain},
   };
   return kAll;
 }
@@ -319,6 +321,11 @@ Task<void> FakeProgram::env(Run& run) {
     const std::string line = entry + "\n";
     co_await run.observer.onOutput(model::Stream::kStdout, line);
   }
+}
+
+Task<void> FakeProgram::complain(Run& run) {
+  co_await err(run);
+  run.outcome.exit_code = 1;
 }
 
 Task<void> FakeProgram::exit(Run& run) {
