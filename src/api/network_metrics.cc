@@ -29,10 +29,11 @@ prometheus::Gauge& gauge(prometheus::Registry& registry, const char* name, const
 }  // namespace
 
 NetworkMetrics::NetworkMetrics(prometheus::Registry& registry)
-    : attempts_(BuildCounter()
-                    .Name("cloister_network_attempts_total")
-                    .Help("Recorded attempts of sandboxes to reach something, by outcome and transport")
-                    .Register(registry)),
+    : attempts_(
+          BuildCounter()
+              .Name("cloister_network_attempts_total")
+              .Help("Recorded attempts of sandboxes to reach something, by outcome and transport")
+              .Register(registry)),
       bytes_(BuildCounter()
                  .Name("cloister_network_bytes_total")
                  .Help("Bytes between sandboxes and their destinations, by direction")

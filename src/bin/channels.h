@@ -37,7 +37,7 @@ struct Telling {
   orchestrator::Notifier notifier;
   orchestrator::EscalationService service;
   std::shared_ptr<orchestrator::NetworkAsks> network;  // refused destinations
-  std::vector<std::string> shown;  // descriptions of the notification channels
+  std::vector<std::string> shown;                      // descriptions of the notification channels
 };
 
 }  // namespace cloister

@@ -460,6 +460,8 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
 Result<> answerAll(IoContext& io, api::HttpServer& server, orchestrator::Nodes& nodes,
                    api::RestParts& parts, const Data& data, const Options& options,
                    const std::string& address) {
+  setUp(options, data, parts);
+  parts.certificate_expires = [&server] { return server.certificateExpires(); };
   const auto mcp = TRY(openMcp(io, parts, data, options));
   api::Router router(allRoutes(parts, *mcp), parts.authenticator, parts.metrics,
                      requestsPerTenant(options.config));
@@ -502,7 +504,6 @@ Result<> serve(const Options& options) {
   const auto channels = TRY(openChannels(config));
   const auto by = TRY(openDeciding(io.get_executor(), config));
   TRY(confine(options, data.seccomp));
-
   const auto store = TRY(openStore(options, data));
   const auto keyring = TRY(artifacts::Keyring::open(options.state + "/blobs", data.master_keys));
   const auto blobs = TRY(artifacts::openLocalBlobs(*keyring, config.durability));
@@ -515,11 +516,11 @@ Result<> serve(const Options& options) {
   const model::RequestBounds bounds = requestBounds(config);  // the pool's threads read the bounds
   asio::thread_pool background(2);
   orchestrator::Doors doors(io.get_executor(), {*store, data.permit_key, *by->engine, metrics});
-  const auto control = TRY(makeControl(io, background, *store, data, *by->engine, metrics,
-                                       quotas.get(), doors, config));
+  const auto control = TRY(
+      makeControl(io, background, *store, data, *by->engine, metrics, quotas.get(), doors, config));
   orchestrator::RunService service(control, {keeper, scanner.get(), &agents}, runConfig(config));
-  orchestrator::PolicyService policies(control, {by->current, data.levels, bounds, *by->engine, &agents},
-                                       policyConfig(config));
+  orchestrator::PolicyService policies(
+      control, {by->current, data.levels, bounds, *by->engine, &agents}, policyConfig(config));
   TRY(policies.open(data.policy));
   TRY(service.recover());
   orchestrator::Sessions sessions(control, service.programs(), service.approvals(), &agents,
@@ -548,8 +549,6 @@ Result<> serve(const Options& options) {
                        .background = background,
                        .agents = &agents,
                        .policies = &policies};
-  setUp(options, data, parts);
-  parts.certificate_expires = [&server] { return server.certificateExpires(); };
   return answerAll(io, server, control->nodes, parts, data, options, addresses.front());
 }
 

@@ -18,10 +18,10 @@ TEST(NetworkText, NamesRefusedDestinationsWithTheirRemedy) {
   use.denied.back().rule = "pypi";
   use.denied_left_out = 5;
   EXPECT_EQ(networkLines(use),
-            (std::vector<std::string>{"evil.test:443 was refused 3 times: No rule names it.; Add it "
-                                      "to network_policy.allow.",
-                                      "10.0.0.1 was refused by rule pypi",
-                                      "5 further destinations were refused"}));
+            (std::vector<std::string>{
+                "evil.test:443 was refused 3 times: No rule names it.; Add it "
+                "to network_policy.allow.",
+                "10.0.0.1 was refused by rule pypi", "5 further destinations were refused"}));
 }
 
 TEST(NetworkText, ShowsTheHint) {

@@ -19,9 +19,10 @@ constexpr size_t kMostReason = 500;
 constexpr char kAttempts[] = "network.attempts";
 
 DoorOwner ourselves() {
-  return {.principal = {.tenant = "system", .app = "cloister", .agent = "", .user = "", .key_id = ""},
-          .execution_id = "",
-          .session_id = ""};
+  return {
+      .principal = {.tenant = "system", .app = "cloister", .agent = "", .user = "", .key_id = ""},
+      .execution_id = "",
+      .session_id = ""};
 }
 
 json::value shownOrNull(const std::string& text, size_t most) {

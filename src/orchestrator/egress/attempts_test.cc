@@ -96,8 +96,7 @@ TEST(Attempts, ThatAreOnlyCountedHaveARow) {
 TEST(Attempts, ShowHostileNamesSafely) {
   auto hostile = attemptOf("p1", "a\x1b]0;x\x07\n.test");
   hostile.reason = std::string(5'000, 'r');
-  const auto events =
-      attemptEvents({.number = 1, .attempts = {hostile}, .left_out = 0}, ownerOf);
+  const auto events = attemptEvents({.number = 1, .attempts = {hostile}, .left_out = 0}, ownerOf);
   const auto& shown = events.at(0).details.at("attempts").as_array().at(0).as_object();
   EXPECT_FALSE(std::string_view(shown.at("host").get_string()).contains('\x1b'));
   EXPECT_LT(shown.at("reason").get_string().size(), 1'000U);

@@ -38,9 +38,9 @@ model::NetworkPlan narrowed(const model::NetworkPlan& before, const model::Netwo
   std::erase_if(kept.internal_networks, [&](const std::string& network) {
     return std::ranges::find(plan.internal_networks, network) == plan.internal_networks.end();
   });
-  const bool stricter = plan.requests_per_minute != 0 &&
-                        (before.requests_per_minute == 0 ||
-                         plan.requests_per_minute < before.requests_per_minute);
+  const bool stricter =
+      plan.requests_per_minute != 0 &&
+      (before.requests_per_minute == 0 || plan.requests_per_minute < before.requests_per_minute);
   if (stricter) kept.requests_per_minute = plan.requests_per_minute;
   return kept;
 }
@@ -54,7 +54,8 @@ Doors::Doors(boost::asio::any_io_executor executor, DoorParts parts, Terms terms
       parts_(parts),
       terms_(terms),
       ledger_(parts.store),
-      link_(std::make_shared<EgressLink>(executor_, static_cast<EgressLink::Watcher&>(*this), terms.link)) {}
+      link_(std::make_shared<EgressLink>(executor_, static_cast<EgressLink::Watcher&>(*this),
+                                         terms.link)) {}
 
 void Doors::start(std::string socket_path) {
   link_->start();
@@ -163,8 +164,7 @@ Task<Result<>> Doors::record(wire::egress::Batch batch) {
     return past == past_.end() ? nullptr : &past->second->owner;
   };
   auto events = attemptEvents(batch, owner_of);
-  if (!events.empty())
-    CO_TRY(co_await ledger_.write(store::appendEvents, std::move(events)));
+  if (!events.empty()) CO_TRY(co_await ledger_.write(store::appendEvents, std::move(events)));
   count(batch);
   co_return Result<>{};
 }
@@ -175,7 +175,8 @@ void Doors::count(const wire::egress::Batch& batch) {
     parts_.metrics.networkAttempts(each.allowed, each.transport, each.count);
     parts_.metrics.networkBytes(each.bytes_in, each.bytes_out);
     DoorPtr door = find(each.permit);
-    if (const auto past = past_.find(each.permit); !door && past != past_.end()) door = past->second;
+    if (const auto past = past_.find(each.permit); !door && past != past_.end())
+      door = past->second;
     if (each.allowed || !door || !asker || door->refused.size() >= kMostRefusedShown) continue;
     if (door->refused.emplace(each.host, each.port).second) asker->refused(door->owner, each);
   }
@@ -238,8 +239,7 @@ model::NetworkPlan Doors::wantedPlan(const Door& door) const {
 Task<void> Doors::replace(DoorPtr door, model::NetworkPlan plan) {
   const bool approved = door->by_policy && plan.rules.size() != door->by_policy->rules.size();
   plan.generation = door->plan.generation + 1;
-  const model::AuditEvent event =
-      plannedEvent(door->owner, plan, approved ? "approval" : "policy");
+  const model::AuditEvent event = plannedEvent(door->owner, plan, approved ? "approval" : "policy");
   if (onlyNarrows(door->plan, plan)) {
     co_await putInForce(door, std::move(plan));
     if (late_.size() < kMostLate) late_.push_back(event);

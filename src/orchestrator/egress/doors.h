@@ -51,7 +51,7 @@ class Doors final : public Network, private EgressLink::Watcher {
     virtual void closed(const std::string& permit) = 0;
   };
   struct Terms {
-    Millis look{250};        // interval between questions to policy
+    Millis look{250};         // interval between questions to policy
     uint32_t far_looks = 20;  // a remote engine is asked at every such look
     EgressLink::Terms link = {};
   };
@@ -80,7 +80,7 @@ class Doors final : public Network, private EgressLink::Watcher {
     Again again;
     model::NetworkPlan plan;  // in force, or soon
     model::SignedPlan signed_plan;
-    std::optional<model::NetworkPlan> by_policy;  // policy's last answer, without approvals
+    std::optional<model::NetworkPlan> by_policy;         // policy's last answer, without approvals
     std::set<std::pair<std::string, uint16_t>> refused;  // destinations told to the asker
     bool closed = false;
   };

@@ -7,10 +7,11 @@
 
 #include "base/id.h"
 #include "orchestrator/core/brittle_store.h"
+#include "orchestrator/core/counting_metrics.h"
 #include "orchestrator/egress/attempts.h"
 #include "orchestrator/egress/egress_testing.h"
-#include "orchestrator/runs/service_fixture.h"
 #include "policy/current.h"
+#include "store/open.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -46,8 +47,8 @@ class DoorsTest : public testing::Test {
     terms.link.answer = Millis(500);
     terms.link.connect = Millis(50);
     terms.link.retry = Millis(5);
-    doors_ = std::make_unique<Doors>(io_.get_executor(), DoorParts{*store_, key_, engine_, metrics_},
-                                     terms);
+    doors_ = std::make_unique<Doors>(io_.get_executor(),
+                                     DoorParts{*store_, key_, engine_, metrics_}, terms);
     doors_->ask(asker_);
   }
   ~DoorsTest() override {
@@ -72,11 +73,11 @@ class DoorsTest : public testing::Test {
     owner.principal.agent = "agent";
     owner.execution_id = "exec_" + permit;
     now_[permit] = planOf(permit);
-    return async::runTask(
-        io_, doors_->open(planOf(permit), owner,
-                          [this, permit]() -> Task<std::optional<model::NetworkPlan>> {
-                            co_return now_[permit];
-                          }));
+    return async::runTask(io_,
+                          doors_->open(planOf(permit), owner,
+                                       [this, permit]() -> Task<std::optional<model::NetworkPlan>> {
+                                         co_return now_[permit];
+                                       }));
   }
   std::vector<std::string> actions() {
     std::vector<std::string> all;
@@ -275,11 +276,19 @@ TEST_F(DoorsTest, PassesOnWhatAnApproverIsAskedFor) {
   start();
   ASSERT_TRUE(open("p1"));
   egress_.say(wire::egress::FromEgress::kWanted, 0,
-              wire::egress::encodeWanted({.permit = "p1", .host = "b.test", .port = 443,
-                                          .protocol = "tls", .rule = "", .program = ""}));
+              wire::egress::encodeWanted({.permit = "p1",
+                                          .host = "b.test",
+                                          .port = 443,
+                                          .protocol = "tls",
+                                          .rule = "",
+                                          .program = ""}));
   egress_.say(wire::egress::FromEgress::kWanted, 0,
-              wire::egress::encodeWanted({.permit = "unknown", .host = "b.test", .port = 443,
-                                          .protocol = "tls", .rule = "", .program = ""}));
+              wire::egress::encodeWanted({.permit = "unknown",
+                                          .host = "b.test",
+                                          .port = 443,
+                                          .protocol = "tls",
+                                          .rule = "",
+                                          .program = ""}));
   egress_.until([&] { return !asker_->wants.empty(); });
   io_.poll();
   ASSERT_EQ(asker_->wants.size(), 1U);

@@ -288,8 +288,8 @@ Task<Result<net::Frame>> EgressLink::call(std::shared_ptr<EgressLink> self, ToEg
 }
 
 Task<Result<>> EgressLink::plan(std::shared_ptr<EgressLink> self, model::SignedPlan plan) {
-  const net::Frame answer = CO_TRY(
-      co_await call(self, ToEgress::kPlan, wire::egress::encodeSignedPlan(plan)));
+  const net::Frame answer =
+      CO_TRY(co_await call(self, ToEgress::kPlan, wire::egress::encodeSignedPlan(plan)));
   if (answer.type == static_cast<uint16_t>(FromEgress::kPlanned)) co_return Result<>{};
   self->end("it answered a plan with another message");
   co_return unreachable("answered wrongly");

@@ -4,8 +4,8 @@
 // only once the watcher has recorded it. While a batch cannot be recorded, cloister-egress refuses
 // new connections (kStop).
 //
-// cloister-egress repeats unacknowledged batches after a reconnection; repeated numbers are recorded
-// once. Another process at the other end begins its own numbers.
+// cloister-egress repeats unacknowledged batches after a reconnection; repeated numbers are
+// recorded once. Another process at the other end begins its own numbers.
 //
 // On the services' executor (one thread). Always in a shared_ptr, also held by its coroutines. The
 // watcher outlives the executor's context.
@@ -83,8 +83,8 @@ class EgressLink : public std::enable_shared_from_this<EgressLink> {
     wire::egress::Batch batch;
   };
 
-  static Task<Result<net::Frame>> call(std::shared_ptr<EgressLink> self, wire::egress::ToEgress type,
-                                       std::string payload);
+  static Task<Result<net::Frame>> call(std::shared_ptr<EgressLink> self,
+                                       wire::egress::ToEgress type, std::string payload);
   static Task<Result<>> waitConnected(std::shared_ptr<EgressLink> self);
   static Task<void> recordAll(std::shared_ptr<EgressLink> self);
   static Task<void> closeLate(std::shared_ptr<net::FrameConnection> connection,
@@ -106,13 +106,13 @@ class EgressLink : public std::enable_shared_from_this<EgressLink> {
   bool ready_ = false;                                // the hello was received
   std::map<uint32_t, std::shared_ptr<Call>> calls_;
   uint32_t next_call_ = 1;
-  pid_t peer_ = 0;        // of the last connection
-  uint64_t process_ = 0;  // counts the processes at the other end
-  uint64_t seen_ = 0;     // highest number of a batch of this process
-  uint64_t taken_ = 0;    // highest recorded one
-  bool dropped_ = false;  // batches beyond the bound, to be repeated
-  bool stuck_ = false;    // a batch could not be recorded
-  bool closed_ = false;   // the ledger accepts nothing
+  pid_t peer_ = 0;         // of the last connection
+  uint64_t process_ = 0;   // counts the processes at the other end
+  uint64_t seen_ = 0;      // highest number of a batch of this process
+  uint64_t taken_ = 0;     // highest recorded one
+  bool dropped_ = false;   // batches beyond the bound, to be repeated
+  bool stuck_ = false;     // a batch could not be recorded
+  bool closed_ = false;    // the ledger accepts nothing
   bool refusing_ = false;  // for either; as sent
   std::deque<Queued> queue_;
   async::Signal changed_;  // a batch more, or another state of the connection

@@ -177,8 +177,12 @@ TEST_F(EgressLinkTest, HasWhatItDroppedRepeated) {
     egress_.report(batch(number));
   egress_.until([&] { return watcher_.refused > 2; });
   egress_.say(wire::egress::FromEgress::kWanted, 0,
-              wire::egress::encodeWanted({.permit = "p", .host = "a.test", .port = 443,
-                                          .protocol = "tls", .rule = "", .program = ""}));
+              wire::egress::encodeWanted({.permit = "p",
+                                          .host = "a.test",
+                                          .port = 443,
+                                          .protocol = "tls",
+                                          .rule = "",
+                                          .program = ""}));
   egress_.until([&] { return !watcher_.wants.empty(); });  // all batches have arrived
   watcher_.full = false;
   egress_.until([&] { return !link_->connected(); });
@@ -195,8 +199,12 @@ TEST_F(EgressLinkTest, HasWhatItDroppedRepeated) {
 TEST_F(EgressLinkTest, PassesOnWhatIsWanted) {
   connect();
   egress_.say(wire::egress::FromEgress::kWanted, 0,
-              wire::egress::encodeWanted({.permit = "permit_1", .host = "a.test", .port = 443,
-                                          .protocol = "tls", .rule = "web", .program = "curl",
+              wire::egress::encodeWanted({.permit = "permit_1",
+                                          .host = "a.test",
+                                          .port = 443,
+                                          .protocol = "tls",
+                                          .rule = "web",
+                                          .program = "curl",
                                           .waits = true}));
   egress_.until([&] { return !watcher_.wants.empty(); });
   EXPECT_EQ(watcher_.wants[0].host, "a.test");
@@ -206,11 +214,11 @@ TEST_F(EgressLinkTest, PassesOnWhatIsWanted) {
 TEST_F(EgressLinkTest, EndsAConnectionThatBreaksTheProtocol) {
   using wire::egress::FromEgress;
   const std::vector<std::pair<FromEgress, std::string>> lies = {
-      {FromEgress::kPlanned, ""},                        // nothing was asked
-      {FromEgress::kAttempts, "no batch"},               // unreadable
-      {FromEgress::kWanted, "nothing"},                  // unreadable
-      {FromEgress::kHello, ScriptedEgress::number(1)},   // twice
-      {static_cast<FromEgress>(999), ""},                // unknown
+      {FromEgress::kPlanned, ""},                       // nothing was asked
+      {FromEgress::kAttempts, "no batch"},              // unreadable
+      {FromEgress::kWanted, "nothing"},                 // unreadable
+      {FromEgress::kHello, ScriptedEgress::number(1)},  // twice
+      {static_cast<FromEgress>(999), ""},               // unknown
   };
   for (const auto& [type, payload] : lies) {
     connect();

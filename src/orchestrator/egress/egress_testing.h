@@ -76,10 +76,10 @@ class ScriptedEgress {
     return payload;
   }
 
-  bool silent = false;                        // answers nothing
-  std::optional<Error> refusal;               // of the next plans
-  model::NetworkUse use;                      // its answer to kUse
-  std::vector<model::NetworkPlan> plans;      // heard, in their order
+  bool silent = false;                    // answers nothing
+  std::optional<Error> refusal;           // of the next plans
+  model::NetworkUse use;                  // its answer to kUse
+  std::vector<model::NetworkPlan> plans;  // heard, in their order
   std::vector<model::SignedPlan> signed_plans;
   std::vector<std::string> forgotten;
   std::vector<uint64_t> taken;

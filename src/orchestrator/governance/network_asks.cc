@@ -35,8 +35,8 @@ Result<model::NetworkEntry> entryOf(const Attempt& wanted) {
   entry.name = TRY(model::hostName(wanted.host));
   if (wanted.port == 0) return fail(Code::kInvalid, "a destination needs a port");
   entry.ports = {wanted.port};
-  entry.protocol = model::protocolFromName(wanted.protocol)
-                       .value_or(model::protocolOfPort(wanted.port));
+  entry.protocol =
+      model::protocolFromName(wanted.protocol).value_or(model::protocolOfPort(wanted.port));
   return entry;
 }
 
@@ -96,11 +96,10 @@ Task<Result<std::string>> NetworkAsks::escalate(const Attempt& wanted, const Doo
   const EscalationConfig& config = approvals_->escalationConfig();
   model::AuditEvent event = requestedEvent(e);
   event.details["automatic"] = false;
-  store::NewEscalation asked{
-      .escalation = std::move(e),
-      .event = std::move(event),
-      .channels = channelsFor(control_->store, owner.principal, config),
-      .bounds = config.bounds};
+  store::NewEscalation asked{.escalation = std::move(e),
+                             .event = std::move(event),
+                             .channels = channelsFor(control_->store, owner.principal, config),
+                             .bounds = config.bounds};
   const Escalation made =
       CO_TRY(co_await control_->ledger.write(store::addEscalation, std::move(asked)));
   approvals_->announce();
@@ -123,14 +122,15 @@ Result<Escalation> NetworkAsks::drawUp(const Attempt& wanted, const DoorOwner& o
   e.grant_us = config.grant_us;
   e.created_at = base::wallMicros();
   e.expires_at = e.created_at + config.ttl_us;
-  const auto rules = agents_ == nullptr ? nullptr
-                                        : agents_->rulesOf(owner.principal).value_or(nullptr);
+  const auto rules =
+      agents_ == nullptr ? nullptr : agents_->rulesOf(owner.principal).value_or(nullptr);
   if (rules && rules->timeout_seconds)
     e.expires_at = e.created_at + static_cast<int64_t>(*rules->timeout_seconds) * 1'000'000;
   return e;
 }
 
-// The id of a pending escalation for the same destination by the same agent and person; "" for none.
+// The id of a pending escalation for the same destination by the same agent and person; "" for
+// none.
 Result<std::string> NetworkAsks::pendingLike(const Escalation& wanted) const {
   constexpr uint32_t kMost = 100;
   const model::Principal& by = wanted.requester;
@@ -159,8 +159,8 @@ std::vector<model::PlanRule> NetworkAsks::granted(const std::string& permit) {
   const int64_t now = base::wallMicros();
   for (const auto& [destination, asked] : door->second) {
     if (asked.escalation.empty()) continue;
-    auto e = control_->store.escalations().get(store::Scope::ofTenant(asked.tenant),
-                                               asked.escalation);
+    auto e =
+        control_->store.escalations().get(store::Scope::ofTenant(asked.tenant), asked.escalation);
     // What cannot be read, grants nothing.
     if (!e || !strikeIfOpen(control_->store, *e)) continue;
     if (e->status != EscalationStatus::kApproved || e->grant_expires_at <= now) continue;

@@ -4,8 +4,8 @@
 // escalation is approved, its destination is a rule of the door's plan; denial, expiry and revoked
 // votes take the rule away again. The escalation in the ledger is the truth.
 //
-// Also counts the refused attempts of agents with rules as violations, one for each destination of a
-// door.
+// Also counts the refused attempts of agents with rules as violations, one for each destination of
+// a door.
 //
 // On the executor of Control (one thread). Always in a shared_ptr.
 #pragma once

@@ -42,9 +42,7 @@ class NetworkAsksTest : public BlockedAgentTest {
     made.session_id = session;
     return made;
   }
-  std::vector<model::Escalation> escalations() {
-    return *escalations_->list(approver(), {});
-  }
+  std::vector<model::Escalation> escalations() { return *escalations_->list(approver(), {}); }
   void waitForEscalations(size_t count) {
     runUntil([&] { return escalations().size() >= count; });
   }

@@ -52,8 +52,8 @@ bool hasText(std::string_view output, std::string_view text) {
 
 std::optional<std::string> networkHint(const model::Execution& ended, std::string_view tail) {
   const bool well = ended.status == model::Status::kCompleted && ended.exit_code.value_or(0) == 0;
-  const bool looked = std::ranges::any_of(
-      kKnown, [&](const Known& known) { return hasText(tail, known.text); });
+  const bool looked =
+      std::ranges::any_of(kKnown, [&](const Known& known) { return hasText(tail, known.text); });
   if (well || !looked) return std::nullopt;
   return kHint;
 }

@@ -53,8 +53,8 @@ Task<Result<>> RunService::Impl::openDoor(LivePtr run) {
                   .execution_id = run->execution.id,
                   .session_id = run->execution.session_id};
   // Weak, because a door is closed by its run.
-  Network::Again again = [weak = weak_from_this(), of = std::weak_ptr(run)]()
-      -> Task<std::optional<model::NetworkPlan>> {
+  Network::Again again = [weak = weak_from_this(),
+                          of = std::weak_ptr(run)]() -> Task<std::optional<model::NetworkPlan>> {
     const auto self = weak.lock();
     const LivePtr run = of.lock();
     if (!self || !run) co_return std::nullopt;

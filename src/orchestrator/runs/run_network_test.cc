@@ -150,13 +150,13 @@ TEST_F(RunNetworkTest, SaysWhereTheUseIsNotKnown) {
 
 TEST_F(RunNetworkTest, HintsWhereAProgramLookedForANetwork) {
   open();
-  const auto looked = runs(request({"complain", "curl: (6) Could not resolve host: a.test"}));
+  const auto looked = runs(request({"exit", "1", "curl: (6) Could not resolve host: a.test"}));
   ASSERT_TRUE(looked.network.hint);
   EXPECT_THAT(*looked.network.hint, HasSubstr("--allow"));
   EXPECT_EQ(stored(looked.id).network.hint, looked.network.hint);
-  EXPECT_FALSE(runs(request({"complain", "no such file"})).network.hint);
-  EXPECT_FALSE(runs(withNetwork({"complain", "curl: (6) Could not resolve host: a.test"}))
-                   .network.hint)
+  EXPECT_FALSE(runs(request({"exit", "1", "no such file"})).network.hint);
+  EXPECT_FALSE(
+      runs(withNetwork({"exit", "1", "curl: (6) Could not resolve host: a.test"})).network.hint)
       << "it has a network; the refusal is in denied";
 }
 
@@ -222,8 +222,8 @@ TEST_F(RunNetworkTest, AMovedSessionHasAnotherDoor) {
       "     network: ['a.test:443']}\n");
   open();
   const std::string id = created(askedNetwork());
-  const auto moved = await(sessions_->move(
-      principal(), id, {.runtime = "gvisor", .tier = "", .end_programs = false}));
+  const auto moved = await(
+      sessions_->move(principal(), id, {.runtime = "gvisor", .tier = "", .end_programs = false}));
   ASSERT_TRUE(moved) << moved.error().message;
   ASSERT_EQ(doors_.order.size(), 2U);
   EXPECT_EQ(doors_.order[1], moved->provenance.permit_id);

@@ -99,8 +99,8 @@ struct LiveSession final : Home {
   base::RecordClock clock;  // of `record`
   std::shared_ptr<SessionLog> log;
   std::shared_ptr<runtime::Sandbox> box;
-  std::string open_door;    // permit of the box's door (core/network.h); "" without a network
-  std::string plan_sha256;  // digest of the door's first plan
+  std::string open_door;          // permit of the box's door (core/network.h); "" without a network
+  std::string plan_sha256;        // digest of the door's first plan
   SessionMeter meter{Millis(0)};  // with SessionConfig::usage_lag
   uint64_t over_quota_ms = 0;     // charged since its quota of processor time was used up
   model::Usage earlier;           // of earlier boxes, or of the last `box` after its end

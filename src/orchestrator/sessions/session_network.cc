@@ -14,12 +14,12 @@ Task<Result<std::string>> Sessions::Impl::openDoor(SessionPtr session,
     co_return fail(Code::kUnsupported, "opening the network: this service has none");
   }
   const std::string permit = plan->permit;
-  DoorOwner owner{.principal = session->record.principal,
-                  .execution_id = "",
-                  .session_id = session->record.id};
+  DoorOwner owner{
+      .principal = session->record.principal, .execution_id = "", .session_id = session->record.id};
   // Weak, because a door is closed by its session.
-  Network::Again again = [weak = weak_from_this(), of = std::weak_ptr(session)]()
-      -> Task<std::optional<model::NetworkPlan>> {
+  Network::Again again = [weak = weak_from_this(),
+                          of =
+                              std::weak_ptr(session)]() -> Task<std::optional<model::NetworkPlan>> {
     const auto self = weak.lock();
     const SessionPtr session = of.lock();
     if (!self || !session) co_return std::nullopt;

@@ -118,8 +118,8 @@ struct Sessions::Impl final : Neighbour,
     model::PermitFields permit;
     model::RunRequest request;
     Ruling ruling;
-    std::string weaker;    // policy::weakerOf()
-    bool entered = false;  // the box is the session's, possibly only for a while
+    std::string weaker;            // policy::weakerOf()
+    bool entered = false;          // the box is the session's, possibly only for a while
     std::string door = {};         // of the box
     std::string plan_sha256 = {};  // as LiveSession
   };

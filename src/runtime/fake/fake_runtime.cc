@@ -127,7 +127,6 @@ class FakeProgram final : public Exec {
   Task<void> err(Run& run);
   Task<void> cat(Run& run);
   Task<void> env(Run& run);
-  Task<void> complain(Run& run);  // as err, and exits with 1
   Task<void> exit(Run& run);
   Task<void> segv(Run& run);
   Task<void> show(Run& run);
@@ -253,7 +252,6 @@ const std::map<std::string, FakeProgram::Behaviour, std::less<>>& FakeProgram::b
       {"fork", &FakeProgram::fork},     {"disk", &FakeProgram::disk},
       {"lost", &FakeProgram::lost},     {"pwd", &FakeProgram::pwd},
       {"trap", &FakeProgram::trap},     {"die", &FakeProgram::die},
-      {"complain", &FakeProgram::complain},
   };
   return kAll;
 }
@@ -323,14 +321,9 @@ Task<void> FakeProgram::env(Run& run) {
   }
 }
 
-Task<void> FakeProgram::complain(Run& run) {
-  co_await err(run);
-  run.outcome.exit_code = 1;
-}
-
 Task<void> FakeProgram::exit(Run& run) {
   run.outcome.exit_code = static_cast<int>(number(run.argv, 1));
-  co_return;
+  if (run.argv.size() > 2) co_await err(run);
 }
 
 Task<void> FakeProgram::segv(Run& run) {
