@@ -516,8 +516,8 @@ Result<> serve(const Options& options) {
   const auto control =
       TRY(makeControl(io, background, *store, data, *by->engine, metrics, quotas.get(), config));
   orchestrator::RunService service(control, {keeper, scanner.get(), &agents}, runConfig(config));
-  orchestrator::PolicyService policies(control, {by->current, data.levels, bounds, *by->engine, &agents},
-                                       policyConfig(config));
+  orchestrator::PolicyService policies(
+      control, {by->current, data.levels, bounds, *by->engine, &agents}, policyConfig(config));
   TRY(policies.open(data.policy));
   TRY(service.recover());
   orchestrator::Sessions sessions(control, service.programs(), service.approvals(), &agents,

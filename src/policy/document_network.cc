@@ -30,9 +30,10 @@ Result<model::NetworkEntry> readEntry(const base::json::value& value, const std:
   const auto& tiers = rule.match.network_tiers;
   if (entry.name != model::kAnyName || std::ranges::find(tiers, "full") != tiers.end())
     return entry;
-  return wrong(path + ".name",
-               "\"*\" is every public name, for the tier full; name full in match.network_tiers, or "
-               "write names such as *.example.org");
+  return wrong(
+      path + ".name",
+      "\"*\" is every public name, for the tier full; name full in match.network_tiers, or "
+      "write names such as *.example.org");
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 namespace cloister::policy {
 namespace {
 
-using testing::policyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::policyOf;
 
 model::NetworkEntry entry(std::string_view json) {
   return model::readNetworkEntry(base::parseJson(json).value(), "entry", true).value();
@@ -22,7 +22,8 @@ class NetworkPlanTest : public ::testing::Test {
  protected:
   // A rule of version 2 with these members.
   void rule(const std::string& members) {
-    policy_ = policyOf("  - {name: net, why: a test, effect: allow, tier: Auto, " + members + "}\n");
+    policy_ =
+        policyOf("  - {name: net, why: a test, effect: allow, tier: Auto, " + members + "}\n");
   }
   // A request for `network_policy`.
   void ask(std::string_view network) {
@@ -116,8 +117,7 @@ TEST_F(NetworkPlanTest, ARequestNarrowsItsRule) {
       "network: [{name: \"*.example.org\", ports: [443, 8443], protocol: tls, max_bytes: 9, "
       "on_denied: ask, dns: [TXT], why: docs}, \"db.example.com:5432\"]");
   ask(R"({"tier":"restricted"})");
-  EXPECT_THAT(destinations(),
-              ElementsAre("*.example.org:443,8443 tls", "db.example.com:5432 tcp"));
+  EXPECT_THAT(destinations(), ElementsAre("*.example.org:443,8443 tls", "db.example.com:5432 tcp"));
   ask(R"({"tier":"restricted","allow":["a.example.org:443"]})");
   EXPECT_THAT(destinations(), ElementsAre("a.example.org:443 tls"));
   const model::NetworkEntry kept = plan().rules.at(0).entry;
@@ -163,8 +163,8 @@ TEST_F(NetworkPlanTest, LeftOutMethodsAndPathsAreThoseOfTheRule) {
       "network: [{name: m.example.net, ports: [80], methods: [GET], paths: [\"/a/*\"]}, "
       "{name: m.example.net, ports: [80], methods: [POST]}]");
   ask(R"({"tier":"restricted","allow":["m.example.net:80"]})");
-  EXPECT_THAT(destinations(), ElementsAre("m.example.net:80 http GET /a/*",
-                                          "m.example.net:80 http POST"));
+  EXPECT_THAT(destinations(),
+              ElementsAre("m.example.net:80 http GET /a/*", "m.example.net:80 http POST"));
   ask(R"({"tier":"restricted","allow":[{"name":"m.example.net","ports":[80],"methods":["GET"],
           "paths":["/a/b/*"]}]})");
   EXPECT_THAT(destinations(), ElementsAre("m.example.net:80 http GET /a/b/*"));
@@ -207,12 +207,11 @@ TEST_F(NetworkPlanTest, FullNeedsItsNameAndAnEntryForAnyName) {
 }
 
 TEST_F(NetworkPlanTest, InternalIsTheOperatorsList) {
-  internal_ = model::readInternal({"git.corp.example:443", "db.corp.example:5432", "10.1.0.0/16"})
-                  .value();
+  internal_ =
+      model::readInternal({"git.corp.example:443", "db.corp.example:5432", "10.1.0.0/16"}).value();
   rule("match: {network_tiers: [internal]}");
   ask(R"({"tier":"internal"})");
-  EXPECT_THAT(destinations(),
-              ElementsAre("git.corp.example:443 tls", "db.corp.example:5432 tcp"));
+  EXPECT_THAT(destinations(), ElementsAre("git.corp.example:443 tls", "db.corp.example:5432 tcp"));
   EXPECT_TRUE(plan().rules.at(0).internal);
   EXPECT_THAT(plan().internal_networks, ElementsAre("10.1.0.0/16"));
   ask(R"({"tier":"internal","allow":["db.corp.example:5432"]})");
@@ -335,8 +334,8 @@ TEST(NetworkGrants, OneEntryLiesWithinAnother) {
   EXPECT_TRUE(within(R"("a.example:443")", R"({"name":"*"})"));
   EXPECT_FALSE(within(R"({"name":"*"})", R"("*.example.org:443")"));
   EXPECT_FALSE(within(R"({"name":"*"})", R"({"name":"*","ports":[443],"protocol":"tcp"})"));
-  EXPECT_FALSE(within(R"({"name":"a.b.example","ports":[443],"protocol":"http"})",
-                      R"("a.b.example:443")"));
+  EXPECT_FALSE(
+      within(R"({"name":"a.b.example","ports":[443],"protocol":"http"})", R"("a.b.example:443")"));
   const std::string outer =
       R"({"name":"m.example","ports":[80],"methods":["GET"],"paths":["/a/*","/b"]})";
   const auto paths = [&](std::string_view list) {
