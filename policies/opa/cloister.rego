@@ -184,6 +184,8 @@ grant := object.union_n([
 	{"rule": rule.name, "reason": rule.why, "tier": tier, "runtime": runtime, "network": request.network},
 	{name: rule[name] | some name in ["image", "images", "operations"]; rule[name]},
 	{"limits": limits | limits := rule.max},
+	{"destinations": destinations | destinations := rule.network},
+	{"network_tiers": names | names := rule.match.network_tiers},
 ])
 
 decision := object.union(said, {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration of mediated network (`egress`); docs/CONFIGURATION.md explains each setting. The
-// control plane reads `internal` and `ask_seconds`, cloister-egress reads all others.
+// The configuration of mediated network (`egress`); docs/CONFIGURATION.md explains each setting.
+// The control plane reads `internal` and `ask_seconds`, cloister-egress reads all others.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 namespace cloister::model {
 
 struct EgressSettings {
-  std::string user = "cloister-egress";  // of cloister-egress when started as root
-  std::string resolver;                  // ADDRESS:PORT; "": the host's resolvers
-  std::vector<std::string> internal;     // destinations of the tier internal; readInternal()
-  std::string pool = "198.18.0.0/15";    // of the synthetic addresses; IPv4
-  std::string upstream;                  // http://HOST:PORT of a proxy with CONNECT; "": none
+  std::string user = "cloister-egress";   // of cloister-egress when started as root
+  std::string resolver;                   // ADDRESS:PORT; "": the host's resolvers
+  std::vector<std::string> internal;      // destinations of the tier internal; readInternal()
+  std::string pool = "198.18.0.0/15";     // of the synthetic addresses; IPv4
+  std::string upstream;                   // http://HOST:PORT of a proxy with CONNECT; "": none
   std::string upstream_credentials_file;  // "USER:PASSWORD" for the proxy; "": none
   std::string ca_file;                    // "" = the system's authorities
   uint32_t ask_seconds = 60;              // a connection waits so long for an approver

@@ -20,15 +20,15 @@ struct PermitFields {
   std::string execution_id;  // for a single use by this execution. "" for a session's sandbox
   std::string session_id;    // of the session to make, or to run a program in; otherwise ""
   std::string tenant;
-  std::string policy_id;     // names the deciding policy version
-  std::string runtime;       // "process"
-  std::string image;         // model::ImageRef as text
+  std::string policy_id;  // names the deciding policy version
+  std::string runtime;    // "process"
+  std::string image;      // model::ImageRef as text
   // Of the door to make for the sandbox; "none" for a program that uses the door of its session.
   std::string network_tier;
   std::string network_plan_sha256 = {};  // hex digest of the first plan; "" without a door
-  Limits limits;             // of the whole sandbox
-  Walls walls = {};          // the agent's confinement rules; for a sandbox, not for a program
-                             // within
+  Limits limits;                         // of the whole sandbox
+  Walls walls = {};  // the agent's confinement rules; for a sandbox, not for a program
+                     // within
   // Total processor share of all sandboxes of this agent, in thousandths; 0: no such limit.
   std::string agent = {};
   uint32_t agent_cpu_millis = 0;

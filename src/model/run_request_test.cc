@@ -130,34 +130,33 @@ INSTANTIATE_TEST_SUITE_P(Programs, RunRequestRefuses,
                              {PY R"("timeout":3})", "timeout"},
                          }));
 
-INSTANTIATE_TEST_SUITE_P(Values, RunRequestRefuses,
-                         ::testing::ValuesIn(std::vector<Refusal>{
-                             {PY R"("input":1})", "input"},
-                             {PY R"("input":"aGk","encoding":"base64"})", "input"},
-                             {PY R"("input":"a","encoding":"utf16"})", "encoding"},
-                             {PY R"("args":"a"})", "args"},
-                             {PY R"("args":[null]})", "args[0]"},
-                             {PY R"("args":["\u0000"]})", "args[0]"},
-                             {PY R"("env":{"A":1}})", "env.A"},
-                             {PY R"("env":{"A=B":"1"}})", "env.A=B"},
-                             {PY R"("env":{"":"1"}})", "env."},
-                             {PY R"("env":{"1A":"1"}})", "env.1A"},
-                             {PY R"("env":{"A":"\u0000"}})", "env.A"},
-                             {PY R"("env":{"BASH_FUNC_a%%":"1"}})", "env.BASH_FUNC_a%%"},
-                             {PY R"("env":[]})", "env"},
-                             {PY R"("deps":[""]})", "deps[0]"},
-                             {PY R"("artifacts":["a",""]})", "artifacts[1]"},
-                             {PY R"("metadata":{"a":{}}})", "metadata.a"},
-                             {PY R"("network_policy":"none"})", "network_policy"},
-                             {PY R"("network_policy":{"tier":"all"}})", "network_policy.tier"},
-                             {PY R"("network_policy":{"extra":[]}})", "network_policy.extra"},
-                             {PY R"("network_policy":{"tier":"restricted","allow":["x"]}})",
-                              "network_policy.allow[0]"},
-                             {PY R"("network_policy":{"on_denied":"x"}})",
-                              "network_policy.on_denied"},
-                             {PY R"("tier":"auto"})", "tier"},
-                             {PY R"("runtime":1})", "runtime"},
-                         }));
+INSTANTIATE_TEST_SUITE_P(
+    Values, RunRequestRefuses,
+    ::testing::ValuesIn(std::vector<Refusal>{
+        {PY R"("input":1})", "input"},
+        {PY R"("input":"aGk","encoding":"base64"})", "input"},
+        {PY R"("input":"a","encoding":"utf16"})", "encoding"},
+        {PY R"("args":"a"})", "args"},
+        {PY R"("args":[null]})", "args[0]"},
+        {PY R"("args":["\u0000"]})", "args[0]"},
+        {PY R"("env":{"A":1}})", "env.A"},
+        {PY R"("env":{"A=B":"1"}})", "env.A=B"},
+        {PY R"("env":{"":"1"}})", "env."},
+        {PY R"("env":{"1A":"1"}})", "env.1A"},
+        {PY R"("env":{"A":"\u0000"}})", "env.A"},
+        {PY R"("env":{"BASH_FUNC_a%%":"1"}})", "env.BASH_FUNC_a%%"},
+        {PY R"("env":[]})", "env"},
+        {PY R"("deps":[""]})", "deps[0]"},
+        {PY R"("artifacts":["a",""]})", "artifacts[1]"},
+        {PY R"("metadata":{"a":{}}})", "metadata.a"},
+        {PY R"("network_policy":"none"})", "network_policy"},
+        {PY R"("network_policy":{"tier":"all"}})", "network_policy.tier"},
+        {PY R"("network_policy":{"extra":[]}})", "network_policy.extra"},
+        {PY R"("network_policy":{"tier":"restricted","allow":["x"]}})", "network_policy.allow[0]"},
+        {PY R"("network_policy":{"on_denied":"x"}})", "network_policy.on_denied"},
+        {PY R"("tier":"auto"})", "tier"},
+        {PY R"("runtime":1})", "runtime"},
+    }));
 
 INSTANTIATE_TEST_SUITE_P(Limits, RunRequestRefuses,
                          ::testing::ValuesIn(std::vector<Refusal>{
@@ -294,8 +293,8 @@ TEST(RunRequest, EqualRequestsGiveEqualText) {
 
 TEST(RunRequest, AnotherNetworkIsAnotherRequest) {
   const auto text = [](std::string_view network) {
-    const auto read = parse(R"({"code":"1","language":"python","network_policy":)" +
-                            std::string(network) + "}");
+    const auto read =
+        parse(R"({"code":"1","language":"python","network_policy":)" + std::string(network) + "}");
     EXPECT_TRUE(read) << read.error().message;
     return read ? base::toJson(toJsonObject(*read)) : std::string(network);
   };

@@ -256,24 +256,26 @@ Result<> checkNetwork(const json::object& body, const RunRequest& run, const Ses
   if (value == nullptr || !value->is_object()) return {};
   if (run.fresh || run.nested) {
     if (run.network.tier == kNetworkTiers[0]) return {};
-    return invalid("network_policy.tier",
-                   "must be none: a program in a sandbox of its own within a session has no network; "
-                   "leave it out");
+    return invalid(
+        "network_policy.tier",
+        "must be none: a program in a sandbox of its own within a session has no network; "
+        "leave it out");
   }
   if (run.network.tier != session.network.tier) {
     return invalid("network_policy.tier",
                    "must be the session's, \"" + session.network.tier + "\"; leave it out");
   }
   if (!run.network.allow.empty() && run.network.allow != session.network.allow) {
-    return invalid("network_policy.allow",
-                   "must be the session's, for all of its programs; leave it out, or make a session "
-                   "with these entries");
+    return invalid(
+        "network_policy.allow",
+        "must be the session's, for all of its programs; leave it out, or make a session "
+        "with these entries");
   }
   const bool named = value->get_object().contains("on_denied");
   if (!named || run.network.on_denied == session.network.on_denied) return {};
   return invalid("network_policy.on_denied",
-                 "must be the session's, \"" + std::string(onDeniedName(session.network.on_denied)) +
-                     "\"; leave it out");
+                 "must be the session's, \"" +
+                     std::string(onDeniedName(session.network.on_denied)) + "\"; leave it out");
 }
 
 Result<> checkSurroundings(const RunRequest& run, const Session& session) {

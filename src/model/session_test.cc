@@ -224,11 +224,11 @@ TEST(ExecRequest, HasTheNetworkOfItsSession) {
   }
   EXPECT_EQ(with(R"({"tier":"none"})").error().field, "network_policy.tier");
   EXPECT_EQ(exec(R"({"command":"x","sandbox":"fresh"})", session)->run.network, NetworkRequest());
-  EXPECT_EQ(exec(R"({"command":"x","sandbox":"fresh","network_policy":{"tier":"restricted"}})",
-                 session)
-                .error()
-                .field,
-            "network_policy.tier");
+  EXPECT_EQ(
+      exec(R"({"command":"x","sandbox":"fresh","network_policy":{"tier":"restricted"}})", session)
+          .error()
+          .field,
+      "network_policy.tier");
   EXPECT_EQ(with(R"({"tier":"restricted","allow":["b.example.com:443"]})").error().field,
             "network_policy.allow");
   EXPECT_EQ(with(R"({"tier":"restricted","on_denied":"deny"})").error().field,

@@ -18,7 +18,7 @@ namespace cloister::model {
 struct ToolRules {
   std::vector<std::string> capabilities;  // needed capabilities of kCapabilities; never empty
   NetworkRequest network;
-  Limits most;                            // only members of `bounded` count
+  Limits most;  // only members of `bounded` count
   LimitSet bounded;
   std::string risk;  // low, medium or high
   std::string tier;  // the lowest permitted tier of a call, by its risk

@@ -7,6 +7,7 @@
 
 #include "model/yaml.h"
 #include "policy/conditions.h"
+#include "policy/document_network.h"
 
 namespace cloister::policy {
 namespace {
@@ -43,11 +44,15 @@ json::object requestJson(const Question& question) {
   json::array dependencies;
   for (const std::string& text : request.deps)
     dependencies.push_back(json::object{{"name", dependencyName(text)}, {"text", text}});
+  json::array destinations;
+  for (const model::NetworkEntry& entry : request.network.allow)
+    destinations.push_back(model::toJsonObject(entry));
   const auto tool = request.metadata.find("tool_type");
   model::Limits limits = request.limits;
   model::settle(limits);
   return {{"language", question.language},
           {"network", request.network.tier},
+          {"destinations", std::move(destinations)},
           {"tool_type",
            tool == request.metadata.end() ? json::value(nullptr) : json::value(tool->second)},
           {"dependencies", std::move(dependencies)},
@@ -119,6 +124,8 @@ Result<> readGrant(ObjectReader& reader, const Question& question, const model::
   if (network && *network != question.request.network.tier) {
     return wrong("network", "is not the tier that was asked for");
   }
+  rule.match.network_tiers = TRY(model::textList(reader, "network_tiers"));
+  TRY(readDestinations(reader, "destinations", rule));
   rule.max = most;
   if (const json::object* limits = TRY(reader.object("limits"))) {
     ObjectReader inner(*limits, "limits");

@@ -144,6 +144,32 @@ TEST_F(Answers, NoAnswerGrantsWhatIsBeyondTheNodeOrTheRequest) {
   EXPECT_THAT(reasonOf(read({{"runtime", "gvisor"}})), HasSubstr("is weaker than"));
 }
 
+TEST_F(Answers, GrantsTheDestinationsThatItNames) {
+  request_.deps.clear();
+  request_.network = model::readNetworkRequest(
+                         base::parseJson(R"({"tier":"restricted","allow":["a.example.com:443"]})")
+                             .value()
+                             .get_object(),
+                         "network_policy")
+                         .value();
+  const json::value asked = questionJson(question(), most_).at("request").at("destinations");
+  EXPECT_EQ(base::toJson(asked), R"([{"name":"a.example.com","ports":[443]}])");
+  const auto granted = [&](json::object changes) {
+    const auto policy = read(std::move(changes));
+    EXPECT_TRUE(policy) << policy.error().message;
+    return policy && !evaluate(*policy, question()).denied;
+  };
+  EXPECT_FALSE(granted({{"network", "restricted"}}));
+  EXPECT_TRUE(granted({{"destinations", json::array{"a.example.com:443"}}}));
+  EXPECT_FALSE(granted({{"destinations", json::array{"b.example.com:443"}}}));
+  request_.network = {};
+  request_.network.tier = "full";
+  const json::array any = {json::object{{"name", "*"}}};
+  EXPECT_TRUE(granted({{"network_tiers", json::array{"full"}}, {"destinations", any}}));
+  EXPECT_FALSE(granted(
+      {{"network_tiers", json::array{"api"}}, {"destinations", json::array{"a.example.com:443"}}}));
+}
+
 struct Bad {
   std::string_view what;
   std::string_view changes;
@@ -170,6 +196,9 @@ TEST_F(Answers, WhatIsNotWholeAndStrictIsRefused) {
       {"no runtime", R"({"runtime":null})", "runtime"},
       {"an unknown runtime", R"({"runtime":"docker"})", "runtime"},
       {"another network", R"({"network":"full"})", "network"},
+      {"an odd destination", R"({"destinations":["x"]})", "destinations[0]"},
+      {"no destination", R"({"destinations":[]})", "destinations"},
+      {"any name without the tier full", R"({"destinations":[{"name":"*"}]})", "destinations[0]"},
       {"more than the ceiling", R"({"limits":{"memory_mb":999999}})", "memory_mb"},
       {"an unknown limit", R"({"limits":{"ram":1}})", "ram"},
       {"a limit of another type", R"({"limits":{"pids":"many"}})", "pids"},

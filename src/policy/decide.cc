@@ -17,7 +17,8 @@ namespace cloister::policy {
 // The only place that makes a Permit.
 class PermitIssuer {
  public:
-  static model::Permit issue(model::PermitFields fields, std::optional<model::NetworkPlan> network) {
+  static model::Permit issue(model::PermitFields fields,
+                             std::optional<model::NetworkPlan> network) {
     return {std::move(fields), std::move(network)};
   }
 };

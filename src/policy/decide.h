@@ -3,8 +3,8 @@
 // construct a Permit. Without a matching rule the request is denied; the first matching rule
 // decides; a broken policy denies.
 //
-// Dependencies cannot be granted by any rule, because no node can install them yet. Such a request is
-// refused first, and the message says so. A network is granted as far as the rule's entries go
+// Dependencies cannot be granted by any rule, because no node can install them yet. Such a request
+// is refused first, and the message says so. A network is granted as far as the rule's entries go
 // (network_plan.h). A runtime that the node does not offer is refused too. No request falls back to
 // a weaker runtime unless the configuration allows a fallback (`policy.allow_weaker`), and then the
 // record names the fallback. No approval lifts a denial.
@@ -72,9 +72,9 @@ struct Question {
   const model::Walls* walls = nullptr;  // the agent's confinement rules for a sandbox; null: none
   uint32_t agent_cpu_millis = 0;        // see PermitFields
   bool approved = false;  // exactly this request is approved: an approving rule then allows
-  std::string_view operation = "run";     // a member of kOperations
-  const RiskFacts* risk_facts = nullptr;  // null: no facts
-  const AgentNetwork* agent_network = nullptr;           // null: the agent is held to no rules
+  std::string_view operation = "run";                     // a member of kOperations
+  const RiskFacts* risk_facts = nullptr;                  // null: no facts
+  const AgentNetwork* agent_network = nullptr;            // null: the agent is held to no rules
   const model::InternalDestinations* internal = nullptr;  // of the configuration; null: none
 };
 

@@ -84,9 +84,9 @@ struct Rule {
   std::vector<std::string> images;  // globs of further permitted images
   model::Limits max;                // requests above are denied, not lowered
   bool bounds_time = false;         // `max` names timeout_seconds, which then also limits sessions
-  std::vector<std::string> operations;  // permitted operations; empty: all
+  std::vector<std::string> operations;       // permitted operations; empty: all
   std::vector<model::NetworkEntry> network;  // the destinations that a request may ask for
-  std::string canonical;                // JSON of the rule in the document
+  std::string canonical;                     // JSON of the rule in the document
 };
 
 struct Policy {

@@ -30,21 +30,18 @@ Result<model::NetworkEntry> readEntry(const base::json::value& value, const std:
   const auto& tiers = rule.match.network_tiers;
   if (entry.name != model::kAnyName || std::ranges::find(tiers, "full") != tiers.end())
     return entry;
-  return wrong(path + ".name",
-               "\"*\" is every public name, for the tier full; name full in match.network_tiers, or "
-               "write names such as *.example.org");
+  return wrong(
+      path + ".name",
+      "\"*\" is every public name, for the tier full; name full in match.network_tiers, or "
+      "write names such as *.example.org");
 }
 
 }  // namespace
 
-Result<> readRuleNetwork(base::ObjectReader& reader, Rule& rule) {
-  if (reader.any("secrets") != nullptr) {
-    return wrong(reader.pathOf("secrets"),
-                 "this version cannot inspect TLS yet, so it sets no secret; leave it out");
-  }
-  const base::json::array* items = TRY(reader.array("network"));
+Result<> readDestinations(base::ObjectReader& reader, std::string_view name, Rule& rule) {
+  const base::json::array* items = TRY(reader.array(name));
   if (items == nullptr) return {};
-  const std::string path = reader.pathOf("network");
+  const std::string path = reader.pathOf(name);
   if (items->empty()) return wrong(path, "is empty; leave it out to grant no destination");
   if (items->size() > model::kMaxNetworkEntries) {
     return wrong(path, "has more than " + std::to_string(model::kMaxNetworkEntries) + " entries");
@@ -54,6 +51,14 @@ Result<> readRuleNetwork(base::ObjectReader& reader, Rule& rule) {
     rule.network.push_back(TRY(readEntry(item, at, rule)));
   }
   return {};
+}
+
+Result<> readRuleNetwork(base::ObjectReader& reader, Rule& rule) {
+  if (reader.any("secrets") != nullptr) {
+    return wrong(reader.pathOf("secrets"),
+                 "this version cannot inspect TLS yet, so it sets no secret; leave it out");
+  }
+  return readDestinations(reader, "network", rule);
 }
 
 }  // namespace cloister::policy

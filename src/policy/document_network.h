@@ -13,4 +13,7 @@ namespace cloister::policy {
 // the tier full.
 Result<> readRuleNetwork(base::ObjectReader& reader, Rule& rule);
 
+// Reads such a list from the member `name`. Errors name the member.
+Result<> readDestinations(base::ObjectReader& reader, std::string_view name, Rule& rule);
+
 }  // namespace cloister::policy

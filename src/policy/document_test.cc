@@ -100,6 +100,46 @@ TEST(PolicyDocument, HostileYamlIsRefused) {
   EXPECT_FALSE(parse(wide + "}\nrules: []\n"));
 }
 
+TEST(PolicyDocument, ARuleNamesItsDestinations) {
+  const Policy policy = policyOf(
+      "  - {name: a, why: b, effect: approve, network: [\"api.example.com:443\", "
+      "{name: m.example.net, ports: [80], methods: [GET], paths: [\"/a/*\"], dns: [TXT], "
+      "max_bytes: 5, on_denied: ask, why: w}]}\n");
+  ASSERT_EQ(policy.rules.at(0).network.size(), 2U);
+  const model::NetworkEntry& entry = policy.rules[0].network[1];
+  EXPECT_EQ(entry.name, "m.example.net");
+  EXPECT_EQ(entry.protocol, model::Protocol::kHttp);
+  EXPECT_EQ(entry.max_bytes, 5U);
+  EXPECT_EQ(entry.on_denied, model::OnDenied::kAsk);
+}
+
+TEST(PolicyDocument, SaysWhatIsWrongWithADestination) {
+  const auto wrong = [](const std::string& members, const std::string& effect = "allow") {
+    return testing::errorOf("version: 2\nrules:\n  - name: a\n    why: b\n    effect: " + effect +
+                            "\n    network:\n      - b.example.com:443\n      - " + members + "\n");
+  };
+  const std::pair<std::string, std::string> cases[] = {
+      {"api.example.com", "line 8: rules[0].network[1]"},
+      {"10.0.0.1:80", "line 8: rules[0].network[1]"},
+      {"{name: a.example.com, ports: [0]}", "rules[0].network[1].ports"},
+      {"{name: a.example.com, ports: [443], methods: [GET]}", "rules[0].network[1].methods"},
+      {"{name: a.example.com, ports: [443], paths: [/a]}", "rules[0].network[1].paths"},
+      {"{name: a.example.com, ports: [443], inspect: true}", "cannot inspect TLS yet"},
+      {"{name: a.example.com, ports: [443], inspect: true, methods: [GET]}",
+       "rules[0].network[1].inspect"},
+      {"{name: a.example.com, ports: [443], secrets: [x]}", "cannot inspect TLS yet"},
+      {"{name: a.example.com, ports: [443], port: 1}", "rules[0].network[1].port"},
+      {"{name: \"*\"}", "for the tier full"},
+  };
+  for (const auto& [members, part] : cases)
+    EXPECT_THAT(wrong(members), HasSubstr(part)) << members;
+  EXPECT_THAT(wrong("a.example.com:443", "deny"), HasSubstr("rules[0].network: unknown field"));
+  const std::string rule = "version: 2\nrules:\n  - {name: a, why: b, effect: allow, ";
+  EXPECT_THAT(testing::errorOf(rule + "network: []}\n"), HasSubstr("rules[0].network: is empty"));
+  EXPECT_THAT(testing::errorOf(rule + "secrets: [{name: x}]}\n"),
+              HasSubstr("rules[0].secrets: this version cannot inspect TLS yet"));
+}
+
 TEST(PolicyDocument, EveryConditionCounts) {
   const Policy policy = policyOf(R"(
   - {name: tenant, why: w, effect: deny, match: {tenants: [evil]}}

@@ -67,19 +67,17 @@ bool agentMayHave(const AgentNetwork& agent, const model::NetworkRequest& reques
   const auto approved = approvedAt(agent, now);
   if (request.tier != kRestricted || approved.empty()) return false;
   return std::ranges::all_of(request.allow, [&](const NetworkEntry& asked) {
-    return std::ranges::any_of(approved, [&](const ApprovedDestination& each) {
-      return liesWithin(asked, each.entry);
-    });
+    return std::ranges::any_of(
+        approved, [&](const ApprovedDestination& each) { return liesWithin(asked, each.entry); });
   });
 }
 
 bool liesWithin(const NetworkEntry& inner, const NetworkEntry& outer) {
   const bool any_name = outer.name == model::kAnyName;
-  const bool name = any_name || (inner.name != model::kAnyName &&
-                                 model::coversPattern(outer.name, inner.name));
+  const bool name =
+      any_name || (inner.name != model::kAnyName && model::coversPattern(outer.name, inner.name));
   // Any bytes are more than those of a known protocol.
-  const bool protocol =
-      outer.protocol == inner.protocol || outer.protocol == model::Protocol::kTcp;
+  const bool protocol = outer.protocol == inner.protocol || outer.protocol == model::Protocol::kTcp;
   return name && protocol && coversPorts(outer, inner) &&
          coversMethods(outer.methods, inner.methods) && coversPaths(outer.paths, inner.paths);
 }

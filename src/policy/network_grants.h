@@ -32,15 +32,15 @@ struct AgentNetwork {
 // internal alone, the others each tier.
 bool accessPermits(std::string_view access, std::string_view tier);
 
-// Whether the agent may have this network as far as its own rules go: its level permits the tier, or
-// approvals cover each destination of a request for the tier restricted.
+// Whether the agent may have this network as far as its own rules go: its level permits the tier,
+// or approvals cover each destination of a request for the tier restricted.
 bool agentMayHave(const AgentNetwork& agent, const model::NetworkRequest& request, int64_t now);
 
 // The destinations valid at `now`.
 std::vector<ApprovedDestination> approvedAt(const AgentNetwork& agent, int64_t now);
 
-// Whether every connection that `inner` permits is permitted by `outer`. Absent methods and paths of
-// `inner` take those of `outer`, and so do not count.
+// Whether every connection that `inner` permits is permitted by `outer`. Absent methods and paths
+// of `inner` take those of `outer`, and so do not count.
 bool liesWithin(const model::NetworkEntry& inner, const model::NetworkEntry& outer);
 
 // "api.example.com:80,8080 http GET /v1/*"

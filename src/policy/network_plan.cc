@@ -153,8 +153,7 @@ std::expected<Grants, Denied> asked(const Rule& rule, const Question& question,
   for (const NetworkEntry& entry : question.request.network.allow) {
     paths += entry.paths.size();
     if (paths > kMaxAskedPaths) {
-      return std::unexpected(Denied{rule.name,
-                                    "network_policy.allow names more than 1024 paths",
+      return std::unexpected(Denied{rule.name, "network_policy.allow names more than 1024 paths",
                                     "name fewer, with a * where they are alike"});
     }
     if (!addAsked(entry, grants, rules)) return std::unexpected(outside(entry, rule, grants));
@@ -192,12 +191,14 @@ std::optional<Denied> unnamed(const Rule& rule, const Question& question, const 
   }
   if (!grants.empty()) return std::nullopt;
   if (tier == kInternal) {
-    return Denied{rule.name, "the operator's list (egress.internal) has no destination for this rule",
+    return Denied{rule.name,
+                  "the operator's list (egress.internal) has no destination for this rule",
                   "ask the operator to add the destination to egress.internal"};
   }
-  return Denied{rule.name, "this rule grants no destination of a network",
-                R"(run it with network_policy {"tier":"none"}, and send what it needs as files, or )"
-                "ask the operator to add network to the rule"};
+  return Denied{
+      rule.name, "this rule grants no destination of a network",
+      R"(run it with network_policy {"tier":"none"}, and send what it needs as files, or )"
+      "ask the operator to add network to the rule"};
 }
 
 std::optional<Denied> byAgent(const Question& question) {

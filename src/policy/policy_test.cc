@@ -112,8 +112,8 @@ TEST(Policy, WhatNoNodeCanDoIsDeniedWithARemedy) {
   const Policy anything =
       policyOf("  - {name: all, why: test, allow: true, runtime: process, image: host}\n");
   const std::pair<std::string_view, std::string_view> cases[] = {
-      {R"("network_policy":{"tier":"restricted"})", "egress"},
-      {R"("network_policy":{"tier":"full"})", "egress"},
+      {R"("network_policy":{"tier":"restricted"})", "no destination"},
+      {R"("network_policy":{"tier":"full"})", "\"full\""},
       {R"("deps":["numpy"])", "egress"},
       {R"("runtime":"gvisor")", "gvisor"},
       {R"("tier":"Assisted")", "Assisted"},

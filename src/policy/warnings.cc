@@ -122,10 +122,13 @@ bool namesTier(const Rule& rule, std::string_view tier) {
 void addNetwork(const Rule& rule, Names& warnings) {
   if (rule.effect == Effect::kDeny) return;
   if (namesTier(rule, "restricted") && rule.network.empty()) {
-    warnings.push_back(inRule(rule) +
-                       "it names the network tier restricted and grants no destination; add network");
+    warnings.push_back(
+        inRule(rule) +
+        "it names the network tier restricted and grants no destination; add network");
   }
-  const auto any_name = [](const model::NetworkEntry& entry) { return entry.name == model::kAnyName; };
+  const auto any_name = [](const model::NetworkEntry& entry) {
+    return entry.name == model::kAnyName;
+  };
   if (namesTier(rule, "full") && std::ranges::none_of(rule.network, any_name)) {
     warnings.push_back(inRule(rule) +
                        "it names the network tier full without an entry of network for the name *");

@@ -42,6 +42,22 @@ TEST(PolicyWarnings, SeveralRulesTogetherMatchAllOfIt) {
               ElementsAre(HasSubstr("\"late\" never decides")));
 }
 
+TEST(PolicyWarnings, ATierWithoutDestinationsGrantsNothing) {
+  const auto of = [](const std::string& members) {
+    return warnings("  - {name: net, why: w, effect: allow, " + members + "}\n");
+  };
+  EXPECT_THAT(of("match: {network_tiers: [restricted]}"),
+              ElementsAre(HasSubstr("restricted and grants no destination")));
+  EXPECT_THAT(of("match: {network_tiers: [full]}, network: [\"a.example.com:443\"]"),
+              ElementsAre(HasSubstr("without an entry of network for the name *")));
+  EXPECT_THAT(of("match: {network_tiers: [none, api]}, network: [\"a.example.com:443\"]"),
+              ElementsAre(HasSubstr("leaves out every tier")));
+  EXPECT_THAT(of("match: {network_tiers: [restricted]}, network: [\"a.example.com:443\"]"),
+              IsEmpty());
+  EXPECT_THAT(of("match: {network_tiers: [full]}, network: [{name: \"*\"}]"), IsEmpty());
+  EXPECT_THAT(of("network: [\"a.example.com:443\"]"), IsEmpty());
+}
+
 TEST(PolicyWarnings, NoRequestIsLikeThat) {
   EXPECT_THAT(warnings("  - {name: odd, why: w, effect: deny, match: {operations: [run], session: "
                        "true}}\n  - {name: rest, why: w, effect: allow}\n"),

@@ -214,10 +214,12 @@ class Limits(AgentCase):
             self.call("POST", self.path + ":update", {"limits": {"concurrent": 2}}, status=200)
             self.assertEqual(self.run_as(key, command="true")["status"], "completed")
 
-    def test_requests_are_counted_by_nothing_yet(self):
+    def test_a_bound_of_requests_without_a_network_is_reported(self):
         made = self.give("standard", limits={"requests_per_minute": 5})
         self.assertEqual(made["effective"]["limits"]["requests_per_minute"], 5)
-        self.assertIn("until there is a network", made["effective"]["warnings"][0])
+        self.assertEqual(made["effective"]["warnings"], [])
+        closed = self.give("isolated", limits={"requests_per_minute": 5})
+        self.assertIn("requests_per_minute has no effect", closed["effective"]["warnings"][0])
 
     def test_on_the_command_line(self):
         self.give("standard")

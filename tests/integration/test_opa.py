@@ -23,7 +23,7 @@ OPA = pathlib.Path(os.environ.get("CLOISTER_OPA", REPO / "build" / "opa" / "opa"
 needs_opa = unittest.skipUnless(OPA.exists(), f"no {OPA}: ./dev test opa builds the real one")
 RICH = (REPO / "tests" / "data" / "policy_rich.yaml").read_text()
 RECORDED = [json.loads(line) for line in (REPO / "tests" / "data" / "policy_requests.jsonl").read_text().splitlines()]
-COMPARED = ("decision", "rule", "tier", "runtime", "reason", "remedy", "image", "approval", "limits")
+COMPARED = ("decision", "rule", "tier", "runtime", "network", "reason", "remedy", "image", "approval", "limits")
 
 RULES = """version: 2
 tiers:

@@ -371,6 +371,10 @@ rules:
     runtime: gvisor
     image: host
     max: {pids: 9, memory_mb: 64}
+    network:
+      - {name: m.example.net, ports: [80], protocol: http, methods: [GET], paths: ["/a/*"], dns: [TXT], max_bytes: 5,
+         on_denied: ask, why: w}
+      - b.example.net:443
     operations: [run, exec]
     approve: {roles: [admin]}
     match: {tenants: [a], apps: [a], agents: [a], users: [a], roles: [agent], languages: [python], session: true,

@@ -38,6 +38,14 @@ RISK = {
     "dependencies": ({"each": 3, "most": 5}, {**LS, "deps": ["a", "b"]}, 5),
     "secrets": ({"each": 4, "most": 6, "names": ["*_TOKEN"]}, {**LS, "env": {"A_TOKEN": "x", "B_TOKEN": "x", "C": "x"}}, 6),
 }
+# A member of a destination: the entry, and questions that it allows and denies.
+ENTRY = {"name": "m.example.net", "ports": [80, 8080], "protocol": "http"}
+DESTINATIONS = {
+    "ports": ({**ENTRY, "name": "*", "ports": [8080]}, {"url": "m.example.net:8080"}, {"url": "http://m.example.net/"}),
+    "protocol": ({**ENTRY, "ports": [8080]}, {"url": "http://m.example.net:8080/"}, {"url": "https://m.example.net:8080/"}),
+    "methods": ({**ENTRY, "methods": ["GET"]}, {"url": "http://m.example.net/"}, {"url": "http://m.example.net/", "method": "POST"}),
+    "paths": ({**ENTRY, "paths": ["/a/*"]}, {"url": "http://m.example.net/a/b"}, {"url": "http://m.example.net/b"}),
+}
 APPROVE = {"roles": ["operator"], "quorum": 3, "ttl_seconds": 77, "fallback": "deny"}
 
 
@@ -89,6 +97,21 @@ class Policies(unittest.TestCase):
         for operation, decision in (("run", "allow"), ("session", "deny")):
             self.assertEqual(self.explain({"effect": "allow", "operations": ["run"]}, operation=operation)["decision"], decision)
         self.assertEqual(self.explain({"effect": "allow", "tier": "Assisted"})["tier"], "Assisted")
+
+    def reach(self, entry, question):
+        document = {"version": 2, "rules": [{"name": "net", "why": "test", "effect": "allow", "network": [entry],
+                                             "match": {"network_tiers": ["restricted", "full"]}}]}
+        tier = "full" if entry["name"] == "*" else "restricted"
+        answer = self.server.request("POST", "/v1/egress:explain", {"document": yaml.safe_dump(document), "network": tier, **question})
+        self.assertEqual(answer.status, 200, answer.body[:1000])
+        return answer.json()
+
+    def test_destinations(self):
+        for name, (entry, hit, miss) in DESTINATIONS.items():
+            with self.subTest(name):
+                self.assertEqual([self.reach(entry, each)["allowed"] for each in (hit, miss)], [True, False])
+        said = self.reach({**ENTRY, "paths": ["/a"], "on_denied": "ask"}, {"url": "http://m.example.net/b"})
+        self.assertEqual((said["rule"], said["on_denied"]), ("net", "ask"))
 
     def test_remedy(self):
         self.assertEqual(self.explain({"effect": "deny", "remedy": "ask us"})["remedy"], "ask us")

@@ -38,10 +38,10 @@ Result<json::object> egressBody(const base::Flags& flags) {
 std::string egressText(const json::object& answer) {
   const std::string rule = printable(textOf(answer, "rule"));
   std::string text = std::string(boolOf(answer, "allowed") ? "allowed" : "denied") + ": " +
-                     printable(textOf(answer, "reason")) + "\n  rule: " +
-                     (rule.empty() ? "none" : rule) + "\n  network tier: " +
-                     printable(textOf(answer, "tier")) + "\n  policy: " +
-                     printable(textOf(answer, "policy_id")) + "\n";
+                     printable(textOf(answer, "reason")) +
+                     "\n  rule: " + (rule.empty() ? "none" : rule) +
+                     "\n  network tier: " + printable(textOf(answer, "tier")) +
+                     "\n  policy: " + printable(textOf(answer, "policy_id")) + "\n";
   if (const std::string remedy = textOf(answer, "remedy"); !remedy.empty())
     text += "  instead: " + printable(remedy) + "\n";
   return text;

@@ -46,7 +46,7 @@ struct ControlConfig {
   uint64_t disk_bytes = 0;    // of workspaces on disk, together
   uint64_t disk_over_bytes = UINT64_MAX;  // model::needsDisk()
   std::chrono::milliseconds permit_life{30'000};
-  bool end_revoked = true;  // end executions whose agent lost the permission
+  bool end_revoked = true;                    // end executions whose agent lost the permission
   model::InternalDestinations internal = {};  // of the network tier internal
 };
 

@@ -74,6 +74,53 @@ TEST_F(PermitsTest, APermitHasTheRulesOfItsAgent) {
   EXPECT_EQ(granted->fields.agent_cpu_millis, 250U);
 }
 
+TEST_F(PermitsTest, TheNetworkIsSignedAndBoundToThePermit) {
+  follow("{name: net, why: a test, effect: allow, network: [\"a.example.com:443\"]}");
+  request_.network.tier = "restricted";
+  policy::HeldRules rules;
+  rules.network.requests_per_minute = 3;
+  held_ = std::make_shared<const policy::HeldRules>(rules);
+  const Permission granted = permits_.ask(rule(), subject(), "permit_1");
+  ASSERT_TRUE(granted) << granted.error().reason;
+  ASSERT_TRUE(granted->network);
+  EXPECT_EQ(granted->network->permit, "permit_1");
+  EXPECT_EQ(granted->network->requests_per_minute, 3U);
+  const model::SignedPlan plan = permits_.signPlan(*granted->network);
+  EXPECT_EQ(base::sha256Hex(plan.encoded), granted->fields.network_plan_sha256);
+  EXPECT_TRUE(key_.verifyKey().verify(plan.encoded, plan.signature));
+  EXPECT_EQ(model::decodePlan(plan.encoded), *granted->network);
+  EXPECT_EQ(wire::decodePermit(granted->permit.encoded)->network_plan_sha256,
+            granted->fields.network_plan_sha256);
+}
+
+TEST_F(PermitsTest, ALaterPlanFollowsThePresentRules) {
+  request_.network.tier = "restricted";
+  follow("{name: net, why: a test, effect: allow, network: [\"a.example.com:443\"]}");
+  Subject session = subject();
+  session.inside = "process";
+  const auto before = permits_.network(rule(), session, "permit_1");
+  ASSERT_TRUE(before) << before.error().reason;
+  EXPECT_EQ(before->rules.at(0).entry.name, "a.example.com");
+  follow("{name: net, why: a test, effect: allow, network: [\"b.example.com:443\"]}");
+  EXPECT_EQ(permits_.network(rule(), session, "permit_1")->rules.at(0).entry.name, "b.example.com");
+  follow("{name: net, why: a test, effect: deny}");
+  EXPECT_EQ(permits_.network(rule(), session, "permit_1").error().rule, "net");
+  request_.network.tier = "none";
+  follow("{name: net, why: a test, effect: allow}");
+  EXPECT_FALSE(permits_.network(rule(), session, "permit_1"));
+}
+
+TEST_F(PermitsTest, TheOperatorsDestinationsAreInternal) {
+  follow("{name: net, why: a test, effect: allow, match: {network_tiers: [internal]}}");
+  request_.network.tier = "internal";
+  EXPECT_FALSE(permits_.ask(rule(), subject(), "permit_1"));
+  const Permits permits(engine_, key_, node_, Millis(30'000),
+                        model::readInternal({"git.corp.example:443", "10.1.0.0/16"}).value());
+  const Permission granted = permits.ask(rule(), subject(), "permit_1");
+  ASSERT_TRUE(granted) << granted.error().reason;
+  EXPECT_TRUE(granted->network->rules.at(0).internal);
+}
+
 TEST_F(PermitsTest, ADenialStandsWhoeverApproves) {
   follow("{name: none, why: a test, effect: deny}");
   const auto always = [](const policy::NeedsApproval*) { return true; };

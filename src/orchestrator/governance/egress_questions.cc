@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PolicyService::explainEgress: whether a run could reach a URL. The answer comes from the same plan
-// and the same evaluator as those of cloister-egress.
+// PolicyService::explainEgress: whether a run could reach a URL. The answer comes from the same
+// plan and the same evaluator as those of cloister-egress.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -92,10 +92,10 @@ Result<Target> readUrl(std::string_view url) {
 
 Result<std::string> readMethod(base::ObjectReader& reader) {
   std::string method = TRY(reader.text("method")).value_or("GET");
-  const bool token = !method.empty() && method.size() <= kMaxMethod &&
-                     std::ranges::all_of(method, [](char c) {
-                       return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-';
-                     });
+  const bool token =
+      !method.empty() && method.size() <= kMaxMethod && std::ranges::all_of(method, [](char c) {
+        return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-';
+      });
   if (token) return method;
   return fail(Code::kInvalid, "method: must be the name of an HTTP method", "method");
 }
@@ -118,21 +118,18 @@ json::value orNull(const std::string& text) {
 }
 
 json::object refusal(const policy::Denied& denied) {
-  return {{"allowed", false},
-          {"rule", orNull(denied.rule)},
-          {"reason", denied.reason},
-          {"remedy", orNull(denied.remedy)},
-          {"entry", nullptr},
-          {"on_denied", nullptr}};
+  return {{"allowed", false},        {"rule", orNull(denied.rule)},
+          {"reason", denied.reason}, {"remedy", orNull(denied.remedy)},
+          {"entry", nullptr},        {"on_denied", nullptr}};
 }
 
 json::object toJsonObject(const egress::Verdict& verdict) {
   const model::PlanRule* rule = verdict.rule;
   std::string reason = verdict.reason;
   if (verdict.allowed) {
-    reason = rule->entry.why.empty()
-                 ? "Rule \"" + rule->rule + "\" grants " + policy::destinationText(rule->entry) + "."
-                 : rule->entry.why;
+    reason = rule->entry.why.empty() ? "Rule \"" + rule->rule + "\" grants " +
+                                           policy::destinationText(rule->entry) + "."
+                                     : rule->entry.why;
   }
   return {{"allowed", verdict.allowed},
           {"rule", rule == nullptr ? json::value(nullptr) : json::value(json::string(rule->rule))},
@@ -193,8 +190,8 @@ Task<Result<json::object>> PolicyService::explainEgress(model::Principal asker, 
     if (held) supposed.agent_network = held->network;
   }
   const policy::Question question = supposed.question();
-  const Ruling ruling = own || body.contains("version") ? Ruling{}
-                                                        : co_await parts_.engine.rule(question);
+  const Ruling ruling =
+      own || body.contains("version") ? Ruling{} : co_await parts_.engine.rule(question);
   const policy::Policy& deciding = ruling.policy ? *ruling.policy : chosen;
   json::object answer = judged(deciding, question, target, method);
   answer["tier"] = supposed.request.network.tier;

@@ -48,7 +48,7 @@ class PolicyService {
     policy::Current& current;
     const policy::Levels& levels;
     const model::RequestBounds& bounds;
-    PolicyEngine& engine;  // decides; another engine than ours ignores the documents
+    PolicyEngine& engine;                // decides; another engine than ours ignores the documents
     const AgentGuard* agents = nullptr;  // null: there are no levels
   };
   PolicyService(std::shared_ptr<Control> control, Parts parts, PolicyConfig config);

@@ -205,5 +205,117 @@ TEST_F(PolicyServiceTest, TheReplayShowsTheDecisionsThatWouldChange) {
   EXPECT_EQ(too_many.error().field, "recent");
 }
 
+constexpr std::string_view kNetwork = R"(version: 2
+rules:
+  - name: net
+    why: for tests
+    effect: allow
+    tier: Auto
+    match: {tenants: [acme], network_tiers: [none, restricted, full]}
+    network:
+      - {name: "*.example.org", ports: [443], why: the catalogue}
+      - {name: m.example.net, ports: [80], methods: [GET], paths: ["/a/*"], on_denied: escalate}
+      - {name: "*"}
+)";
+
+class ExplainEgress : public PolicyServiceTest {
+ protected:
+  Result<base::json::object> ask(std::string_view body, std::string tenant = "acme") {
+    model::Principal asker = principal(tenant);
+    asker.roles = model::Role::kOperator;
+    return await(policies_->explainEgress(asker, base::parseJson(body).value().get_object()));
+  }
+  static std::string text(const base::json::object& answer, std::string_view name) {
+    const base::json::string* value = answer.at(name).if_string();
+    return value == nullptr ? "" : std::string(*value);
+  }
+};
+
+TEST_F(ExplainEgress, SaysWhichRuleAllowsAUrl) {
+  ASSERT_TRUE(start(kNetwork));
+  const auto answer = ask(R"({"url":"https://a.example.org/x?y=1"})");
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->at("allowed"), base::json::value(true));
+  EXPECT_EQ(text(*answer, "rule"), "net");
+  EXPECT_EQ(text(*answer, "reason"), "the catalogue");
+  EXPECT_EQ(text(*answer, "tier"), "restricted");
+  EXPECT_TRUE(answer->at("remedy").is_null());
+  EXPECT_EQ(text(answer->at("entry").as_object(), "name"), "*.example.org");
+  for (const char* url : {"a.example.org:443", "wss://a.example.org/", "http://m.example.net/a/b"})
+    EXPECT_EQ(ask(R"({"url":")" + std::string(url) + "\"}")->at("allowed"), base::json::value(true))
+        << url;
+}
+
+TEST_F(ExplainEgress, SaysWhyAndWhatHelpsWhereItIsDenied) {
+  ASSERT_TRUE(start(kNetwork));
+  const char* const denied[] = {R"({"url":"https://evil.example.com/"})",
+                                R"({"url":"http://a.example.org/"})",
+                                R"({"url":"https://a.example.org:8443/"})",
+                                R"({"url":"http://m.example.net/b"})",
+                                R"({"url":"http://m.example.net/a/../b"})",
+                                R"({"url":"http://m.example.net/a/b","method":"POST"})",
+                                R"({"url":"http://169.254.169.254/latest"})",
+                                R"({"url":"https://[2001:db8::1]/"})",
+                                R"({"url":"https://a.example.org/","network":"none"})",
+                                R"({"url":"https://a.example.org/","network":"internal"})"};
+  for (const char* body : denied) {
+    const auto answer = ask(body);
+    ASSERT_TRUE(answer) << body << answer.error().message;
+    EXPECT_EQ(answer->at("allowed"), base::json::value(false)) << body;
+    EXPECT_NE(text(*answer, "reason"), "") << body;
+    EXPECT_NE(text(*answer, "remedy"), "") << body;
+  }
+  const auto asks = ask(R"({"url":"http://m.example.net/b"})");
+  EXPECT_EQ(text(*asks, "rule"), "net");
+  EXPECT_EQ(text(*asks, "on_denied"), "escalate");
+  EXPECT_EQ(ask(R"({"url":"https://evil.example.com/","network":"full"})")->at("allowed"),
+            base::json::value(true));
+}
+
+TEST_F(ExplainEgress, AnswersForTheAskersTenant) {
+  ASSERT_TRUE(start(kNetwork));
+  constexpr std::string_view kOther =
+      R"({"url":"https://a.example.org/","principal":{"tenant":"other"}})";
+  EXPECT_EQ(ask(kOther).error().code, Code::kDenied);
+  EXPECT_EQ(ask(R"({"url":"https://a.example.org/","version":1})").error().code, Code::kDenied);
+  const auto own = ask(R"({"url":"https://a.example.org/","document":)" +
+                       base::toJson(base::json::string(kOpen)) + "}");
+  ASSERT_TRUE(own) << own.error().message;
+  EXPECT_EQ(own->at("allowed"), base::json::value(false)) << "the document grants no destination";
+  EXPECT_EQ(ask(R"({"url":"https://a.example.org/"})", "other")->at("allowed"),
+            base::json::value(false))
+      << "no rule is for the tenant";
+}
+
+TEST_F(ExplainEgress, AnApprovalOfTheRunCountsAsNo) {
+  ASSERT_TRUE(start(kNetwork));
+  std::string document(kNetwork);
+  document.replace(document.find("effect: allow"), 13, "effect: approve");
+  const auto answer = ask(R"({"url":"https://a.example.org/","document":)" +
+                          base::toJson(base::json::string(document)) + "}");
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(answer->at("allowed"), base::json::value(false));
+  EXPECT_THAT(text(*answer, "reason"), HasSubstr("needs approval"));
+}
+
+TEST_F(ExplainEgress, OddQuestionsNameTheMember) {
+  ASSERT_TRUE(start(kNetwork));
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"{}", "url"},
+      {R"({"url":"a.example.org"})", "url"},
+      {R"({"url":"ftp://a.example.org/"})", "url"},
+      {R"({"url":"https://u:p@a.example.org/"})", "url"},
+      {R"({"url":"https://a.example.org:0/"})", "url"},
+      {R"({"url":"tcp://a.example.org"})", "url"},
+      {R"({"url":"https://"})", "url"},
+      {R"({"url":"https://[::1/"})", "url"},
+      {R"({"url":"https://a.example.org/","method":"G T"})", "method"},
+      {R"({"url":"https://a.example.org/","odd":1})", "odd"},
+      {R"({"url":"https://a.example.org/","network":"all"})", "request.network_policy.tier"},
+  };
+  for (const auto& [body, field] : cases)
+    EXPECT_EQ(ask(body).error().field, field) << body;
+}
+
 }  // namespace
 }  // namespace cloister::orchestrator

@@ -118,13 +118,13 @@ bool Questions::askDestinations(const std::vector<model::NetworkEntry>& allow) {
   return refused;
 }
 
-// A level that does not permit the tier restricted may still have destinations approved by a person,
-// so each asked destination is a question of its own. No approval opens the other tiers.
+// A level that does not permit the tier restricted may still have destinations approved by a
+// person, so each asked destination is a question of its own. No approval opens the other tiers.
 void Questions::askNetwork(const model::NetworkRequest& network) {
   const policy::AgentNetwork agent = policy::networkOf(rules_, now_);
   if (policy::agentMayHave(agent, network, now_)) return;
-  const bool approvable = !rules_.revoked.contains(kNetwork) &&
-                          rules_.limits.requests_per_minute.value_or(1) != 0;
+  const bool approvable =
+      !rules_.revoked.contains(kNetwork) && rules_.limits.requests_per_minute.value_or(1) != 0;
   if (network.tier == "restricted" && approvable && askDestinations(network.allow)) return;
   const std::string level = "level " + rules_.level.name;
   const std::string tier = ", and tier " + network.tier;

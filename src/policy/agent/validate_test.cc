@@ -398,13 +398,19 @@ TEST(LevelsDocument, SafeOperationsNameWhatThereIs) {
   EXPECT_THAT(error("operation: file_read"), HasSubstr("safe_operations[0].path"));
 }
 
-TEST(LevelsDocument, WarnsOfWhatNothingReadsYet) {
-  const auto levels = parseLevels(
-      "version: 1\nsandbox_levels: {a: {description: b, why: c, permissions: {}, resource_limits: "
-      "{max_network_requests_per_minute: 5}}}",
-      "test");
+TEST(LevelsDocument, WarnsOfABoundWithoutANetwork) {
+  const auto levelsWith = [](const std::string& permissions) {
+    return parseLevels("version: 1\nsandbox_levels: {a: {description: b, why: c, permissions: {" +
+                           permissions +
+                           "}, resource_limits: {max_network_requests_per_minute: 5}}}",
+                       "test");
+  };
+  const auto levels = levelsWith("");
   ASSERT_TRUE(levels);
   EXPECT_THAT(warningsOf(*levels), ElementsAre(HasSubstr("max_network_requests_per_minute")));
+  const auto open = levelsWith("network_access: allowed");
+  ASSERT_TRUE(open) << open.error().message;
+  EXPECT_TRUE(warningsOf(*open).empty());
   EXPECT_TRUE(warningsOf(shipped()).empty());
 }
 

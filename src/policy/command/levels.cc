@@ -342,9 +342,10 @@ Result<Levels> parseLevels(std::string_view yaml, std::string_view name) {
 
 std::vector<std::string> warningsOf(const Level& level) {
   if (!level.limits.requests_per_minute || level.network_access != "denied") return {};
-  return {"level " + level.name +
-          ": resource_limits.max_network_requests_per_minute has no effect, since network_access is "
-          "denied"};
+  return {
+      "level " + level.name +
+      ": resource_limits.max_network_requests_per_minute has no effect, since network_access is "
+      "denied"};
 }
 
 std::vector<std::string> warningsOf(const Levels& levels) {

@@ -195,8 +195,8 @@ TEST(Records, ASessionsTextStays) {
 TEST(Records, ASessionsNetworkIsKept) {
   SessionRecord record{.session = {}, .request_sha256 = "r", .request = "{}"};
   record.session.id = "ses_1";
-  const auto policy = base::parseJson(
-      R"({"tier":"restricted","allow":["a.example.com:443"],"on_denied":"ask"})");
+  const auto policy =
+      base::parseJson(R"({"tier":"restricted","allow":["a.example.com:443"],"on_denied":"ask"})");
   record.session.network =
       model::readNetworkRequest(policy->get_object(), "network_policy").value();
   const std::string text = encodeSession(record);
