@@ -30,7 +30,7 @@ std::unexpected<Error> refused(const std::string& field, const std::string& why)
   return fail(Code::kInvalid, field + ": " + why, field);
 }
 
-std::string quoted(std::string_view text) {
+std::string inQuotes(std::string_view text) {
   return "\"" + safeText(text, kMaxQuoted) + "\"";
 }
 
@@ -148,7 +148,7 @@ Result<std::vector<std::string>> readItems(ObjectReader& reader, std::string_vie
     if (text == nullptr) return refused(field, "must be a list of text");
     std::string item(*text);
     if (const std::string wrong = why(item); !wrong.empty()) return refused(field, wrong);
-    if (isOf(items, item)) return refused(field, "names " + quoted(item) + " twice");
+    if (isOf(items, item)) return refused(field, "names " + inQuotes(item) + " twice");
     items.push_back(std::move(item));
   }
   return items;
@@ -158,7 +158,7 @@ std::string whyNoMethod(std::string_view method) {
   const bool upper = std::ranges::all_of(
       method, [](char c) { return (c >= 'A' && c <= 'Z') || c == '-'; });  // RFC 9110 section 9.1
   if (method.empty() || method.size() > kMaxMethod || !upper) {
-    return quoted(method) + " is no method in upper case, such as GET";
+    return inQuotes(method) + " is no method in upper case, such as GET";
   }
   if (method == "CONNECT") return "CONNECT is a request to a proxy; leave it out";
   return "";
@@ -169,7 +169,7 @@ std::string whyNoPath(std::string_view path) {
     return "a path has at most " + std::to_string(kMaxPath) + " bytes";
   }
   if (isPlainPath(path)) return "";
-  return quoted(path) +
+  return inQuotes(path) +
          " covers no request: a path begins with \"/\", and has no query, no \"..\", \"//\", \";\" "
          "or "
          "escape of one of them; \"*\" stands for any characters";
