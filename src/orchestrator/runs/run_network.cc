@@ -11,9 +11,9 @@
 namespace cloister::orchestrator {
 namespace {
 
-// Programs of a session use the session's door, except those with a sandbox of their own.
+// Programs of a session use the session's door, except in a fresh sandbox.
 bool hasOwnSandbox(const Live& run) {
-  return !run.home || run.request.nested || run.request.fresh;
+  return !run.home || run.request.fresh;
 }
 
 std::string doorOf(const Live& run) {
