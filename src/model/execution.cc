@@ -120,6 +120,7 @@ void addRest(json::object& object, const Execution& execution) {
   object["depth"] = execution.depth;
   object["language"] = textOrNull(execution.language);
   object["metadata"] = execution.metadata;
+  object["network"] = toJsonObject(execution.network);
   if (execution.compile) object["compile"] = toObject(*execution.compile);
   if (execution.cell) {
     object["results"] = execution.results;
@@ -277,7 +278,6 @@ json::object toJsonObject(const Execution& execution) {
   object["artifacts"] = toArray(execution.artifacts);
   object["resource_usage"] = toJsonObject(execution.usage);
   object["provenance"] = toObject(execution.provenance);
-  object["network"] = toJsonObject(execution.network);
   object["error"] = nullptr;
   if (execution.error) object["error"] = toJsonObject(*execution.error);
   object["principal"] = toJsonObject(execution.principal);
