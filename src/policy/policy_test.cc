@@ -289,11 +289,10 @@ TEST(Resolve, TheRequestsEnvironmentWins) {
 }
 
 TEST(Resolve, WithANetworkPipAndNpmMayRetry) {
-  const model::ExecSpec open =
-      resolve(requestOf(R"({"language":"python","code":"1",
+  const model::ExecSpec open = resolve(requestOf(R"({"language":"python","code":"1",
                             "network_policy":{"tier":"restricted"}})"),
-              languages())
-          .value();
+                                       languages())
+                                   .value();
   EXPECT_THAT(open.env, Not(Contains(StartsWith("PIP_RETRIES="))));
   EXPECT_THAT(open.env, Not(Contains(StartsWith("npm_config_fetch_retries="))));
   const model::ExecSpec own = resolve(requestOf(R"({"language":"python","code":"1",
