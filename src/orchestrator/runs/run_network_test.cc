@@ -133,6 +133,7 @@ TEST_F(RunNetworkTest, RecordsTheUse) {
   doors_.used.connections = 2;
   doors_.used.bytes_in = 70;
   doors_.used.denied.emplace_back().host = "evil.test";
+  doors_.used.denied.back().count = 1;
   open();
   const auto execution = runs(withNetwork({"echo", "x"}));
   EXPECT_EQ(execution.network, doors_.used);
