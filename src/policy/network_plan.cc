@@ -2,6 +2,7 @@
 #include "policy/network_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace cloister::policy {
@@ -105,45 +106,30 @@ PlanRule narrowed(const NetworkEntry& asked, const PlanRule& grant) {
   return rule;
 }
 
-// Adds the rules for an asked destination; false: a port of it is in no grant. A destination that
-// names methods or paths lies within a single grant; any other takes what all grants together give.
-bool addAsked(const NetworkEntry& asked, const Grants& grants, Grants& rules) {
-  const bool named = !asked.methods.empty() || !asked.paths.empty();
-  return std::ranges::all_of(asked.ports, [&](uint16_t port) {
-    NetworkEntry one = asked;
-    one.ports = {port};
-    bool found = false;
-    for (const PlanRule& grant : grants) {
-      if (rules.size() > model::kMaxNetworkEntries || (found && named)) break;
-      if (!liesWithin(one, grant.entry)) continue;
-      PlanRule made = narrowed(one, grant);
-      if (std::ranges::find(rules, made) == rules.end()) rules.push_back(std::move(made));
-      found = true;
-    }
-    return found;
-  });
+std::vector<uint16_t> commonPorts(const std::vector<uint16_t>& asked, const NetworkEntry& grant) {
+  if (grant.ports.empty()) return asked;  // every port
+  std::vector<uint16_t> ports;
+  std::ranges::set_intersection(asked, grant.ports, std::back_inserter(ports));
+  return ports;
 }
 
-// Rules that differ in their ports alone become one.
-void joinPorts(Grants& rules) {
-  Grants joined;
-  for (PlanRule& rule : rules) {
-    const auto same = std::ranges::find_if(joined, [&](const PlanRule& other) {
-      PlanRule copy = rule;
-      copy.entry.ports = other.entry.ports;
-      return copy == other;
-    });
-    if (same == joined.end()) {
-      joined.push_back(std::move(rule));
-      continue;
-    }
-    auto& ports = same->entry.ports;
-    ports.insert(ports.end(), rule.entry.ports.begin(), rule.entry.ports.end());
-    std::ranges::sort(ports);
-    const auto [from, to] = std::ranges::unique(ports);
-    ports.erase(from, to);
+// Adds the rules for an asked destination; false: a port of the destination is in no grant. A
+// destination that names methods or paths takes the first grant for each port; any other takes what
+// all grants together give. tooLarge() refuses what exceeds the bound.
+bool addAsked(const NetworkEntry& asked, const Grants& grants, Grants& rules) {
+  const bool named = !asked.methods.empty() || !asked.paths.empty();
+  std::vector<uint16_t> open = asked.ports;
+  for (const PlanRule& grant : grants) {
+    if (rules.size() > model::kMaxNetworkEntries) return true;
+    NetworkEntry part = asked;
+    part.ports = commonPorts(named ? open : asked.ports, grant.entry);
+    if (part.ports.empty() || !liesWithin(part, grant.entry)) continue;
+    std::erase_if(open,
+                  [&](uint16_t port) { return std::ranges::binary_search(part.ports, port); });
+    PlanRule made = narrowed(part, grant);
+    if (std::ranges::find(rules, made) == rules.end()) rules.push_back(std::move(made));
   }
-  rules = std::move(joined);
+  return open.empty();
 }
 
 std::expected<Grants, Denied> asked(const Rule& rule, const Question& question,
@@ -158,7 +144,6 @@ std::expected<Grants, Denied> asked(const Rule& rule, const Question& question,
     }
     if (!addAsked(entry, grants, rules)) return std::unexpected(outside(entry, rule, grants));
   }
-  joinPorts(rules);
   return rules;
 }
 

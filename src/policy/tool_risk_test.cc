@@ -20,7 +20,7 @@ Supposed callOf(const std::string& risk, std::string_view runtimes, std::string_
   Supposed supposed = asking().suppose(R"({"request":{"command":"ls")" + std::string(more) + "}" +
                                        std::string(runtimes) + "}");
   const model::ToolRules rules{.capabilities = {"command_execution"},
-                               .network = "none",
+                               .network = {},
                                .most = {},
                                .bounded = {},
                                .risk = risk,

@@ -106,6 +106,17 @@ TEST_F(RunNetworkTest, AQueuedRunRecordsTheDigestToo) {
   EXPECT_THAT(auditOf(second->id), ::testing::Not(Contains("network.planned")));
 }
 
+TEST_F(RunNetworkTest, ADryRunShowsThePlan) {
+  open();
+  const auto plan = await(service_->plan(principal(), withNetwork({"echo", "x"})));
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(plan->at("network").at("rules").as_array().size(), 2U);
+  const auto without = await(service_->plan(principal(), request({"echo", "x"})));
+  ASSERT_TRUE(without);
+  EXPECT_FALSE(without->contains("network"));
+  EXPECT_TRUE(doors_.order.empty());
+}
+
 TEST_F(RunNetworkTest, ARunWithoutANetworkHasNoDoor) {
   open();
   const auto execution = runs(request({"echo", "x"}));

@@ -401,6 +401,8 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
   plan["environment"] = base::json::array(live->spec.env.begin(), live->spec.env.end());
   plan["requested_limits"] = toJsonObject(granted->fields.limits);
   plan["policy_id"] = granted->fields.policy_id;
+  if (granted->network)
+    plan["network"] = CO_TRY(base::parseJson(model::encodePlan(*granted->network)));
   if (live->held) {
     const auto& by_text = live->held->by_text;
     base::json::value& walls = plan["walls"];
