@@ -132,7 +132,7 @@ Task<Result<model::NetworkUse>> Doors::use(std::string permit) {
 
 // A process that has the plan already accepts its repetition.
 Task<void> Doors::connected() {
-  parts_.metrics.egress(true, false);
+  parts_.metrics.egress(true, link_->refuses());
   const auto doors = doors_;
   for (const auto& [permit, door] : doors) {
     if (!door->closed) co_await send(door, door->signed_plan);
@@ -140,7 +140,7 @@ Task<void> Doors::connected() {
 }
 
 void Doors::disconnected() {
-  parts_.metrics.egress(false, false);
+  parts_.metrics.egress(false, link_->refuses());
 }
 
 void Doors::refusing(bool refuses) {

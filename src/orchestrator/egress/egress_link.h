@@ -71,6 +71,7 @@ class EgressLink : public std::enable_shared_from_this<EgressLink> {
   // record.
   void ledgerAccepts(bool accepts);
   [[nodiscard]] bool connected() const { return ready_; }
+  [[nodiscard]] bool refuses() const { return refusing_; }
 
  private:
   struct Call {

@@ -21,6 +21,7 @@
 #include "orchestrator/core/run_bounds.h"
 #include "orchestrator/guard/agent_guard.h"
 #include "orchestrator/guard/approval.h"
+#include "orchestrator/guard/rules_now.h"
 #include "orchestrator/guard/votes.h"
 #include "orchestrator/runs/approvals.h"
 #include "orchestrator/runs/events.h"
@@ -218,7 +219,7 @@ struct RunService::Impl final : Programs,
   // Another policy came into force after the record of the start.
   Task<Result<>> recordPlan(Live& live);
   Task<Result<>> openDoor(LivePtr live);
-  Task<std::optional<model::NetworkPlan>> planNow(LivePtr live) const;
+  Task<std::optional<model::NetworkPlan>> planNow(LivePtr live);
   void closeDoor(Live& live) const;
   // Before the program's start, and after its end.
   Task<void> beginUse(LivePtr live) const;
@@ -280,6 +281,7 @@ struct RunService::Impl final : Programs,
   // Runs waiting for another run's escalation, by tenant and escalation id.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> followers;
   std::map<std::pair<std::string, std::string>, uint32_t> asking;  // by tenant and agent
+  HeldLately held_lately;
   async::Signal stopping;
 };
 

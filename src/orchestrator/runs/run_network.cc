@@ -66,10 +66,10 @@ Task<Result<>> RunService::Impl::openDoor(LivePtr run) {
 }
 
 // By the policy and the agent's rules in force. An approval of the run stays good for its sandbox.
-Task<std::optional<model::NetworkPlan>> RunService::Impl::planNow(LivePtr run) const {
+Task<std::optional<model::NetworkPlan>> RunService::Impl::planNow(LivePtr run) {
   Held held = run->held;
   if (parts.agents != nullptr) {
-    const auto now = parts.agents->heldFor(run->execution.principal);
+    const auto now = held_lately.of(*parts.agents, run->execution.principal);
     if (!now) co_return std::nullopt;
     held = *now;
   }

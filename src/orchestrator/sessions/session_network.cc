@@ -31,10 +31,10 @@ Task<Result<std::string>> Sessions::Impl::openDoor(SessionPtr session,
 
 // By the policy and the agent's rules in force. An approval of the session stays good for its
 // sandbox.
-Task<std::optional<model::NetworkPlan>> Sessions::Impl::planNow(SessionPtr session) const {
+Task<std::optional<model::NetworkPlan>> Sessions::Impl::planNow(SessionPtr session) {
   Held held = session->held;
   if (agents != nullptr) {
-    const auto now = agents->heldFor(session->record.principal);
+    const auto now = held_lately.of(*agents, session->record.principal);
     if (!now) co_return std::nullopt;
     held = *now;
   }

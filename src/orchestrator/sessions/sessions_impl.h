@@ -16,6 +16,7 @@
 #include "orchestrator/core/reach.h"
 #include "orchestrator/core/run_bounds.h"
 #include "orchestrator/guard/agent_guard.h"
+#include "orchestrator/guard/rules_now.h"
 #include "orchestrator/guard/votes.h"
 #include "orchestrator/runs/approvals.h"
 #include "orchestrator/runs/neighbour.h"
@@ -142,7 +143,7 @@ struct Sessions::Impl final : Neighbour,
   // The network of a session's sandbox (session_network.cc). The result is the door's permit, ""
   // without a plan.
   Task<Result<std::string>> openDoor(SessionPtr session, std::optional<model::NetworkPlan> plan);
-  Task<std::optional<model::NetworkPlan>> planNow(SessionPtr session) const;
+  Task<std::optional<model::NetworkPlan>> planNow(SessionPtr session);
   void closeDoor(std::string permit) const;
 
   // Withdraws an agent's lost permissions from its sessions (session_rules.cc).
@@ -239,6 +240,7 @@ struct Sessions::Impl final : Neighbour,
   std::map<std::string, std::shared_ptr<SessionLog>> ended;  // kept for late readers
   std::deque<std::string> ended_order;
   bool draining = false;
+  HeldLately held_lately;
   // The initial content of a session, by the snapshot that its request names.
   std::function<Task<Result<SessionFill>>(model::Principal, std::string)> fill_from;
 };
