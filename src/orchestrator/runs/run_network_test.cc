@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs and sessions with a network, over a Network without cloister-egress.
+#include <future>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/crypto.h"
 #include "orchestrator/runs/fake_network.h"
 #include "orchestrator/sessions/session_fixture.h"
+#include "store/rows/agents.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -252,6 +255,65 @@ TEST_F(RunNetworkTest, ASandboxThatIsNotMadeLeavesNoDoor) {
   EXPECT_FALSE(create(askedNetwork()));
   waitClosed(2);
   EXPECT_THAT(doors_.closed, ::testing::UnorderedElementsAreArray(doors_.order));
+}
+
+// An agent with a sandbox of its own.
+class AgentNetworkTest : public RunNetworkTest {
+ protected:
+  AgentNetworkTest()
+      : levels_(policy::parseLevels("version: 1\n"
+                                    "sandbox_levels:\n"
+                                    "  open:\n"
+                                    "    description: for tests\n"
+                                    "    why: a test\n"
+                                    "    permissions:\n"
+                                    "      allowed_commands: [{pattern: '*', why: a test}]\n"
+                                    "      allowed_file_operations: [read, write, create]\n"
+                                    "      network_access: allowed\n"
+                                    "    resource_limits: {max_network_requests_per_minute: 30}\n",
+                                    "test")
+                    .value()) {}
+  AgentGuard* guard() override {
+    guard_ = std::make_unique<AgentGuard>(*store_, levels_, languages_, "");
+    return guard_.get();
+  }
+  // The agent's sandbox, with these operations revoked.
+  void give(std::vector<std::string> revoked) {
+    model::AgentSandbox sandbox;
+    sandbox.tenant = "acme";
+    sandbox.agent = "agent";
+    sandbox.level = "open";
+    sandbox.revoked_operations = std::move(revoked);
+    sandbox.created_at = 1;
+    std::promise<bool> done;
+    store_->write(
+        store::writing(store::putAgent, store::Scope::allTenants(), sandbox, version_++, 10,
+                       {.action = "agent.updated",
+                        .subject = "agent:acme/agent",
+                        .principal = principal(),
+                        .details = {}}),
+        [&](const Result<model::AgentSandbox>& stored) { done.set_value(stored.has_value()); });
+    ASSERT_TRUE(done.get_future().get());
+  }
+
+  policy::Levels levels_;
+  std::unique_ptr<AgentGuard> guard_;
+  uint64_t version_ = 0;
+};
+
+TEST_F(AgentNetworkTest, ARevokedPermissionShutsTheDoor) {
+  open();
+  give({});
+  const auto run = await(service_->run(principal(), withNetwork({"hold"}), ""));
+  ASSERT_TRUE(run);
+  runUntil([&] { return fake_->provisioned().size() == 1; });
+  const std::string permit = doors_.order.at(0);
+  EXPECT_EQ(doors_.opened.at(permit).first.requests_per_minute, 30U);
+  EXPECT_TRUE(again(permit));
+  give({"network"});
+  runUntil([&] { return !again(permit); });  // what is remembered ends soon
+  fake_->release();
+  ServiceTest::ended(run->id);
 }
 
 }  // namespace
