@@ -79,13 +79,10 @@ Task<void> EgressLink::keepConnected(std::shared_ptr<EgressLink> self, std::stri
     net::FrameConnection::Stream stream(self->executor_);
     const auto [error] = co_await stream.async_connect(
         asio::local::stream_protocol::endpoint(socket_path), asio::as_tuple(asio::use_awaitable));
-    if (error) {
+    if (error)
       base::log(base::Level::kDebug, "cloister-egress not reached", {{"reason", error.message()}});
-      pause = std::min(pause * 2, kLongestBackOff);
-    } else {
-      co_await serve(self, std::move(stream));
-      pause = kFirstBackOff;
-    }
+    const bool served = !error && co_await serveOne(self, std::move(stream));
+    pause = served ? kFirstBackOff : std::min(pause * 2, kLongestBackOff);
     asio::steady_timer timer(self->executor_, pause);
     co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
   }
@@ -93,19 +90,26 @@ Task<void> EgressLink::keepConnected(std::shared_ptr<EgressLink> self, std::stri
 
 Task<void> EgressLink::serve(std::shared_ptr<EgressLink> self,
                              net::FrameConnection::Stream stream) {
+  co_await serveOne(std::move(self), std::move(stream));
+}
+
+Task<bool> EgressLink::serveOne(std::shared_ptr<EgressLink> self,
+                                net::FrameConnection::Stream stream) {
   const pid_t peer = egressAt(stream);
   const auto connection = std::make_shared<net::FrameConnection>(std::move(stream));
   self->connection_ = connection;
   async::spawn(self->executor_, closeLate(connection, self));
   auto frame = co_await connection->read(wire::egress::kMaxPayload);
   Result<> going = frame ? self->greet(*frame, peer) : std::unexpected(std::move(frame).error());
-  if (going) async::spawn(self->executor_, self->watcher_.connected());
+  const bool greeted = going.has_value();
+  if (greeted) async::spawn(self->executor_, self->watcher_.connected());
   while (going && !connection->closed()) {
     auto next = co_await connection->read(wire::egress::kMaxPayload);
     going = next ? self->take(*std::move(next)) : std::unexpected(std::move(next).error());
   }
   if (self->connection_ == connection)
     self->end(going ? "the connection was closed" : going.error().message);
+  co_return greeted;
 }
 
 // Nobody waits for ever for the first message.

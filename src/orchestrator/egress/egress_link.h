@@ -74,6 +74,9 @@ class EgressLink : public std::enable_shared_from_this<EgressLink> {
   [[nodiscard]] bool refuses() const { return refusing_; }
 
  private:
+  // False for a connection that ended before its first message.
+  static Task<bool> serveOne(std::shared_ptr<EgressLink> self, net::FrameConnection::Stream stream);
+
   struct Call {
     explicit Call(const boost::asio::any_io_executor& executor) : answered(executor) {}
     std::optional<Result<net::Frame>> answer;
