@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/egress/egress_link.h"
 
+#include <filesystem>
+#include <functional>
+
 #include <gtest/gtest.h>
 
+#include "base/id.h"
 #include "orchestrator/egress/egress_testing.h"
 
 namespace cloister::orchestrator {
@@ -240,6 +244,31 @@ TEST_F(EgressLinkTest, WaitsShortlyForAConnection) {
   connect();
   egress_.until([&] { return sent.has_value(); });
   EXPECT_TRUE(*sent);
+}
+
+TEST_F(EgressLinkTest, ConnectsAgainByItself) {
+  using boost::asio::local::stream_protocol;
+  const std::string path = "/tmp/cloister-test-" + base::randomHex(8);
+  stream_protocol::acceptor acceptor(io_, stream_protocol::endpoint(path));
+  int accepted = 0;
+  std::function<void()> accept = [&] {
+    acceptor.async_accept([&](const boost::system::error_code& error, ScriptedEgress::Stream peer) {
+      if (error) return;
+      // The first one is refused, as while another control plane is connected.
+      if (++accepted > 1) egress_.serve(std::move(peer));
+      accept();
+    });
+  };
+  accept();
+  async::spawn(io_.get_executor(), EgressLink::keepConnected(link_, path));
+  egress_.until([&] { return link_->connected(); });
+  EXPECT_EQ(accepted, 2);
+  EXPECT_TRUE(plan());
+  loseConnection();
+  egress_.until([&] { return link_->connected(); });
+  EXPECT_EQ(accepted, 3);
+  acceptor.close();
+  std::filesystem::remove(path);
 }
 
 }  // namespace

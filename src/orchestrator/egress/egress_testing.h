@@ -46,10 +46,13 @@ class ScriptedEgress {
     Stream ours(io_);
     Stream theirs(io_);
     boost::asio::local::connect_pair(ours, theirs);
+    serve(std::move(theirs), last_batch);
+    return ours;
+  }
+  void serve(Stream theirs, uint64_t last_batch = 0) {
     connection_ = std::make_shared<net::FrameConnection>(std::move(theirs));
     say(FromEgress::kHello, 0, number(last_batch));
     async::spawn(io_.get_executor(), hearAll(*this, connection_));
-    return ours;
   }
   void hangUp() { connection_->close(); }
   void say(FromEgress type, uint32_t channel, std::string payload = {}) {
