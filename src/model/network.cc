@@ -97,13 +97,13 @@ Result<> readPorts(ObjectReader& reader, NetworkEntry& entry) {
                               " ports, such as [443]");
   }
   for (const json::value& item : *ports) {
-    const int64_t* port = item.if_int64();
-    if (port == nullptr || *port < 1 || *port > UINT16_MAX) {
+    boost::system::error_code error;
+    const auto port = item.to_number<int64_t>(error);  // of a value that was parsed, or was made
+    if (error || port < 1 || port > UINT16_MAX) {
       return refused(field, "a port is a whole number from 1 to 65535");
     }
-    if (isOf(entry.ports, *port))
-      return refused(field, "names " + std::to_string(*port) + " twice");
-    entry.ports.push_back(static_cast<uint16_t>(*port));
+    if (isOf(entry.ports, port)) return refused(field, "names " + std::to_string(port) + " twice");
+    entry.ports.push_back(static_cast<uint16_t>(port));
   }
   std::ranges::sort(entry.ports);
   return {};

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Encodings of plans, and the use of a network in results.
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -201,30 +203,48 @@ TEST(NetworkUse, IsReadBackFromItsJson) {
             R"("hint":null})");
 }
 
+using Change = std::function<void(base::json::object&)>;
+
+// Whether the sample's JSON is refused after the change.
+bool refusedWith(const Change& change) {
+  base::json::object object = toJsonObject(sampleUse());
+  change(object);
+  return !readNetworkUse(object).has_value();
+}
+
 TEST(NetworkUse, ReadsStrictly) {
-  const auto refused = [](auto change) {
-    base::json::object object = toJsonObject(sampleUse());
-    change(object);
-    return !readNetworkUse(object).has_value();
+  EXPECT_FALSE(refusedWith([](auto&) {}));
+  const Change changes[] = {
+      [](auto& use) { use["more"] = 1; },
+      [](auto& use) { use.erase("connections"); },
+      [](auto& use) { use["bytes_in"] = -1; },
+      [](auto& use) { use["bytes_out"] = "1"; },
+      [](auto& use) { use.erase("denied"); },
+      [](auto& use) { use.erase("denied_left_out"); },
+      [](auto& use) { use["hint"] = std::string(3000, 'x'); },
+      [](auto& use) {
+        use["denied"] = base::json::array(kMaxDeniedShown + 1, use["denied"].at(0));
+      },
   };
-  const auto denied = [](base::json::object& use) -> base::json::object& {
-    return use["denied"].as_array()[0].as_object();
+  for (const Change& change : changes)
+    EXPECT_TRUE(refusedWith(change)) << &change - changes;
+}
+
+TEST(NetworkUse, ReadsDestinationsStrictly) {
+  const Change changes[] = {
+      [](auto& denied) { denied["transport"] = "quic"; },
+      [](auto& denied) { denied["port"] = 65536; },
+      [](auto& denied) { denied["host"] = std::string(257, 'x'); },
+      [](auto& denied) { denied["rule"] = std::string(257, 'x'); },
+      [](auto& denied) { denied["reason"] = std::string(3000, 'x'); },
+      [](auto& denied) { denied["remedy"] = std::string(3000, 'x'); },
+      [](auto& denied) { denied["more"] = 1; },
+      [](auto& denied) { denied.erase("count"); },
   };
-  EXPECT_FALSE(refused([](auto&) {}));
-  EXPECT_TRUE(refused([](auto& use) { use["more"] = 1; }));
-  EXPECT_TRUE(refused([](auto& use) { use.erase("connections"); }));
-  EXPECT_TRUE(refused([](auto& use) { use["bytes_in"] = -1; }));
-  EXPECT_TRUE(refused([](auto& use) { use["bytes_out"] = "1"; }));
-  EXPECT_TRUE(refused([](auto& use) { use.erase("denied"); }));
-  EXPECT_TRUE(refused([](auto& use) { use.erase("denied_left_out"); }));
-  EXPECT_TRUE(refused([](auto& use) { use["hint"] = std::string(3000, 'x'); }));
-  EXPECT_TRUE(refused([](auto& use) { use["denied"].as_array().resize(kMaxDeniedShown + 1); }));
-  EXPECT_TRUE(refused([&](auto& use) { denied(use)["transport"] = "quic"; }));
-  EXPECT_TRUE(refused([&](auto& use) { denied(use)["port"] = 65536; }));
-  EXPECT_TRUE(refused([&](auto& use) { denied(use)["host"] = std::string(257, 'x'); }));
-  EXPECT_TRUE(refused([&](auto& use) { denied(use)["reason"] = std::string(3000, 'x'); }));
-  EXPECT_TRUE(refused([&](auto& use) { denied(use)["more"] = 1; }));
-  EXPECT_TRUE(refused([&](auto& use) { denied(use).erase("count"); }));
+  for (const Change& change : changes) {
+    EXPECT_TRUE(refusedWith([&](auto& use) { change(use["denied"].as_array()[0].as_object()); }))
+        << &change - changes;
+  }
 }
 
 TEST(NetworkUse, SinceAnEarlierMomentIsTheDifference) {

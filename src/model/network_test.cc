@@ -213,6 +213,7 @@ TEST(NetworkEntry, HasOneCanonicalForm) {
     ASSERT_TRUE(made) << problem(made);
     EXPECT_EQ(base::toJson(toJsonObject(*made)), canonical);
     EXPECT_EQ(entry(canonical, kGranting), *made);
+    EXPECT_EQ(readNetworkEntry(toJsonObject(*made), "entry", kGranting), *made) << "without text";
   }
 }
 

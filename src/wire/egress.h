@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages of cloister-egress: with the control plane over a Unix stream (frames), and with the node
-// over a Unix SOCK_SEQPACKET socket, whose messages carry descriptors. All decoders are strict.
+// Messages of cloister-egress: with the control plane over a Unix stream (frames), and with the
+// node over a Unix SOCK_SEQPACKET socket, whose messages carry descriptors. All decoders are
+// strict.
 //
 // On the stream `channel` is the number of a call for the calls that have an answer, else 0.
 #pragma once
@@ -19,8 +20,8 @@ inline constexpr uint32_t kMaxPayload = 1u << 20;
 
 enum class ToEgress : uint16_t {
   kPlan = 1,    // SignedPlan → kPlanned | kFailed. A generation that is not higher is refused
-  kForget = 2,  // permit id: its plan ends, and its connections are cut; no answer
-  kUse = 3,     // permit id → kUsed | kFailed
+  kForget = 2,  // permit id, raw: its plan ends, and its connections are cut; no answer
+  kUse = 3,     // permit id, raw → kUsed | kFailed
   kTaken = 4,   // u64: the batches of attempts up to this number are in the ledger
   kStop = 5,    // u8: 1: the ledger refuses, so new connections are refused; 0: again allowed
 };
@@ -77,8 +78,8 @@ Result<Wanted> decodeWanted(std::string_view bytes);
 // --- with the node: one message each, in order
 
 enum class DoorMessage : uint16_t {
-  kAttach = 1,    // Door, with its descriptors → kAttached | kRefused
-  kDetach = 2,    // u64 door → kDetached: egress holds no descriptor of the door any more
+  kAttach = 1,     // Door, with its descriptors → kAttached | kRefused
+  kDetach = 2,     // u64 door → kDetached: egress holds no descriptor of the door any more
   kAttached = 65,  // u64 door
   kRefused = 66,   // u64 door, encoded Error
   kDetached = 67,  // u64 door

@@ -60,7 +60,7 @@ Stop pathStop(const std::vector<std::string>& globs, std::string_view path) {
   return covered ? Stop::kNowhere : Stop::kPath;
 }
 
-// What is not known of the attempt yet stops it nowhere.
+// An attempt passes the checks of its unknown members.
 Stop stopOf(const PlanRule& rule, const Attempt& attempt) {
   const model::NetworkEntry& entry = rule.entry;
   if (!rule.anyone && !model::coversName(entry.name, attempt.host)) {
@@ -240,7 +240,7 @@ Verdict refuseHost(const Attempt& attempt) {
   return verdict;
 }
 
-// What the policy wants to happen to a refused attempt. An approver can grant names, ports and
+// The policy's answer to a refused attempt. An approver can grant names, ports and
 // requests, but neither other record types nor other readings of a path.
 OnDenied onDenied(const model::NetworkPlan& plan, Stop stop, const PlanRule* nearest) {
   if (stop == Stop::kType || stop == Stop::kSpelling) return OnDenied::kDeny;
