@@ -104,10 +104,14 @@ Result<std::string> readMethod(base::ObjectReader& reader) {
 Result<json::object> supposedRun(base::ObjectReader& reader) {
   const std::string tier = TRY(reader.text("network")).value_or("restricted");
   const std::string language = TRY(reader.text("language")).value_or("python");
-  json::object supposed{
-      {"request", json::object{{"language", language},
-                               {"code", ""},
-                               {"network_policy", json::object{{"tier", tier}}}}}};
+  json::object request{{"network_policy", json::object{{"tier", tier}}}};
+  if (language == "command") {  // as in conditions of rules
+    request["command"] = "true";
+  } else {
+    request["language"] = language;
+    request["code"] = "";
+  }
+  json::object supposed{{"request", std::move(request)}};
   if (const json::object* principal = TRY(reader.object("principal")))
     supposed["principal"] = *principal;
   return supposed;

@@ -191,10 +191,11 @@ TEST_F(PolicyServiceTest, TheReplayShowsTheDecisionsThatWouldChange) {
   EXPECT_EQ(group.at("count").as_int64(), 2);
   EXPECT_EQ(group.at("rule").as_string(), "closed");
   EXPECT_EQ(group.at("reason").as_string(), "shut");
-  EXPECT_EQ(base::toJson(group.at("from")),
-            R"({"decision":"allow","rule":"open","tier":"Auto","runtime":"process"})");
+  EXPECT_EQ(
+      base::toJson(group.at("from")),
+      R"({"decision":"allow","rule":"open","tier":"Auto","runtime":"process","network":null})");
   EXPECT_EQ(base::toJson(group.at("to")),
-            R"({"decision":"deny","rule":"closed","tier":null,"runtime":null})");
+            R"({"decision":"deny","rule":"closed","tier":null,"runtime":null,"network":null})");
   EXPECT_EQ(group.at("examples").as_array().size(), 2U);
   model::Principal theirs = principal("other");
   theirs.roles = model::Role::kTenantAdmin;
@@ -223,7 +224,9 @@ class ExplainEgress : public PolicyServiceTest {
   Result<base::json::object> ask(std::string_view body, std::string tenant = "acme") {
     model::Principal asker = principal(tenant);
     asker.roles = model::Role::kOperator;
-    return await(policies_->explainEgress(asker, base::parseJson(body).value().get_object()));
+    base::json::object question = base::parseJson(body).value().get_object();
+    question.emplace("language", "command");
+    return await(policies_->explainEgress(asker, std::move(question)));
   }
   static std::string text(const base::json::object& answer, std::string_view name) {
     const base::json::string* value = answer.at(name).if_string();
