@@ -11,6 +11,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include "api/network_metrics.h"
 #include "api/pool_metrics.h"
 
 namespace cloister::api {
@@ -137,6 +138,7 @@ struct ServiceMetrics::State {
                                 .Help("1 while a node is connected")
                                 .Register(registry)
                                 .Add({});
+  NetworkMetrics network{registry};
   prometheus::Gauge& connections = BuildGauge()
                                        .Name("cloister_http_connections")
                                        .Help("Open client connections")
@@ -209,6 +211,34 @@ void ServiceMetrics::sessionEnded(const model::Session& session) {
 void ServiceMetrics::sessionCount(size_t creating, size_t running) {
   state_->sessions.Add({{"status", "creating"}}).Set(static_cast<double>(creating));
   state_->sessions.Add({{"status", "running"}}).Set(static_cast<double>(running));
+}
+
+void ServiceMetrics::networkAttempts(bool allowed, std::string_view transport, uint64_t count) {
+  state_->network.attempts(allowed, transport, count);
+}
+
+void ServiceMetrics::networkBytes(uint64_t in, uint64_t out) {
+  state_->network.bytes(in, out);
+}
+
+void ServiceMetrics::networkLeftOut(uint64_t attempts) {
+  state_->network.leftOut(attempts);
+}
+
+void ServiceMetrics::networkViolation() {
+  state_->network.violation();
+}
+
+void ServiceMetrics::doors(size_t open) {
+  state_->network.doors(open);
+}
+
+void ServiceMetrics::planned(std::string_view when) {
+  state_->network.planned(when);
+}
+
+void ServiceMetrics::egress(bool connected, bool refuses) {
+  state_->network.egress(connected, refuses);
 }
 
 void ServiceMetrics::answered(std::string_view route, std::string_view method, int status,

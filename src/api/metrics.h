@@ -33,6 +33,13 @@ class ServiceMetrics : public orchestrator::Metrics {
   void sessionStarted(double create_seconds, const std::string& runtime) override;
   void sessionEnded(const model::Session& session) override;
   void sessionCount(size_t creating, size_t running) override;
+  void networkAttempts(bool allowed, std::string_view transport, uint64_t count) override;
+  void networkBytes(uint64_t in, uint64_t out) override;
+  void networkLeftOut(uint64_t attempts) override;
+  void networkViolation() override;
+  void doors(size_t open) override;
+  void planned(std::string_view when) override;
+  void egress(bool connected, bool refuses) override;
 
   // Counts an HTTP answer; `route` is the matched pattern, "" without a match.
   void answered(std::string_view route, std::string_view method, int status, double seconds);

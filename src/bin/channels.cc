@@ -37,14 +37,16 @@ Result<Channels> openChannels(const model::Config& config) {
 
 Telling::Telling(std::shared_ptr<orchestrator::Control> control,
                  const orchestrator::RunService& runs, const orchestrator::AgentGuard* agents,
-                 const Channels& channels, api::ServiceMetrics& metrics)
+                 const Channels& channels, api::ServiceMetrics& metrics, orchestrator::Doors& doors)
     : publisher(control->executor, control->store, control->background, channels.checkpoints,
                 channels.checkpoint_interval,
                 [&metrics](const std::string& place, std::optional<uint64_t> entry) {
                   metrics.checkpointPublished(place, entry);
                 }),
       notifier(control->executor, control->store, channels.people, channels.delivery),
-      service(control, runs.approvals(), agents) {
+      service(control, runs.approvals(), agents),
+      network(std::make_shared<orchestrator::NetworkAsks>(control, runs.approvals(), agents)) {
+  doors.ask(network);
   service.onNews([this] { notifier.wake(); });
   for (const orchestrator::Channel& each : channels.people)
     shown.push_back(each.shown);

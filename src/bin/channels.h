@@ -10,7 +10,9 @@
 #include "api/metrics.h"
 #include "model/config.h"
 #include "notify/checkpoints.h"
+#include "orchestrator/egress/doors.h"
 #include "orchestrator/governance/escalations.h"
+#include "orchestrator/governance/network_asks.h"
 #include "orchestrator/governance/notifier.h"
 #include "orchestrator/runs/run_service.h"
 
@@ -29,12 +31,13 @@ Result<Channels> openChannels(const model::Config& config);
 struct Telling {
   Telling(std::shared_ptr<orchestrator::Control> control, const orchestrator::RunService& runs,
           const orchestrator::AgentGuard* agents, const Channels& channels,
-          api::ServiceMetrics& metrics);
+          api::ServiceMetrics& metrics, orchestrator::Doors& doors);
 
   notify::CheckpointPublisher publisher;
   orchestrator::Notifier notifier;
   orchestrator::EscalationService service;
-  std::vector<std::string> shown;  // descriptions of the notification channels
+  std::shared_ptr<orchestrator::NetworkAsks> network;  // refused destinations
+  std::vector<std::string> shown;                      // descriptions of the notification channels
 };
 
 }  // namespace cloister

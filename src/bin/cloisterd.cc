@@ -47,6 +47,7 @@
 #include "model/language.h"
 #include "orchestrator/core/control.h"
 #include "orchestrator/core/node_link.h"
+#include "orchestrator/egress/doors.h"
 #include "orchestrator/guard/agent_guard.h"
 #include "orchestrator/runs/run_service.h"
 #include "orchestrator/sessions/sessions.h"
@@ -459,6 +460,8 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
 Result<> answerAll(IoContext& io, api::HttpServer& server, orchestrator::Nodes& nodes,
                    api::RestParts& parts, const Data& data, const Options& options,
                    const std::string& address) {
+  setUp(options, data, parts);
+  parts.certificate_expires = [&server] { return server.certificateExpires(); };
   const auto mcp = TRY(openMcp(io, parts, data, options));
   api::Router router(allRoutes(parts, *mcp), parts.authenticator, parts.metrics,
                      requestsPerTenant(options.config));
@@ -480,11 +483,11 @@ Result<> answerAll(IoContext& io, api::HttpServer& server, orchestrator::Nodes& 
 Result<std::shared_ptr<orchestrator::Control>> makeControl(
     IoContext& io, asio::thread_pool& background, store::Store& store, const Data& data,
     orchestrator::PolicyEngine& engine, orchestrator::Metrics& metrics,
-    orchestrator::Quotas* quotas, const model::Config& config) {
+    orchestrator::Quotas* quotas, orchestrator::Network& network, const model::Config& config) {
   return std::make_shared<orchestrator::Control>(
       io.get_executor(),
       orchestrator::ControlParts{background, store, data.languages, engine, data.permit_key,
-                                 metrics, &data.levels, quotas},
+                                 metrics, &data.levels, quotas, &network},
       TRY(controlConfig(config)));
 }
 
@@ -501,7 +504,6 @@ Result<> serve(const Options& options) {
   const auto channels = TRY(openChannels(config));
   const auto by = TRY(openDeciding(io.get_executor(), config));
   TRY(confine(options, data.seccomp));
-
   const auto store = TRY(openStore(options, data));
   const auto keyring = TRY(artifacts::Keyring::open(options.state + "/blobs", data.master_keys));
   const auto blobs = TRY(artifacts::openLocalBlobs(*keyring, config.durability));
@@ -513,8 +515,9 @@ Result<> serve(const Options& options) {
   const auto quotas = TRY(orchestrator::Quotas::open(quotaConfig(config), store->quotas()));
   const model::RequestBounds bounds = requestBounds(config);  // the pool's threads read the bounds
   asio::thread_pool background(2);
-  const auto control =
-      TRY(makeControl(io, background, *store, data, *by->engine, metrics, quotas.get(), config));
+  orchestrator::Doors doors(io.get_executor(), {*store, data.permit_key, *by->engine, metrics});
+  const auto control = TRY(
+      makeControl(io, background, *store, data, *by->engine, metrics, quotas.get(), doors, config));
   orchestrator::RunService service(control, {keeper, scanner.get(), &agents}, runConfig(config));
   orchestrator::PolicyService policies(
       control, {by->current, data.levels, bounds, *by->engine, &agents}, policyConfig(config));
@@ -523,7 +526,8 @@ Result<> serve(const Options& options) {
   orchestrator::Sessions sessions(control, service.programs(), service.approvals(), &agents,
                                   sessionConfig(config));
   TRY(sessions.recover());
-  Telling telling(control, service, &agents, channels, metrics);
+  Telling telling(control, service, &agents, channels, metrics, doors);
+  doors.start(options.state + "/run/egress.sock");
   auth::Authenticator authenticator(*store, TRY(authOptions(config, tokens.get())));
   orchestrator::ArtifactService artifacts(control, keeper, *keyring,
                                           artifactConfig(config, quotas.get()), scanner.get());
@@ -545,8 +549,6 @@ Result<> serve(const Options& options) {
                        .background = background,
                        .agents = &agents,
                        .policies = &policies};
-  setUp(options, data, parts);
-  parts.certificate_expires = [&server] { return server.certificateExpires(); };
   return answerAll(io, server, control->nodes, parts, data, options, addresses.front());
 }
 

@@ -172,6 +172,7 @@ json::object toJsonObject(const Escalation& e) {
           {"digest", textOrNull(e.digest)},
           {"lifts", toArray(e.lifts)},
           {"rule", textOrNull(e.rule)},
+          {"program", textOrNull(e.program)},
           {"required_roles", json::array(e.roles.begin(), e.roles.end())},
           {"quorum", e.quorum},
           {"approvals", e.approvals()},

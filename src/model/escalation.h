@@ -84,6 +84,7 @@ struct Escalation {
   std::string workspace_sha256;
   std::vector<WantedOperation> lifts;  // of a run: approved exceptions from its agent's rules
   std::string rule;                    // the policy's rule, "" if requested by hand
+  std::string program;                 // whose connection was refused; "" if not known
   std::vector<std::string> roles;      // an approver has at least one of these
   uint32_t quorum = 1;
   std::vector<EscalationDecision> decisions;

@@ -120,6 +120,7 @@ void addRest(json::object& object, const Execution& execution) {
   object["depth"] = execution.depth;
   object["language"] = textOrNull(execution.language);
   object["metadata"] = execution.metadata;
+  object["network"] = toJsonObject(execution.network);
   if (execution.compile) object["compile"] = toObject(*execution.compile);
   if (execution.cell) {
     object["results"] = execution.results;

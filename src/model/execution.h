@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "model/network.h"
 #include "model/outcome.h"
 #include "model/principal.h"
 
@@ -130,6 +131,7 @@ struct Execution {
   std::vector<ArtifactRef> artifacts;
   Usage usage;
   Provenance provenance;
+  NetworkUse network;  // of a program of a session: between its start and its end
   std::optional<RunError> error;
   std::optional<CompileResult> compile;
   std::optional<Cell> cell;    // present for a cell

@@ -94,6 +94,20 @@ TEST(ExecutionJson, HasTheContractsMembersInOrder) {
                                      "code_sha256", "output_sha256", "weakened"));
 }
 
+TEST(ExecutionJson, ShowsTheUseOfTheNetwork) {
+  Execution execution;
+  EXPECT_EQ(base::toJson(toJsonObject(execution).at("network")),
+            R"({"connections":0,"bytes_in":0,"bytes_out":0,"denied":[],"denied_left_out":0,)"
+            R"("hint":null})");
+  execution.network.connections = 2;
+  execution.network.denied.emplace_back().host = "evil.test";
+  execution.network.hint = "why";
+  const json::object network = toJsonObject(execution).at("network").as_object();
+  EXPECT_EQ(network.at("connections"), json::value(2));
+  EXPECT_EQ(network.at("denied").at(0).at("host"), json::value("evil.test"));
+  EXPECT_EQ(network.at("hint"), json::value("why"));
+}
+
 TEST(ExecutionJson, ShowsWhenACellLostItsState) {
   Execution execution;
   execution.cell = Cell{.kernel = "python", .number = 1};

@@ -15,6 +15,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 const model::Limits kMax = model::defaultBounds().max;
@@ -273,7 +274,8 @@ TEST(Resolve, PutsTheCodeBesideItsFiles) {
   EXPECT_THAT(spec.artifacts.globs, ElementsAre("*.png"));
   EXPECT_THAT(spec.env,
               ElementsAre("HOME=/workspace", "LANG=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin",
-                          "PYTHONUNBUFFERED=1", "TMPDIR=/tmp"));
+                          "PIP_RETRIES=0", "PYTHONUNBUFFERED=1", "TMPDIR=/tmp",
+                          "npm_config_fetch_retries=0"));
 }
 
 TEST(Resolve, TheRequestsEnvironmentWins) {
@@ -282,7 +284,22 @@ TEST(Resolve, TheRequestsEnvironmentWins) {
                                        languages())
                                    .value();
   EXPECT_THAT(spec.env, ElementsAre("A={source}", "HOME=/workspace", "LANG=C.UTF-8", "PATH=/x",
-                                    "PYTHONUNBUFFERED=", "TMPDIR=/tmp"));
+                                    "PIP_RETRIES=0", "PYTHONUNBUFFERED=", "TMPDIR=/tmp",
+                                    "npm_config_fetch_retries=0"));
+}
+
+TEST(Resolve, WithANetworkPipAndNpmMayRetry) {
+  const model::ExecSpec open = resolve(requestOf(R"({"language":"python","code":"1",
+                            "network_policy":{"tier":"restricted"}})"),
+                                       languages())
+                                   .value();
+  EXPECT_THAT(open.env, Not(Contains(StartsWith("PIP_RETRIES="))));
+  EXPECT_THAT(open.env, Not(Contains(StartsWith("npm_config_fetch_retries="))));
+  const model::ExecSpec own = resolve(requestOf(R"({"language":"python","code":"1",
+                            "env":{"PIP_RETRIES":"3"}})"),
+                                      languages())
+                                  .value();
+  EXPECT_THAT(own.env, Contains("PIP_RETRIES=3")) << "the request's own variables win";
 }
 
 TEST(Resolve, ACompileStepHasNoneOfTheArguments) {

@@ -46,6 +46,12 @@ constexpr std::pair<std::string_view, std::string_view> kBaseEnvironment[] = {
     {"TMPDIR", "/tmp"},
 };
 
+// Without a network every retry is in vain: `npm i` would hang for 72 s.
+constexpr std::pair<std::string_view, std::string_view> kWithoutNetwork[] = {
+    {"PIP_RETRIES", "0"},
+    {"npm_config_fetch_retries", "0"},
+};
+
 void replaceAll(std::string& text, std::string_view what, std::string_view with) {
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size()))
     text.replace(at, what.size(), with);
@@ -84,6 +90,8 @@ std::vector<std::string> environment(const RunRequest& request, const Language* 
   std::map<std::string, std::string> env = request.env;
   if (language != nullptr) env.insert(language->env.begin(), language->env.end());
   env.insert(std::begin(kBaseEnvironment), std::end(kBaseEnvironment));
+  if (request.network.tier == "none")
+    env.insert(std::begin(kWithoutNetwork), std::end(kWithoutNetwork));
   std::vector<std::string> list;
   list.reserve(env.size());
   for (const auto& [name, value] : env)

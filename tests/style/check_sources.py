@@ -37,6 +37,7 @@ MAY_ASK_ABOUT_AGENTS = {
     "src/orchestrator/guard/approval.cc": "the settings of whoever asked, when another decides",
     "src/orchestrator/runs/blocking.cc": "the escalation that a blocked run waits for",
     "src/orchestrator/governance/escalations.cc": "an administrator names the tenant",
+    "src/orchestrator/governance/network_asks.cc": "the approvals of a sandbox's destinations, and alike requests",
     "src/orchestrator/governance/notifier.cc": "what is to be told, whoever asked",
     "src/orchestrator/runs/run_asks.cc": "the escalation that runs share",
     "src/orchestrator/sessions/session_asks.cc": "the escalation that a blocked session waits for",

@@ -57,6 +57,17 @@ TEST_F(McpTest, AProgramsResultIsANormalOne) {
   EXPECT_FALSE(bad.isError()) << bad.body;
 }
 
+TEST_F(McpTest, ToolsSayWhyAProgramHadNoNetwork) {
+  serve();
+  const Told told =
+      tool("run", {{"argv", {"exit", "1", "curl: (6) Could not resolve host: a.test"}}});
+  const json::object network = objectIn(told.facts(), "network");
+  EXPECT_EQ(network.at("connections"), json::value(0));
+  EXPECT_THAT(textIn(network, "hint"), HasSubstr("network_policy"));
+  EXPECT_THAT(told.text(), HasSubstr("\n--- network\nthis run has no network"));
+  EXPECT_THAT(tool("run", {{"argv", {"exit", "3"}}}).text(), Not(HasSubstr("--- network")));
+}
+
 TEST_F(McpTest, WhatWeRefuseIsAnErrorWithANextStep) {
   serve();
   for (const json::object& wrong :

@@ -10,6 +10,7 @@
 #include "async/spawn.h"
 #include "base/clock.h"
 #include "base/content_type.h"
+#include "model/network_text.h"
 
 namespace cloister::api::mcp {
 namespace {
@@ -198,6 +199,7 @@ json::object structuredOf(const Execution& run, const Excerpt& out, const Excerp
   told["artifacts"] = std::move(artifacts);
   told["resource_usage"] = model::toJsonObject(run.usage);
   told["provenance"] = provenanceOf(run);
+  told["network"] = model::toJsonObject(run.network);
   if (!run.error) return told;
   if (const std::string limit = textIn(run.error->details, "limit"); !limit.empty()) {
     told["limit_hit"] = limit;
@@ -227,6 +229,10 @@ std::string textOf(const Execution& run, const Excerpt& out, const Excerpt& err,
   };
   stream("stdout", out, run.out.total);
   stream("stderr", err, run.err.total);
+  const auto network = model::networkLines(run.network);
+  if (!network.empty()) text += "\n--- network";
+  for (const std::string& line : network)
+    text += "\n" + line;
   if (!value.empty()) text += "\n--- value\n" + value;
   if (!figures.empty()) text += "\n--- figures" + figureLines(figures);
   if (run.results_truncated) {

@@ -10,6 +10,7 @@
 #include "cli/render/terminal.h"
 #include "model/agent_sandbox.h"
 #include "model/execution.h"
+#include "model/network_text.h"
 
 namespace cloister::cli {
 namespace {
@@ -79,6 +80,16 @@ std::string actions(const json::object& execution) {
   return text;
 }
 
+// The destinations that the program was refused, or why it has no network.
+std::string networkText(const json::object& execution) {
+  const auto use = model::readNetworkUse(objectOf(execution, "network"));
+  std::string lines;
+  if (!use) return lines;  // of an earlier server
+  for (const std::string& line : model::networkLines(*use))
+    lines.append("cloister: network: ").append(printable(line)).append("\n");
+  return lines;
+}
+
 }  // namespace
 
 int exitStatus(const json::object& execution) {
@@ -131,7 +142,7 @@ std::string explain(const json::object& execution) {
     lines.append("`cloister execution show ").append(printable(textOf(execution, "id")));
     lines.append("` names the artifact that has more of it\n");
   }
-  return lines;
+  return lines + networkText(execution);
 }
 
 }  // namespace cloister::cli

@@ -49,6 +49,25 @@ TEST(Verdict, NonsenseFromTheServerIsAServiceFailure) {
   EXPECT_EQ(statusOf(R"({"status":["completed"]})"), 125);
 }
 
+TEST(Verdict, NamesRefusedDestinationsAndTheirRemedy) {
+  const std::string text = explain(execution(
+      R"({"status":"completed","exit_code":6,"network":{"connections":1,"bytes_in":0,"bytes_out":0,
+          "denied":[{"host":"evil.test","port":443,"transport":"tcp","rule":null,
+                     "reason":"No rule names it.","remedy":"Ask for it.","count":2}],
+          "denied_left_out":0,"hint":null}})"));
+  EXPECT_EQ(
+      text,
+      "cloister: network: evil.test:443 was refused 2 times: No rule names it.; Ask for it.\n");
+}
+
+TEST(Verdict, ShowsWhyAProgramHadNoNetwork) {
+  const std::string text = explain(execution(
+      R"({"status":"completed","exit_code":6,"network":{"connections":0,"bytes_in":0,"bytes_out":0,
+          "denied":[],"denied_left_out":0,"hint":"no network; use --allow"}})"));
+  EXPECT_EQ(text, "cloister: network: no network; use --allow\n");
+  EXPECT_EQ(explain(execution(R"({"status":"completed","exit_code":0})")), "") << "an old server";
+}
+
 TEST(Verdict, RefusalsOfASandboxSayWhatCanBeDone) {
   const std::string text = explain(execution(
       R"({"status":"denied","error":{"type":"PERMISSION_DENIED","message":"no sudo","details":{

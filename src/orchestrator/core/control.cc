@@ -39,6 +39,7 @@ Control::Control(boost::asio::any_io_executor on, ControlParts parts, ControlCon
       metrics(parts.metrics),
       levels(parts.levels),
       quotas(parts.quotas),
+      network(parts.network),
       config(how),
       ledger(parts.store),
       places({.runs = how.concurrent,

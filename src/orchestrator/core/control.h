@@ -36,6 +36,7 @@ struct Levels;
 
 namespace cloister::orchestrator {
 
+class Network;
 class Quotas;
 
 struct ControlConfig {
@@ -59,6 +60,7 @@ struct ControlParts {
   Metrics& metrics;
   const policy::Levels* levels = nullptr;  // risk levels of commands; null: no risks are found
   Quotas* quotas = nullptr;                // of tenants and agents; null: there are none
+  Network* network = nullptr;              // the doors of sandboxes; null: no sandbox gets one
 };
 
 class Control : public std::enable_shared_from_this<Control> {
@@ -89,6 +91,7 @@ class Control : public std::enable_shared_from_this<Control> {
   Metrics& metrics;
   const policy::Levels* const levels;
   Quotas* const quotas;
+  Network* const network;
   const ControlConfig config;
   Ledger ledger;
   Places places;  // of the nodes; a sandbox's is held up to the end of its teardown

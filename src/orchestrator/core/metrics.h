@@ -27,6 +27,15 @@ struct Metrics {
   virtual void sessionStarted(double create_seconds, const std::string& runtime) = 0;
   virtual void sessionEnded(const model::Session& session) = 0;
   virtual void sessionCount(size_t creating, size_t running) = 0;
+  // Attempts of sandboxes to reach something, as recorded; "tcp", "udp", "dns", "icmp", "other".
+  virtual void networkAttempts(bool allowed, std::string_view transport, uint64_t count) = 0;
+  virtual void networkBytes(uint64_t in, uint64_t out) = 0;
+  virtual void networkLeftOut(uint64_t attempts) = 0;  // attempts beyond the bounds of a record
+  virtual void networkViolation() = 0;                 // of an agent with rules
+  virtual void doors(size_t open) = 0;
+  virtual void planned(std::string_view when) = 0;  // a plan was sent: "start", "later"
+  // Whether cloister-egress is connected, and whether it refuses new connections for the ledger.
+  virtual void egress(bool connected, bool refuses) = 0;
 };
 
 }  // namespace cloister::orchestrator

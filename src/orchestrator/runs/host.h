@@ -107,6 +107,8 @@ class Home {
   // Resumes when the session's end has begun, at `deadline` otherwise.
   virtual Task<void> ended(base::Monotonic deadline) = 0;
   virtual void tell(const model::Execution& execution) = 0;
+  // The permit of its sandbox's door (core/network.h); "" without a network.
+  [[nodiscard]] virtual std::string door() const { return {}; }
   [[nodiscard]] virtual int64_t imageSince() const = 0;  // model::ImageState::since of its sandbox
   // A program is reported to have used so much more processor time.
   virtual void addProcessorTime(uint64_t cpu_ms) = 0;

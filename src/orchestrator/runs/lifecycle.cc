@@ -126,6 +126,7 @@ Task<void> RunService::Impl::execute(LivePtr run) {
   const auto self = shared_from_this();
   const Result<Outcome> outcome = co_await perform(run);
   run->hold.reset();  // before the end is reported
+  co_await noteUse(run);
   conclude(*run, outcome);
   async::spawn(control->executor, tearDown(run));
   co_await recordEnd(*run);
@@ -149,6 +150,7 @@ Task<Result<Outcome>> RunService::Impl::perform(LivePtr run) {
     co_return fail(Code::kUnavailable, "the service stopped before there was a sandbox");
   }
   CO_TRY(*std::move(run->provisioned));
+  co_await beginUse(run);
   co_return co_await exec(*run);
 }
 
@@ -173,6 +175,12 @@ void RunService::Impl::markStarted(Live& run, const model::PermitFields& fields,
   provenance.image_digest = image.digest;  // the node reports the host's
 }
 
+model::AuditEvent RunService::Impl::started(const Live& run) const {
+  model::AuditEvent event = startedEvent(run.execution, control->nodes.offer());
+  if (!run.plan_sha256.empty()) event.details["network_plan_sha256"] = run.plan_sha256;
+  return withRuling(std::move(event), run.ruling);
+}
+
 // The start is durable before the node gets the program, so the program runs at most once.
 Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   const std::string permit_id = base::newId("permit");
@@ -186,8 +194,8 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
     const model::PermitFields& fields = std::get<model::Permit>(decision).fields();
     markStarted(run, fields, permit_id);
     run.facts.limits = fields.limits;
-    CO_TRY(co_await persist(
-        run, withRuling(startedEvent(execution, control->nodes.offer()), run.ruling)));
+    keepPlan(run, std::get<model::Permit>(decision).network(), permit_id);
+    CO_TRY(co_await persist(run, started(run)));
     run.log->publish(execution);
     co_await consult(run);
     granted = permit(run, permit_id);  // fresh, however long the ledger took
@@ -199,6 +207,9 @@ Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
     co_return fail(Code::kDenied, denied->reason);
   }
   execution.provenance.policy_id = granted->fields.policy_id;  // another may be in force by now
+  const std::string recorded = run.plan_sha256;
+  keepPlan(run, std::move(granted->network), permit_id);
+  if (run.plan_sha256 != recorded) CO_TRY(co_await recordPlan(run));
   co_return std::move(granted->permit);
 }
 
@@ -209,7 +220,8 @@ void RunService::Impl::askForSandbox(const LivePtr& run) {
 
 Task<void> RunService::Impl::provisionBeside(LivePtr run, model::SignedPermit permit) {
   const auto self = shared_from_this();
-  run->provisioned = co_await provision(*run, std::move(permit));
+  const auto open = co_await openDoor(run);
+  run->provisioned = open ? co_await provision(*run, std::move(permit)) : open;
   run->settled.notify();
 }
 
@@ -292,6 +304,7 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
   control->nodes.settleImage(execution.provenance, run.image_since);
   charge(run);
   if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
+  noteHint(run);
   execution.finished_at = run.clock.now();
   for (model::ArtifactRef& artifact : execution.artifacts) {
     if (config.artifact_ttl_us > 0) {
@@ -382,6 +395,7 @@ Task<void> RunService::Impl::tearDown(LivePtr run) {
     base::log(base::Level::kError, "sandbox not torn down",
               {{"execution", run->execution.id}, {"reason", done.error().message}});
   }
+  closeDoor(*run);
   run->released = true;
   control->changed.notify();
 }

@@ -72,8 +72,14 @@ struct Live {
   std::optional<model::Escalation> approval;  // used, or about to be used
   std::optional<Error> refusal;               // of the approval; `field` has the reason
   std::optional<model::SignedPermit> permit;  // of a start whose sandbox is not asked for yet
-  int64_t image_since = 0;                    // model::ImageState::since of its sandbox
-  std::optional<Result<>> provisioned;        // once the result is known
+  // Of its own sandbox's network: the first plan until the door is opened, the plan's digest, and
+  // then the permit of the door.
+  std::optional<model::NetworkPlan> plan;
+  std::string plan_sha256;
+  std::string door;
+  model::NetworkUse network_before;     // by its session's door, before the program
+  int64_t image_since = 0;              // model::ImageState::since of its sandbox
+  std::optional<Result<>> provisioned;  // once the result is known
   async::Signal settled;  // notified of `provisioned`, of the start, and of the recorded end
 };
 using LivePtr = std::shared_ptr<Live>;

@@ -16,6 +16,12 @@ namespace {
 
 constexpr size_t kHeadBytes = 512;
 
+void keepTail(std::string& tail, std::string_view bytes) {
+  constexpr size_t kMost = Recorder::kTailBytes;
+  tail.append(bytes.substr(bytes.size() - std::min(bytes.size(), kMost)));
+  if (tail.size() > 2 * kMost) tail.erase(0, tail.size() - kMost);
+}
+
 }  // namespace
 
 Recorder::Recorder(artifacts::Blobs& blobs, Owner owner, OutputLog& log, Bounds bounds,
@@ -66,7 +72,13 @@ void Recorder::record(model::Stream stream, std::string_view bytes) {
   record.digest.update(bytes);
   combined_.update(bytes);
   keepWhole(record, stream, bytes);
+  keepTail(record.tail, bytes);
   log_.append(stream, bytes);
+}
+
+std::string_view Recorder::tail(model::Stream stream) {
+  const std::string_view tail = of(stream).tail;
+  return tail.substr(tail.size() - std::min(tail.size(), kTailBytes));
 }
 
 // The log still has all earlier bytes until its bound is exceeded; a terminal's log then drops its

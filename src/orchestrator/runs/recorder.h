@@ -50,6 +50,10 @@ class Recorder final : public runtime::ExecObserver {
   // As onOutput(), for bytes from elsewhere: a compiler's messages.
   void record(model::Stream stream, std::string_view bytes);
 
+  // The last bytes of a stream, at most kTailBytes.
+  static constexpr size_t kTailBytes = 4096;
+  [[nodiscard]] std::string_view tail(model::Stream stream);
+
   // Completes the record: output, digests, artifacts, and lost artifacts. `truncated`: the sandbox
   // left files out. Call once, at the end, with status and error set. The blobs surely outlast a
   // crash only if the recorder lives until a record names the blobs (see BlobWriter).
@@ -60,6 +64,7 @@ class Recorder final : public runtime::ExecObserver {
     base::Sha256 digest;
     std::unique_ptr<artifacts::BlobWriter> whole;  // once the stream exceeds the log
     uint64_t stored = 0;                           // bytes of the blob
+    std::string tail;                              // up to twice kTailBytes
   };
   struct FileRecord {
     std::string path;

@@ -21,6 +21,7 @@
 #include "orchestrator/core/run_bounds.h"
 #include "orchestrator/guard/agent_guard.h"
 #include "orchestrator/guard/approval.h"
+#include "orchestrator/guard/rules_now.h"
 #include "orchestrator/guard/votes.h"
 #include "orchestrator/runs/approvals.h"
 #include "orchestrator/runs/events.h"
@@ -206,10 +207,24 @@ struct RunService::Impl final : Programs,
   Task<Result<model::Outcome>> perform(LivePtr live);
   [[nodiscard]] bool givesUp(const Live& live) const;
   void markStarted(Live& live, const model::PermitFields& fields, std::string permit_id) const;
+  // The audit row of its start.
+  [[nodiscard]] model::AuditEvent started(const Live& live) const;
   Task<Result<model::SignedPermit>> recordStart(Live& live);
   void askForSandbox(const LivePtr& live);
   Task<void> provisionBeside(LivePtr live, model::SignedPermit permit);
   Task<Result<>> provision(Live& live, model::SignedPermit permit);
+  // The network of a run (run_network.cc). Keeps the plan of a granted permit.
+  static void keepPlan(Live& live, std::optional<model::NetworkPlan> plan,
+                       const std::string& permit_id);
+  // Another policy came into force after the record of the start.
+  Task<Result<>> recordPlan(Live& live);
+  Task<Result<>> openDoor(LivePtr live);
+  Task<std::optional<model::NetworkPlan>> planNow(LivePtr live);
+  void closeDoor(Live& live) const;
+  // Before the program's start, and after its end.
+  Task<void> beginUse(LivePtr live) const;
+  Task<void> noteUse(LivePtr live) const;
+  static void noteHint(Live& live);
   Task<Result<model::Outcome>> exec(Live& live);
   void conclude(Live& live, const Result<model::Outcome>& outcome);
   Task<void> scanArtifacts(Live& run);
@@ -266,6 +281,7 @@ struct RunService::Impl final : Programs,
   // Runs waiting for another run's escalation, by tenant and escalation id.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> followers;
   std::map<std::pair<std::string, std::string>, uint32_t> asking;  // by tenant and agent
+  HeldLately held_lately;
   async::Signal stopping;
 };
 

@@ -232,8 +232,7 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   // nothing runs in the sandbox before the start is durable.
   if (record.idempotency_key.empty()) askForSandbox(run);
   if (begun) {
-    record.start = {run->execution,
-                    withRuling(startedEvent(run->execution, control->nodes.offer()), run->ruling)};
+    record.start = {run->execution, started(*run)};
   }
   run->facts.rule = control->permits.decidingRule(run->ruling, subjectOf(*run));
   model::AuditEvent event = withRuling(acceptedEvent(record.execution, run->facts), run->ruling);
@@ -256,6 +255,7 @@ bool RunService::Impl::begin(Live& run) {
   if (!granted) return false;
   markStarted(run, granted->fields, granted->fields.id);
   run.permit = std::move(granted->permit);
+  keepPlan(run, std::move(granted->network), granted->fields.id);
   return true;
 }
 
@@ -401,6 +401,8 @@ Task<Result<base::json::object>> RunService::plan(model::Principal principal,
   plan["environment"] = base::json::array(live->spec.env.begin(), live->spec.env.end());
   plan["requested_limits"] = toJsonObject(granted->fields.limits);
   plan["policy_id"] = granted->fields.policy_id;
+  if (granted->network)
+    plan["network"] = CO_TRY(base::parseJson(model::encodePlan(*granted->network)));
   if (live->held) {
     const auto& by_text = live->held->by_text;
     base::json::value& walls = plan["walls"];

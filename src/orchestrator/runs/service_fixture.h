@@ -21,6 +21,7 @@
 #include "base/id.h"
 #include "orchestrator/core/brittle_store.h"
 #include "orchestrator/core/control.h"
+#include "orchestrator/core/counting_metrics.h"
 #include "orchestrator/runs/run_service.h"
 #include "orchestrator/sessions/sessions.h"
 #include "runtime/fake/fake_runtime.h"
@@ -28,51 +29,6 @@
 #include "store/rows/keys.h"
 
 namespace cloister::orchestrator {
-
-struct CountingMetrics final : Metrics {
-  void accepted() override { accepted_runs++; }
-  void refused(std::string_view reason) override { refusals[std::string(reason)]++; }
-  void denied(std::string_view what) override { denials[std::string(what)]++; }
-  void started(double seconds, const std::string& runtime) override {
-    EXPECT_GE(seconds, 0);
-    EXPECT_FALSE(runtime.empty());
-    started_runs++;
-  }
-  void finished(const model::Execution&) override { finished_runs++; }
-  void queueDepth(size_t now_waiting, size_t now_running) override {
-    waiting = now_waiting;
-    running = now_running;
-    most_running = std::max(most_running, now_running);
-  }
-
-  void diskTaken(uint64_t bytes) override { disk = bytes; }
-  void sessionStarted(double seconds, const std::string& runtime) override {
-    EXPECT_GE(seconds, 0);
-    EXPECT_FALSE(runtime.empty());
-    started_sessions++;
-  }
-  void sessionEnded(const model::Session& session) override {
-    ends[session.end ? session.end->type : ""]++;
-  }
-  void sessionCount(size_t creating, size_t open) override {
-    creating_sessions = creating;
-    running_sessions = open;
-  }
-
-  std::map<std::string, int> denials;
-  int started_sessions = 0;
-  std::map<std::string, int> ends;  // of sessions, by reason
-  size_t creating_sessions = 0;
-  size_t running_sessions = 0;
-  int accepted_runs = 0;
-  int started_runs = 0;
-  int finished_runs = 0;
-  std::map<std::string, int> refusals;
-  size_t waiting = 0;
-  size_t running = 0;
-  size_t most_running = 0;
-  uint64_t disk = 0;
-};
 
 class ServiceTest : public testing::Test {
  protected:
@@ -110,10 +66,10 @@ class ServiceTest : public testing::Test {
     keeper_ = std::make_unique<BlobKeeper>(*BlobKeeper::open(*store_, *blobs_));
     io_ = std::make_unique<boost::asio::io_context>();
     fake_ = std::make_unique<runtime::FakeRuntime>(io_->get_executor());
-    control_ = std::make_shared<Control>(
-        io_->get_executor(),
-        ControlParts{background_, *store_, languages_, engine(), key_, metrics_, nullptr, quotas_},
-        control_config_);
+    control_ = std::make_shared<Control>(io_->get_executor(),
+                                         ControlParts{background_, *store_, languages_, engine(),
+                                                      key_, metrics_, nullptr, quotas_, network_},
+                                         control_config_);
     AgentGuard* const agents = guard();
     service_ = std::make_unique<RunService>(control_, RunParts{*keeper_, nullptr, agents}, config_);
     const auto recovered = service_->recover();
@@ -272,7 +228,8 @@ class ServiceTest : public testing::Test {
   boost::asio::thread_pool background_{1};
   ControlConfig control_config_;
   RunConfig config_;
-  Quotas* quotas_ = nullptr;  // when the service is opened
+  Quotas* quotas_ = nullptr;    // when the service is opened
+  Network* network_ = nullptr;  // likewise
   SessionConfig session_config_;
   model::NodeOffer offer_;
   artifacts::Secret master_ = artifacts::Secret::random();

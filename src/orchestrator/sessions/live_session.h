@@ -57,6 +57,7 @@ struct LiveSession final : Home {
   void wake() override { changed.notify(); }
   Task<void> ended(base::Monotonic deadline) override;
   void tell(const model::Execution& execution) override { log->publish(execution); }
+  [[nodiscard]] std::string door() const override { return open_door; }
   [[nodiscard]] int64_t imageSince() const override { return image_since; }
   void addProcessorTime(uint64_t cpu_ms) override { meter.addProgram(cpu_ms); }
   uint64_t chargeProgram(uint64_t cpu_ms) override { return meter.chargeProgram(cpu_ms); }
@@ -98,6 +99,8 @@ struct LiveSession final : Home {
   base::RecordClock clock;  // of `record`
   std::shared_ptr<SessionLog> log;
   std::shared_ptr<runtime::Sandbox> box;
+  std::string open_door;          // permit of the box's door (core/network.h); "" without a network
+  std::string plan_sha256;        // digest of the door's first plan
   SessionMeter meter{Millis(0)};  // with SessionConfig::usage_lag
   uint64_t over_quota_ms = 0;     // charged since its quota of processor time was used up
   model::Usage earlier;           // of earlier boxes, or of the last `box` after its end

@@ -94,7 +94,8 @@ Task<void> Sessions::Impl::emptied(LiveSession& session, base::Monotonic deadlin
 }
 
 Task<void> Sessions::Impl::tearDown(LiveSession& session) {
-  if (!session.box) co_return;
+  std::string door = std::exchange(session.open_door, {});
+  if (!session.box) co_return closeDoor(std::move(door));
   const model::Usage before = session.earlier;
   session.earlier = session.usage();
   const auto going =
@@ -107,6 +108,7 @@ Task<void> Sessions::Impl::tearDown(LiveSession& session) {
     session.earlier = before;
     session.earlier.add(*last);
   }
+  closeDoor(std::move(door));
   if (going->done) co_return;
   base::log(base::Level::kError, "sandbox not torn down in time", {{"session", session.record.id}});
 }

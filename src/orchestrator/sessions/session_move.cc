@@ -107,7 +107,7 @@ Task<Result<>> Sessions::Impl::goOnInAnother(SessionPtr session, model::Principa
   } else if (agents != nullptr) {
     session->held = CO_TRY(agents->heldFor(session->record.principal));
   }
-  auto made = co_await makeAnother(*session, to, why);
+  auto made = co_await makeAnother(session, to, why);
   auto done = made ? co_await carryOver(session, std::move(by), *std::move(made))
                    : Result<>(std::unexpected(std::move(made).error()));
   if (!done) session->held = before;
@@ -145,9 +145,10 @@ Task<Result<>> Sessions::Impl::clear(SessionPtr session, bool end_programs, Caus
 
 // Makes a sandbox allowed by policy; for a moving session, with stronger isolation than the present
 // sandbox.
-Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& session,
+Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(SessionPtr of,
                                                                 const model::SessionMove& to,
                                                                 const char* why) {
+  LiveSession& session = *of;
   CO_TRY(co_await waitForPlace(session));
   model::RunRequest request = session.request;
   if (!to.runtime.empty()) request.runtime = to.runtime;
@@ -175,15 +176,25 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(LiveSession& ses
   if (!control->nodes.connected()) {
     co_return fail(Code::kUnavailable, std::string(kDoing) + ": no node is connected");
   }
-  auto made = co_await control->nodes.runtime()->provision(granted->permit);
-  if (!made) co_return std::unexpected(std::move(made).error().within(kDoing));
+  const std::string plan_sha256 =
+      granted->network ? base::sha256Hex(model::encodePlan(*granted->network)) : "";
+  std::string door = CO_TRY(co_await openDoor(of, std::move(granted->network)));
+  auto made = control->nodes.connected()
+                  ? co_await control->nodes.runtime()->provision(granted->permit)
+                  : fail(Code::kUnavailable, "no node is connected");
+  if (!made) {
+    closeDoor(std::move(door));
+    co_return std::unexpected(std::move(made).error().within(kDoing));
+  }
   std::string weaker = control->permits.weaker(ruling, subject);
   co_return Moved{.why = why,
                   .box = *std::move(made),
                   .permit = std::move(granted->fields),
                   .request = std::move(request),
                   .ruling = std::move(ruling),
-                  .weaker = std::move(weaker)};
+                  .weaker = std::move(weaker),
+                  .door = std::move(door),
+                  .plan_sha256 = plan_sha256};
 }
 
 // Only the end of the copy decides which sandbox is given up.
@@ -192,6 +203,7 @@ Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal pr
   const auto self = shared_from_this();
   const std::shared_ptr<runtime::Sandbox> before = session->box;
   const std::string runtime_before = session->runtime;
+  const std::string door_before = session->open_door;
   auto done = co_await copyWorkspace(session, principal, moved);
   if (done && session->ending) done = std::unexpected(endedError(kDoing, session->ending->reason));
   if (done) done = co_await recordMove(*session, moved, principal);
@@ -199,10 +211,13 @@ Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal pr
   const bool there = session->box != nullptr;
   const bool has_new = there ? done.has_value() : moved.entered;
   if (there) session->box = has_new ? moved.box : before;
+  if (there) session->open_door = has_new ? moved.door : door_before;
+  if (there && has_new) session->plan_sha256 = moved.plan_sha256;
   if (has_new) forgetVisitors(*session);
   if (const auto used = has_new ? before->used() : std::nullopt) session->earlier.add(*used);
   if (!done) session->runtime = runtime_before;
-  async::spawn(control->executor, giveUp(has_new ? before : moved.box, session->record.id));
+  async::spawn(control->executor, giveUp(has_new ? before : moved.box, session->record.id,
+                                         has_new ? door_before : moved.door));
   if (done) async::spawn(control->executor, watchSandbox(session, moved.box));
   co_return done;
 }
@@ -217,6 +232,7 @@ Task<Result<>> Sessions::Impl::copyWorkspace(SessionPtr session, model::Principa
   const auto from = CO_TRY(co_await askFiles(session, principal, {{"save"}, false, ""}));
   if (session->ending) co_return too_late();
   session->box = moved.box;
+  session->open_door = moved.door;
   moved.entered = true;
   session->runtime = moved.permit.runtime;
   const auto into = CO_TRY(co_await askFiles(session, principal, {{"unpack", ""}, true, ""}));
@@ -237,6 +253,7 @@ Task<Result<>> Sessions::Impl::recordMove(LiveSession& session, const Moved& mov
   const model::Provenance provenance = record.provenance;
   model::AuditEvent event = withRuling(
       movedEvent(moved.why, record, session.record.provenance.runtime, by), moved.ruling);
+  if (!moved.plan_sha256.empty()) event.details["network_plan_sha256"] = moved.plan_sha256;
   auto written =
       co_await control->ledger.write(store::updateSession, std::move(record), std::move(event));
   session.changing = false;
@@ -249,12 +266,14 @@ Task<Result<>> Sessions::Impl::recordMove(LiveSession& session, const Moved& mov
   co_return written;
 }
 
-Task<void> Sessions::Impl::giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id) {
+Task<void> Sessions::Impl::giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id,
+                                  std::string door) {
   const auto self = shared_from_this();
   if (const auto done = co_await box->teardown(); !done) {
     base::log(base::Level::kError, "sandbox not torn down",
               {{"session", id}, {"reason", done.error().message}});
   }
+  closeDoor(std::move(door));
 }
 
 }  // namespace cloister::orchestrator

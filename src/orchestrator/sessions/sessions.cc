@@ -284,7 +284,7 @@ void Sessions::Impl::give(const SessionPtr& session) {
 
 Task<void> Sessions::Impl::begin(SessionPtr session) {
   const auto self = shared_from_this();
-  auto there = co_await provision(*session);
+  auto there = co_await provision(session);
   if (there && session->fill.write && !session->ending) there = co_await fillIn(session);
   session->fill = {};
   session->lease.begin(base::monotonicNow());
@@ -303,7 +303,8 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
   if (session->record.nested) async::spawn(control->executor, serveTools(session));
 }
 
-Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
+Task<Result<>> Sessions::Impl::provision(SessionPtr of) {
+  LiveSession& session = *of;
   CO_TRY(co_await waitForPlace(session));
   session.record.provenance.permit_id = base::newId("permit");
   co_await consult(session);
@@ -313,6 +314,11 @@ Task<Result<>> Sessions::Impl::provision(LiveSession& session) {
                            approvalOf(session, true));
   if (!granted) co_return fail(Code::kDenied, granted.error().reason);
   session.runtime = granted->fields.runtime;
+  if (granted->network) session.plan_sha256 = base::sha256Hex(model::encodePlan(*granted->network));
+  session.open_door = CO_TRY(co_await openDoor(of, std::move(granted->network)));
+  if (!control->nodes.connected()) {  // lost meanwhile
+    co_return fail(Code::kUnavailable, "making a session: no node is connected");
+  }
   session.image_since = control->nodes.imageSince();
   session.box = CO_TRY(co_await control->nodes.runtime()->provision(granted->permit));
   const runtime::SandboxInfo& info = session.box->info();
@@ -368,6 +374,7 @@ Task<Result<>> Sessions::Impl::recordStart(LiveSession& session) {
   Session started = session.now();
   started.status = SessionStatus::kRunning;
   model::AuditEvent event = withRuling(startedEvent(started), session.ruling);
+  if (!session.plan_sha256.empty()) event.details["network_plan_sha256"] = session.plan_sha256;
   auto written =
       co_await control->ledger.write(store::updateSession, std::move(started), std::move(event));
   session.start_refused = !written;

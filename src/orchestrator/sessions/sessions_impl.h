@@ -16,6 +16,7 @@
 #include "orchestrator/core/reach.h"
 #include "orchestrator/core/run_bounds.h"
 #include "orchestrator/guard/agent_guard.h"
+#include "orchestrator/guard/rules_now.h"
 #include "orchestrator/guard/votes.h"
 #include "orchestrator/runs/approvals.h"
 #include "orchestrator/runs/neighbour.h"
@@ -102,7 +103,7 @@ struct Sessions::Impl final : Neighbour,
   void forgetVisitors(LiveSession& session) const;
   void addUse(const model::Principal* principal, AgentUse& used) const override;
   Task<void> begin(SessionPtr session);
-  Task<Result<>> provision(LiveSession& session);
+  Task<Result<>> provision(SessionPtr session);
   Task<Result<>> fillIn(SessionPtr session);
   Task<Result<>> waitForPlace(LiveSession& session);
   Task<Result<>> recordStart(LiveSession& session);
@@ -118,8 +119,10 @@ struct Sessions::Impl final : Neighbour,
     model::PermitFields permit;
     model::RunRequest request;
     Ruling ruling;
-    std::string weaker;    // policy::weakerOf()
-    bool entered = false;  // the box is the session's, possibly only for a while
+    std::string weaker;            // policy::weakerOf()
+    bool entered = false;          // the box is the session's, possibly only for a while
+    std::string door = {};         // of the box
+    std::string plan_sha256 = {};  // as LiveSession
   };
   class OnItsWay;
   [[nodiscard]] Result<> hasRoomToMove() const;
@@ -130,12 +133,18 @@ struct Sessions::Impl final : Neighbour,
   // null: none.
   Task<Result<>> goOnInAnother(SessionPtr session, model::Principal by, model::SessionMove to,
                                const char* why, Held rules = nullptr);
-  Task<Result<Moved>> makeAnother(LiveSession& session, const model::SessionMove& to,
+  Task<Result<Moved>> makeAnother(SessionPtr session, const model::SessionMove& to,
                                   const char* why);
   Task<Result<>> carryOver(SessionPtr session, model::Principal principal, Moved moved);
   Task<Result<>> copyWorkspace(SessionPtr session, model::Principal principal, Moved& moved);
   Task<Result<>> recordMove(LiveSession& session, const Moved& moved, const model::Principal& by);
-  Task<void> giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id);
+  Task<void> giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id, std::string door);
+
+  // The network of a session's sandbox (session_network.cc). The result is the door's permit, ""
+  // without a plan.
+  Task<Result<std::string>> openDoor(SessionPtr session, std::optional<model::NetworkPlan> plan);
+  Task<std::optional<model::NetworkPlan>> planNow(SessionPtr session);
+  void closeDoor(std::string permit) const;
 
   // Withdraws an agent's lost permissions from its sessions (session_rules.cc).
   void lookAtRules(RulesNow& now) override;
@@ -231,6 +240,7 @@ struct Sessions::Impl final : Neighbour,
   std::map<std::string, std::shared_ptr<SessionLog>> ended;  // kept for late readers
   std::deque<std::string> ended_order;
   bool draining = false;
+  HeldLately held_lately;
   // The initial content of a session, by the snapshot that its request names.
   std::function<Task<Result<SessionFill>>(model::Principal, std::string)> fill_from;
 };

@@ -323,7 +323,7 @@ Task<void> FakeProgram::env(Run& run) {
 
 Task<void> FakeProgram::exit(Run& run) {
   run.outcome.exit_code = static_cast<int>(number(run.argv, 1));
-  co_return;
+  if (run.argv.size() > 2) co_await err(run);
 }
 
 Task<void> FakeProgram::segv(Run& run) {

@@ -51,6 +51,7 @@ void describe(A& a, T& v) {
   a.when(!v.request_sha256.empty()).text("request_sha256", v.request_sha256);
   a.when(!v.workspace_sha256.empty()).text("workspace_sha256", v.workspace_sha256);
   a.when(!v.lifts.empty()).list("lifts", v.lifts);
+  a.when(!v.program.empty()).text("program", v.program);
 }
 
 template <class A, Of<model::EscalationPolicy> T>

@@ -53,6 +53,23 @@ void describeCell(A& a, T& e) {
   a.when(!cell.lost_why.empty()).text("lost_why", cell.lost_why);
 }
 
+// In the form of the API. An execution without use has no member, as before there was a network.
+template <class A, Of<model::Execution> T>
+void describeNetwork(A& a, T& e) {
+  if constexpr (A::kReads) {
+    base::json::object text;
+    a.since().object("network", text);
+    if (text.empty()) return;
+    if (auto use = model::readNetworkUse(text)) {
+      e.network = *std::move(use);
+    } else {
+      a.refuse();
+    }
+  } else {
+    a.when(e.network != model::NetworkUse{}).object("network", model::toJsonObject(e.network));
+  }
+}
+
 template <class A, Of<Record> T>
 void describe(A& a, T& v) {
   auto& e = v.execution;
@@ -80,6 +97,7 @@ void describe(A& a, T& v) {
   a.when(e.cell.has_value()).part("cell", [&](auto& inner) { describeCell(inner, e); });
   a.when(!e.parent_id.empty()).text("parent_id", e.parent_id);
   a.when(e.depth > 0).number("depth", e.depth);
+  describeNetwork(a, e);
 }
 
 std::string encodeRecord(const Record& record) {

@@ -135,6 +135,26 @@ TEST(Records, WhatAnExecutionLacksIsNotWritten) {
   EXPECT_FALSE(decodeRecord("{}"));
 }
 
+TEST(Records, TheUseOfTheNetworkIsKept) {
+  EXPECT_FALSE(encodeRecord(someRecord()).contains("network")) << "nothing was used";
+  Record record = someRecord();
+  record.execution.network.connections = 2;
+  record.execution.network.bytes_out = 7;
+  record.execution.network.hint = "why";
+  model::DeniedDestination& denied = record.execution.network.denied.emplace_back();
+  denied.host = "evil.test";
+  denied.port = 443;
+  denied.count = 1;
+  const std::string text = encodeRecord(record);
+  const auto read = decodeRecord(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->execution.network, record.execution.network);
+  EXPECT_EQ(encodeRecord(*read), text);
+  std::string wrong = text;
+  wrong.replace(wrong.find(R"("connections":2)"), 15, R"("connections":"")");
+  EXPECT_FALSE(decodeRecord(wrong));
+}
+
 TEST(Records, OlderOnesAreRead) {
   std::string text = encodeRecord(someRecord());
   for (const char* later :

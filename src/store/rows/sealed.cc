@@ -47,6 +47,12 @@ Result<void> appendEvent(Transaction tx, const model::AuditEvent& event) {
   return {};
 }
 
+Result<void> appendEvents(Transaction tx, const std::vector<model::AuditEvent>& events) {
+  for (const model::AuditEvent& event : events)
+    TRY(tx.chain.append(tx.db, event));
+  return {};
+}
+
 Result<void> redact(Transaction tx, const Scope& scope, uint64_t position,
                     const std::string& member, const model::AuditEvent& event) {
   Statement there = TRY(tx.db.use(kThere));

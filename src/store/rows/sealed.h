@@ -16,6 +16,8 @@ namespace cloister::store {
 Result<> addSealed(Database& db, std::vector<model::AuditEntry>& entries);
 // An audit row alone.
 Result<void> appendEvent(Transaction tx, const model::AuditEvent& event);
+// Several, all or none.
+Result<void> appendEvents(Transaction tx, const std::vector<model::AuditEvent>& events);
 // Deletes the sealed text `member` of the entry at `position`; `event` records the deletion in the
 // log. The entry itself stays unchanged. kNotFound: beyond the scope, not sealed, or redacted
 // before.

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "orchestrator/runs/network_hint.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace cloister::orchestrator {
+namespace {
+
+struct Known {
+  std::string_view text;  // in lower case
+  std::string_view why;   // whose text it is
+};
+
+// The rows are compared without regard to case.
+constexpr std::array kKnown = {
+    Known{"temporary failure in name resolution", "EAI_AGAIN of glibc: Python, ssh, wget, ping"},
+    Known{"name or service not known", "EAI_NONAME of glibc"},
+    Known{"name does not resolve", "EAI_NONAME of musl"},
+    Known{"could not resolve host", "curl (6), git over http, pip's vendored urllib3"},
+    Known{"unable to resolve host", "wget"},
+    Known{"temporary failure resolving", "apt-get"},
+    Known{"getaddrinfo eai_again", "Node, and npm"},
+    Known{"getaddrinfo enotfound", "Node, and npm"},
+    Known{"code eai_again", "npm, which prints the code alone"},
+    Known{"enetunreach", "Node: connect(2) without a route"},
+    Known{"network is unreachable", "ENETUNREACH of strerror(3): curl (7), Python, Go, ssh"},
+    Known{"dial tcp: lookup", "Go's net"},
+    Known{"failed to lookup address information", "Rust's std::net"},
+    Known{"java.net.unknownhostexception", "Java"},
+    Known{"failed to open tcp connection to", "Ruby's net/http"},
+    Known{"php_network_getaddresses", "PHP"},
+    Known{"(from versions: none)", "pip without an index; it prints no reason of its own"},
+    Known{"dns error: failed to lookup", "reqwest, so uv and cargo"},
+};
+
+constexpr char kHint[] =
+    "this run has no network (network_policy.tier is \"none\"), and its output says that it looked "
+    "for one; name the destinations that it needs in network_policy, as {\"tier\": "
+    "\"restricted\", \"allow\": [\"example.com:443\"]} or with `--allow example.com:443`; the "
+    "policy must grant them";
+
+bool hasText(std::string_view output, std::string_view text) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == static_cast<unsigned char>(b);
+  };
+  return std::ranges::search(output, text, same).begin() != output.end();
+}
+
+}  // namespace
+
+std::optional<std::string> networkHint(const model::Execution& ended, std::string_view tail) {
+  const bool well = ended.status == model::Status::kCompleted && ended.exit_code.value_or(0) == 0;
+  const bool looked =
+      std::ranges::any_of(kKnown, [&](const Known& known) { return hasText(tail, known.text); });
+  if (well || !looked) return std::nullopt;
+  return kHint;
+}
+
+}  // namespace cloister::orchestrator

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The network of a run: the door of its own sandbox, or of its session's, and what the program did
+// with it. A run without a network asks nothing of cloister-egress.
+#include <utility>
+
+#include "base/crypto.h"
+#include "orchestrator/core/network.h"
+#include "orchestrator/runs/network_hint.h"
+#include "orchestrator/runs/run_impl.h"
+
+namespace cloister::orchestrator {
+namespace {
+
+// Programs of a session use the session's door, except in a fresh sandbox.
+bool hasOwnSandbox(const Live& run) {
+  return !run.home || run.request.fresh;
+}
+
+std::string doorOf(const Live& run) {
+  return hasOwnSandbox(run) ? run.door : run.home->door();
+}
+
+}  // namespace
+
+void RunService::Impl::keepPlan(Live& run, std::optional<model::NetworkPlan> plan,
+                                const std::string& permit_id) {
+  if (!hasOwnSandbox(run)) return;
+  run.plan = std::move(plan);
+  if (run.plan) run.plan->permit = permit_id;  // of a decision without a permit: ""
+  run.plan_sha256 = run.plan ? base::sha256Hex(model::encodePlan(*run.plan)) : "";
+}
+
+Task<Result<>> RunService::Impl::recordPlan(Live& run) {
+  model::AuditEvent event{.action = "network.planned",
+                          .subject = run.execution.id,
+                          .principal = run.execution.principal,
+                          .details = {{"permit", run.execution.provenance.permit_id},
+                                      {"generation", 1},
+                                      {"plan_sha256", run.plan_sha256},
+                                      {"policy", run.execution.provenance.policy_id},
+                                      {"why", "policy"}}};
+  co_return co_await control->ledger.write(store::appendEvent, std::move(event));
+}
+
+Task<Result<>> RunService::Impl::openDoor(LivePtr run) {
+  if (!run->plan) co_return Result<>{};
+  if (control->network == nullptr) {
+    co_return fail(Code::kUnsupported, "opening the network: this service has none");
+  }
+  model::NetworkPlan plan = *std::exchange(run->plan, std::nullopt);
+  std::string permit = plan.permit;
+  DoorOwner owner{.principal = run->execution.principal,
+                  .execution_id = run->execution.id,
+                  .session_id = run->execution.session_id};
+  // Weak, because a door is closed by its run.
+  Network::Again again = [weak = weak_from_this(),
+                          of = std::weak_ptr(run)]() -> Task<std::optional<model::NetworkPlan>> {
+    const auto self = weak.lock();
+    const LivePtr run = of.lock();
+    if (!self || !run) co_return std::nullopt;
+    co_return co_await self->planNow(run);
+  };
+  CO_TRY(co_await control->network->open(std::move(plan), std::move(owner), std::move(again)));
+  run->door = std::move(permit);
+  co_return Result<>{};
+}
+
+// By the policy and the agent's rules in force. An approval of the run stays good for its sandbox.
+Task<std::optional<model::NetworkPlan>> RunService::Impl::planNow(LivePtr run) {
+  Held held = run->held;
+  if (parts.agents != nullptr) {
+    const auto now = held_lately.of(*parts.agents, run->execution.principal);
+    if (!now) co_return std::nullopt;
+    held = *now;
+  }
+  const Subject as = subjectOf(*run);
+  const Subject subject{.operation = as.operation,
+                        .request = as.request,
+                        .principal = as.principal,
+                        .risk_facts = as.risk_facts,
+                        .held = held,
+                        .language = as.language,
+                        .execution_id = as.execution_id,
+                        .session_id = as.session_id,
+                        .inside = as.inside,
+                        .spec_sha256 = as.spec_sha256,
+                        .prestart = as.prestart};
+  const Ruling ruling = co_await control->permits.rule(subject);
+  const bool approved = run->approval.has_value();
+  const policy::Decision decision = control->permits.judge(
+      ruling, subject, [approved](const policy::NeedsApproval* /*wanted*/) { return approved; });
+  if (policy::refusalOf(decision)) co_return std::nullopt;
+  auto plan = control->permits.network(ruling, subject, run->execution.provenance.permit_id);
+  co_return plan ? std::optional(*std::move(plan)) : std::nullopt;
+}
+
+void RunService::Impl::closeDoor(Live& run) const {
+  if (run.door.empty()) return;
+  control->network->close(std::exchange(run.door, {}));
+}
+
+Task<void> RunService::Impl::beginUse(LivePtr run) const {
+  const std::string door = doorOf(*run);
+  if (door.empty() || hasOwnSandbox(*run)) co_return;
+  if (auto use = co_await control->network->use(door)) run->network_before = *std::move(use);
+}
+
+Task<void> RunService::Impl::noteUse(LivePtr run) const {
+  const std::string door = doorOf(*run);
+  if (door.empty() || !run->started) co_return;
+  const auto use = co_await control->network->use(door);
+  if (use) {
+    run->execution.network = model::useSince(*use, run->network_before);
+  } else {
+    run->execution.network.hint = "its use of the network is not known: " + use.error().message;
+  }
+}
+
+// A terminal carries the errors in its one stream.
+void RunService::Impl::noteHint(Live& run) {
+  if (!run.recorder || run.request.network.tier != "none") return;
+  const auto stream = run.terminal ? model::Stream::kStdout : model::Stream::kStderr;
+  run.execution.network.hint = networkHint(run.execution, run.recorder->tail(stream));
+}
+
+}  // namespace cloister::orchestrator
