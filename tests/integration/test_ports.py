@@ -489,9 +489,16 @@ class Links(PortTest):
         self.assertNotIn(made["token"], seen.text)
         self.assertNotIn("X-Forwarded-Prefix", seen.text)
 
+    def status_of(self, url):
+        """None of an answer whose body ends with the link."""
+        try:
+            return self.server.request("GET", url, key=False).status
+        except http.client.IncompleteRead:
+            return None
+
     def test_ends(self):
         short = self.token(expires_seconds=1)["url"]
-        harness.wait_for("its end", lambda: self.server.request("GET", short, key=False).status == 401)
+        harness.wait_for("its end", lambda: self.status_of(short) == 401)
         with Session(self.server) as other:
             url = other.call("POST", "/ports/8000/tokens", {}, status=201).json()["url"]
         self.assertEqual(self.server.request("GET", url, key=False).status, 404)

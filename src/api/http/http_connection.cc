@@ -353,7 +353,7 @@ Task<Response> Connection::callHandler(Request& request) {
 }
 
 Task<bool> Connection::respond(const Request& request, Response response) {
-  if (!mayGoOn(response)) co_return false;
+  refuseIfLost(request, response);
   if (response.websocket) {
     co_await upgrade(request, response);
     co_return false;

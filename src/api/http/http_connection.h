@@ -89,7 +89,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void answered();
   void endGrace(base::Monotonic since);
   [[nodiscard]] static Response refuseLost(const Request& request);
-  bool mayGoOn(const Response& response);  // false: the connection is closed
+  // An answer that would go on, such as a stream, does not begin after its credential is lost.
+  void refuseIfLost(const Request& request, Response& response);
   void expireIn(Millis time);
   void watchPeer();
   void watchAgain();

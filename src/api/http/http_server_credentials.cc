@@ -33,11 +33,11 @@ Response Connection::refuseLost(const Request& request) {
   return problem(auth::refused().error(), request);
 }
 
-bool Connection::mayGoOn(const Response& response) {
+void Connection::refuseIfLost(const Request& request, Response& response) {
   goes_on_ = response.websocket || response.tunnel || response.stream;
-  if (!goes_on_ || !lost_since_) return true;
-  close();
-  return false;
+  if (!goes_on_ || !lost_since_) return;
+  response = refuseLost(request);
+  goes_on_ = false;
 }
 
 void Connection::credentialLost() {
