@@ -18,8 +18,9 @@ class Head:
         lines = raw.decode("latin-1").split("\r\n")
         self.method, self.target, self.version = (lines[0].split(" ") + ["", "", ""])[:3]
         self.headers = [tuple(part.strip() for part in line.split(":", 1)) for line in lines[1:] if ":" in line]
-        parsed = urllib.parse.urlsplit(self.target if self.target.startswith("/") else "//" + self.target)
-        self.path, self.query = parsed.path, dict(urllib.parse.parse_qsl(parsed.query))
+        origin = self.target if self.target.startswith("/") else "/" + self.target.partition("://")[2].partition("/")[2]
+        self.path, _, query = origin.partition("?")
+        self.query = dict(urllib.parse.parse_qsl(query))
 
     def get(self, name, default=""):
         return next((value for each, value in self.headers if each.lower() == name), default)

@@ -10,6 +10,7 @@ HOME, HOME6 = "192.0.2.1", "2001:db8:ffff::1"  # the machine under test
 RESOLVER, RESOLVER6 = "192.0.2.53", "2001:db8:ffff::53"
 ALLOWED, SUB, API, GIT, H2, SSH, PACKAGES, NEIGHBOUR = (f"198.51.100.{n}" for n in (10, 11, 12, 13, 14, 15, 16, 17))
 FLIP, MIXED, HINTED = "198.51.100.20", "198.51.100.21", "198.51.100.22"
+ALLOWED6 = "2001:db8::10"
 EVIL, EVIL6 = "203.0.113.66", "2001:db8::66"
 METADATA = "169.254.169.254"
 # Addresses that a mediator must not dial for a public name, by the name that leads there.
@@ -40,7 +41,7 @@ TRAPS = {
     "host6.trap.test": ("AAAA", HOME6),
 }
 RECORDS = {
-    "allowed.test": [("A", ALLOWED), ("AAAA", "2001:db8::10"), ("TXT", "v=allowed"), ("MX", "mail.allowed.test")],
+    "allowed.test": [("A", ALLOWED), ("AAAA", ALLOWED6), ("TXT", "v=allowed"), ("MX", "mail.allowed.test")],
     "sub.allowed.test": [("A", SUB)],
     "deep.sub.allowed.test": [("A", SUB)],
     "notallowed.test": [("A", EVIL)],
