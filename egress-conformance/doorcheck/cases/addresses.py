@@ -217,6 +217,35 @@ def raw_frames(trial):
     trial.nothing_arrived(events)
 
 
+LOCAL = r'''
+import stat
+def connects(family, address):
+    with socket.socket(family, socket.SOCK_STREAM) as client:
+        client.settimeout(1); return client.connect(address)
+with contextlib.suppress(OSError):
+    names = {line.split()[7] for line in open("/proc/net/unix").read().splitlines()[1:] if len(line.split()) > 7}
+    for name in sorted(names): attempt(f"unix {name}", connects, socket.AF_UNIX, name.replace("@", "\0", 1))
+for top in ("/run", "/var/run", "/tmp", "/dev", "/etc", "/home", "/root", "/opt"):
+    for folder, _, names in os.walk(top):
+        for name in names:
+            path = os.path.join(folder, name)
+            with contextlib.suppress(OSError):
+                if stat.S_ISSOCK(os.lstat(path).st_mode): attempt(f"file {path}", connects, socket.AF_UNIX, path)
+for name in ("/run/docker.sock", "/run/containerd/containerd.sock", "/run/dbus/system_bus_socket", "/run/systemd/private", "\0cloister"):
+    attempt(f"known {name!r}", connects, socket.AF_UNIX, name)
+for port in (1, 22, 1024, 5000, 9999):
+    for cid in (0, 1, 2, 3): attempt(f"vsock {cid}:{port}", connects, socket.AF_VSOCK, (cid, port))
+descriptors = [os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{n}")]
+attempt("inherited socket", lambda: [each for each in descriptors if each.startswith("socket:")][0])
+'''
+
+
+@case(29, "local sockets: abstract and named Unix sockets, vsock, inherited descriptors")
+def local_sockets(trial):
+    result, _ = trial.run(LOCAL, Policy((Entry("allowed.test", 443),)))
+    trial.refused(result)
+
+
 EVERYWHERE = r'''
 for address in ADDRESSES:
     for port in (80, 443):

@@ -25,7 +25,7 @@ import time
 from doorcheck.internet import zone
 from doorcheck.internet.dns import Server
 from doorcheck.internet.packets import Sniffer
-from doorcheck.internet.web import MOST_HEAD, Web
+from doorcheck.internet.web import MOST_HEAD, Web, splice
 
 CLONE_NEWNET = 0x40000000
 LINK = "world1"
@@ -58,7 +58,7 @@ class Internet:
         self._log_file = os.open(directory / "world.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self.zone = zone.Zone()
         self.dns = Server(self.zone, self.log)
-        self.web = Web(str(directory / "files"), self.log)
+        self.web = Web(str(directory / "files"), self.zone, self.log)
         self.sniffer = Sniffer(LINK, self.log)
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.tls.load_cert_chain(directory / "server.pem", directory / "server.key")
@@ -155,13 +155,7 @@ class Internet:
             inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
         except OSError:
             return writer.close()
-        async def copy(source, target):
-            with contextlib.suppress(ConnectionError):
-                while data := await source.read(64 << 10):
-                    target.write(data)
-                    await target.drain()
-            target.close()
-        await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
+        return await splice(reader, writer, inner_reader, inner_writer)
 
     async def _start_h2(self):
         command = ["node", str(pathlib.Path(__file__).with_name("h2_server.js")), str(H2_PORT),

@@ -3,6 +3,7 @@
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -10,7 +11,21 @@ import urllib.parse
 
 MOST_HEAD = 2 << 20
 CHUNK = bytes(64 << 10)
+PROXY_PORT = 3128
 WEBSOCKET = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+
+
+async def copy(source, target):
+    with contextlib.suppress(ConnectionError):
+        while data := await source.read(64 << 10):
+            target.write(data)
+            await target.drain()
+    target.close()
+
+
+async def splice(reader, writer, inner_reader, inner_writer):
+    """Copies both ways until both ends are closed."""
+    await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
 
 
 class Head:
@@ -27,10 +42,11 @@ class Head:
 
 
 class Web:
-    """`files`: a directory with packages and repositories, served below /files/ and to git."""
+    """`files`: a directory with packages and repositories, served below /files/ and to git. `zone`: the names of the hosts to
+    which a company's proxy tunnels."""
 
-    def __init__(self, files, log):
-        self._files, self._log = files, log
+    def __init__(self, files, zone, log):
+        self._files, self._zone, self._log = files, zone, log
 
     async def serve(self, reader, writer, **where):
         """Requests of one connection until either side ends it. `where`: fields of each event."""
@@ -40,6 +56,8 @@ class Web:
                 body = await self._body(head, reader, where)
                 self._log(kind="http", method=head.method, host=head.get("host"), path=head.path, target=head.target,
                           headers=head.headers, body=body if isinstance(body, int) else len(body), **where)
+                if head.method == "CONNECT" and where["port"] == PROXY_PORT:
+                    return await self._tunnel(head, reader, writer, where)
                 if head.get("upgrade").lower() == "websocket":
                     return await self._websocket(head, reader, writer)
                 if not await self._respond(head, body, writer, where):
@@ -144,6 +162,18 @@ class Web:
             writer.write(b"5\r\ntick\n\r\n")
             await writer.drain()
             await asyncio.sleep(0.05)
+
+    async def _tunnel(self, head, reader, writer, where):
+        """A company's proxy: CONNECT to a name of the zone, for clients with credentials."""
+        host, _, port = head.target.rpartition(":")
+        self._log(kind="connect", target=head.target, credentials=head.get("proxy-authorization"), **where)
+        found = [data for kind, data in self._zone.records(host.lower()) or [("A", host)] if kind == "A"]
+        if not head.get("proxy-authorization"):
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+            return await writer.drain()
+        inner_reader, inner_writer = await asyncio.open_connection(found[0], int(port))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        return await splice(reader, writer, inner_reader, inner_writer)
 
     async def _websocket(self, head, reader, writer):
         """Sends each frame of the client back (RFC 6455). Frames of less than 126 bytes."""
