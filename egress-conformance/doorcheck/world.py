@@ -87,7 +87,7 @@ class Canary(threading.Thread):
 
 
 class World:
-    """`h2`: with an HTTP/2 server, which needs node(1). `ssh`: with sshd(8). `fill`: a function that puts files into
+    """`h2`: with an HTTP/2 server, which needs node(1). `ssh`: with dropbear(8). `fill`: a function that puts files into
     the directory that the web servers serve."""
 
     def __init__(self, h2=False, ssh=False, fill=None):
@@ -130,13 +130,13 @@ class World:
     # - life -
 
     def _prepare_ssh(self):
-        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.directory / "host_key")
+        """Keys, and the command that serves root's account (dropbear(8)), with a home directory of its own."""
+        run("dropbearkey", "-t", "ed25519", "-f", self.directory / "host_key")
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self.directory / "client_key")
-        keys = self.directory / "authorized_keys"
-        shutil.copy(self.directory / "client_key.pub", keys)
-        (self.directory / "sshd_config").write_text(
-            f"ListenAddress 127.0.0.1:10022\nHostKey {self.directory}/host_key\nAuthorizedKeysFile {keys}\nStrictModes no\n"
-            f"PidFile none\nUsePAM no\nPasswordAuthentication no\n")
+        (self.directory / "ssh.sh").write_text(
+            "set -e\nmount -t tmpfs -o mode=700 none /root\nmkdir -m 700 /root/.ssh\n"
+            f"install -m 600 {self.directory}/client_key.pub /root/.ssh/authorized_keys\n"
+            f"exec dropbear -F -s -r {self.directory}/host_key -P {self.directory}/ssh.pid -p 127.0.0.1:10022\n")
 
     def _start(self):
         self.process = subprocess.Popen(
