@@ -73,11 +73,10 @@ attempt("udp", datagram, EVIL, 443, b"x")
         self.assertEqual(done["network"]["connections"], 0)
 
     def test_without_a_network_the_result_says_why(self):
-        done, tried = self.reach("attempt('it', fetch, 'allowed.test')\nprint(socket.getaddrinfo)\nfetch('allowed.test')\n"
-                                 .replace("fetch('allowed.test')\n", "try: fetch('allowed.test')\nexcept OSError:\n    import traceback; traceback.print_exc()\n"),
-                                 tier="none")
-        self.assertFalse(tried["it"]["ok"])
-        self.assertLess(tried["it"]["seconds"], 2)
+        done = self.run_code(self.text("start = time.monotonic()\nsys.excepthook = lambda *what: (print(time.monotonic() - start), sys.__excepthook__(*what))\n"
+                                       "fetch('allowed.test')"), artifacts=[])
+        self.assertEqual((done["status"], done["exit_code"]), ("completed", 1), done)
+        self.assertLess(float(done["stdout"]), 2)
         self.assertIn("network_policy", done["network"]["hint"])
         self.assertEqual((done["network"]["connections"], done["network"]["denied"]), (0, []))
         self.assertEqual(self.world.asked(self.events()), [])
