@@ -45,9 +45,9 @@ def source(client):
     size, block = int(client.recv(64)), bytes(1 << 20)
     for _ in range(size): client.sendall(block)
 def sink(client):
-    seen, buffer = 0, bytearray(1 << 20)
-    while (got := client.recv_into(buffer)): seen += got
-    client.sendall(str(seen).encode())
+    left, buffer = int(client.recv(16, socket.MSG_WAITALL)) << 20, bytearray(1 << 20)
+    while left > 0 and (got := client.recv_into(buffer)): left -= got
+    client.sendall(b"all" if left == 0 else b"cut")
 def serve(port, story):
     listener = socket.create_server(("0.0.0.0", port), backlog=512)
     while True:
@@ -86,8 +86,9 @@ down = MIB / (time.perf_counter() - start)
 assert seen == MIB << 20
 start = time.perf_counter()
 with dial(SINK_PORT) as connection:
+    connection.sendall(b"%16d" % MIB)
     for _ in range(MIB): connection.sendall(buffer)
-    connection.shutdown(socket.SHUT_WR); assert int(connection.recv(64)) == MIB << 20
+    assert connection.recv(64) == b"all"
 up = MIB / (time.perf_counter() - start)
 print(json.dumps({"connect_best_us": times[0], "connect_p50_us": times[len(times) // 2], "down_mib_s": down, "up_mib_s": up}))
 '''

@@ -136,7 +136,7 @@ class World:
         (self.directory / "ssh.sh").write_text(
             "set -e\nmount -t tmpfs -o mode=700 none /root\nmkdir -m 700 /root/.ssh\n"
             f"install -m 600 {self.directory}/client_key.pub /root/.ssh/authorized_keys\n"
-            f"exec dropbear -F -s -r {self.directory}/host_key -P {self.directory}/ssh.pid -p 127.0.0.1:10022\n")
+            f"exec /usr/sbin/dropbear -F -s -r {self.directory}/host_key -P {self.directory}/ssh.pid -p 127.0.0.1:10022\n")
 
     def _start(self):
         self.process = subprocess.Popen(

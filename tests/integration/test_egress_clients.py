@@ -13,6 +13,7 @@ import harness
 from egress_case import EgressCase, door, start_world, zone
 from egress_files import put_all
 
+DROPBEAR = "/usr/sbin/dropbear"
 WEBSOCKET = r'''
 import base64
 connection = secure(dial("allowed.test", 443), "allowed.test") if TLS else dial("allowed.test", 80)
@@ -38,7 +39,7 @@ func main() {
 
 
 def setUpModule():
-    start_world(h2=shutil.which("node") is not None, ssh=shutil.which("dropbear") is not None, fill=put_all)
+    start_world(h2=shutil.which("node") is not None, ssh=os.path.exists(DROPBEAR), fill=put_all)
 
 
 class Clients(EgressCase):
@@ -86,7 +87,7 @@ class Clients(EgressCase):
         self.assertTrue(self.world.of(self.events(), "http", host="git.test", path="/git/hello.git/git-upload-pack"))
 
     def test_git_over_ssh(self):
-        self.need("dropbear")
+        self.need(DROPBEAR)
         key = (self.world.directory / "client_key").read_text()
         done = self.run_code(
             "export HOME=/tmp GIT_SSH_COMMAND='ssh -i /tmp/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null'\n"
