@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of the door: a run with a network against a run without, and the same client by the door, directly, by slirp4netns
-or pasta where installed, and by an HTTP proxy of the environment. The servers are in the fake internet of egress-conformance.
+"""The cost of the door: a run with a network against a run without, and the same client by the door, directly, by
+slirp4netns where installed, and by an HTTP proxy of the environment. The servers are in the fake internet of egress-conformance.
 
     ./dev bench egress [--pairs N] [--mib N] [--before DIRECTORY]
 
@@ -149,10 +149,6 @@ def by_slirp(mib):
             process.wait()
 
 
-def by_pasta(mib):
-    return figures(output(["pasta", "--config-net", "--", sys.executable, "-c", client(zone.NEIGHBOUR, mib)]))
-
-
 # --- runs ---------------------------------------------------------------------------------------
 
 
@@ -224,9 +220,8 @@ def measure(chosen):
             found["ways"]["direct"] = directly(chosen.mib)
             found["ways"]["door"] = by_door(server, chosen.mib)
             found["runs"] = claims(server, chosen.pairs)
-        for name, way in (("slirp4netns", by_slirp), ("pasta", by_pasta)):
-            if shutil.which(name):
-                found["ways"][name] = way(chosen.mib)
+        if shutil.which("slirp4netns"):
+            found["ways"]["slirp4netns"] = by_slirp(chosen.mib)
         found["ways"]["http proxy"] = by_proxy(world, chosen.mib)
     if chosen.before:
         found["before_ratio"] = against_before(chosen.before.resolve())
