@@ -43,6 +43,11 @@ def alone():
     return {name for _, name in socket.if_nameindex()} <= {"lo"}
 
 
+def missing():
+    """The first program that the fake internet needs and this machine lacks; None if it has all."""
+    return next((name for name in ("ip", "openssl") if shutil.which(name) is None), None)
+
+
 def make_certificates(directory):
     """An authority, and a certificate of it for every name of the zone. openssl(1)"""
     curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", DAYS)

@@ -11,7 +11,7 @@ sys.path.insert(0, str(harness.REPO / "egress-conformance"))
 import doorcheck.cases  # noqa: E402, F401
 from doorcheck.drivers.cloister import Cloister  # noqa: E402
 from doorcheck.trial import CASES, PASSED, judge  # noqa: E402
-from doorcheck.world import World  # noqa: E402
+from doorcheck.world import World, missing  # noqa: E402
 
 COUNT = 1.0 if harness.LONG else 0.34  # of the sizes of long cases
 SECONDS = 240 if GVISOR or MICROVM else 60
@@ -23,6 +23,8 @@ LATER = {19}  # secrets that the mediator sets
 class Egress(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        if missing():
+            raise unittest.SkipTest(f"not in the guest's image: {missing()}")
         cls.world = cls.enterClassContext(World())
         cls.driver = Cloister(user=AS_USER, request=HostileTest.in_runtime({}), config=HostileTest.CONFIG or "")
         cls.driver.start(cls.world)

@@ -12,7 +12,7 @@ sys.path.insert(0, str(harness.REPO / "egress-conformance"))
 from doorcheck import inside  # noqa: E402
 from doorcheck.driver import Result  # noqa: E402
 from doorcheck.internet import zone  # noqa: E402, F401
-from doorcheck.world import World  # noqa: E402
+from doorcheck.world import World, missing  # noqa: E402
 
 NEEDS_ROOT = "needs root: a namespace with a network of its own for the service"
 NONE = {"name": "no-network", "why": "code without a network", "effect": "allow", "tier": "Auto", "match": {"network_tiers": ["none"]}}
@@ -29,6 +29,8 @@ def start_world(**options):
     """For setUpModule: a fake internet for all tests of the module."""
     if not harness.ROOT:
         raise unittest.SkipTest(NEEDS_ROOT)
+    if missing():
+        raise unittest.SkipTest(f"not in the guest's image: {missing()}")
     EgressCase.world = unittest.enterModuleContext(World(**options))
 
 
