@@ -233,6 +233,49 @@ class Asking(EgressCase):
         self.assertEqual([each for each in asked if each.get("agent") == f"egress-{id(self)}"], [])
 
 
+class Levels(EgressCase):
+    """The network of agents, by their level."""
+
+    EGRESS = '  internal: ["ten.trap.test:80", "10.0.0.0/8"]\n'
+    DOCUMENT = door("allowed.test:80", "ten.trap.test:80", "neighbour.test:9000", tiers=["restricted", "internal"])
+
+    def agent(self, level, **rules):
+        name = f"level-{level}-{len(self.id())}-{time.monotonic_ns()}"
+        self.call("POST", f"/v1/agents/{name}/sandbox", {"level": level, "allowed_commands": ["python3 *"], **rules}, status=201)
+        return self.new_key("default", roles=["agent"], agent=name)["secret"]
+
+    def status(self, key, tier):
+        answer = self.call("POST", "/v1/executions?wait=30", {"language": "python", "code": "print(1)", "network_policy": {"tier": tier}}, key=key)
+        self.assertIn(answer.status, (200, 202), answer.body)
+        return answer.json()["status"]
+
+    def test_levels_map_onto_tiers(self):
+        standard, restricted, isolated = (self.agent(level) for level in ("standard", "restricted", "isolated"))
+        self.assertEqual([self.status(standard, tier) for tier in ("restricted", "internal")], ["completed"] * 2)
+        self.assertEqual(self.status(restricted, "internal"), "completed")
+        for key, tier in ((restricted, "restricted"), (isolated, "internal"), (isolated, "restricted")):
+            self.assertIn(self.status(key, tier), ("denied", "blocked"))
+
+    def test_requests_per_minute(self):
+        code = "print('good', sum([attempt(f'n{n}', fetch, 'allowed.test', tls=False) for n in range(12)]))"
+        for limits, good in (({"requests_per_minute": 4}, 4), ({}, 12)):
+            key = self.agent("standard", **({"limits": limits} if limits else {}))
+            done, _ = self.reach(code, key=key)
+            self.assertIn(f"good {good}\n", done["stdout"], limits)
+
+    def test_refusals_are_violations(self):
+        name = f"level-{time.monotonic_ns()}"
+        self.call("POST", f"/v1/agents/{name}/sandbox", {"level": "standard", "allowed_commands": ["python3 *"]}, status=201)
+        key = self.new_key("default", roles=["agent"], agent=name)["secret"]
+        self.reach("attempt('it', fetch, 'evil.test', tls=False)", key=key)
+
+        def counted():
+            rows = self.call("GET", f"/v1/agents/{name}/sandbox/violations", status=200).json()["violations"]
+            return [row for row in rows if row["operation"] == "network" and "evil.test" in row["what"]]
+
+        harness.wait_for("the violation", counted, 10)
+
+
 class Changes(EgressCase):
     def test_an_applied_policy_holds_for_running_programs(self):
         with Session(self.server, self.call, language="python", network_policy={"tier": "restricted"}) as session:
@@ -290,7 +333,7 @@ class Explain(EgressCase):
         done = self.server.cli("egress", "explain", "https://evil.test/")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("evil.test", done.stdout)
-        self.assertEqual(self.server.cli("egress", "explain", "https://EVIL..test/").returncode, 2)
+        self.assertIn(self.server.cli("egress", "explain", "https://EVIL..test/").returncode, (2, 125))
 
     def test_the_command_line_asks_for_destinations(self):
         done = self.server.cli("run", "--allow", "allowed.test:443", "-c", self.text("attempt('it', fetch, 'allowed.test')"))
