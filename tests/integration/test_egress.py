@@ -258,10 +258,11 @@ class Levels(EgressCase):
 
     def test_requests_per_minute(self):
         code = "print('good', sum([attempt(f'n{n}', fetch, 'allowed.test', tls=False) for n in range(12)]))"
-        for limits, good in (({"requests_per_minute": 4}, 4), ({}, 12)):
+        for limits, least, most in (({"requests_per_minute": 4}, 1, 4), ({}, 12, 12)):
             key = self.agent("standard", **({"limits": limits} if limits else {}))
             done, _ = self.reach(code, key=key)
-            self.assertIn(f"good {good}\n", done["stdout"], limits)
+            good = int(done["stdout"].rsplit("good ", 1)[1])
+            self.assertTrue(least <= good <= most, (limits, good))
 
     def test_refusals_are_violations(self):
         name = f"level-{time.monotonic_ns()}"
