@@ -73,8 +73,9 @@ attempt("udp", datagram, EVIL, 443, b"x")
         self.assertEqual(done["network"]["connections"], 0)
 
     def test_without_a_network_the_result_says_why(self):
-        done = self.run_code(self.text("start = time.monotonic()\nsys.excepthook = lambda *what: (print(time.monotonic() - start), sys.__excepthook__(*what))\n"
-                                       "fetch('allowed.test')"), artifacts=[])
+        code = ("start = time.monotonic()\nsys.excepthook = lambda *what: (print(time.monotonic() - start), sys.__excepthook__(*what))\n"
+                "fetch('allowed.test')")
+        done = self.run_code(self.text(code), artifacts=[])
         self.assertEqual((done["status"], done["exit_code"]), ("completed", 1), done)
         self.assertLess(float(done["stdout"]), 2)
         self.assertIn("network_policy", done["network"]["hint"])
@@ -408,7 +409,8 @@ class Settings(EgressCase):
 
     def test_connections_per_second(self):
         self.resolved("  connections_per_second: 5\n")
-        done, _ = self.reach("good = sum([attempt(f'n{n}', lambda: answer(dial('neighbour.test', 9000), b'x')) for n in range(40)])\nprint('good', good)")
+        code = "print('good', sum([attempt(f'n{n}', lambda: answer(dial('neighbour.test', 9000), b'x')) for n in range(40)]))"
+        done, _ = self.reach(code)
         good = int(done["stdout"].rsplit("good ", 1)[1])
         self.assertTrue(1 <= good < 30, good)
 

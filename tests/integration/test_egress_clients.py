@@ -9,7 +9,6 @@ import subprocess
 import tempfile
 import unittest
 
-import harness
 from egress_case import EgressCase, door, start_world, zone
 from egress_files import put_all
 
@@ -18,7 +17,8 @@ WEBSOCKET = r'''
 import base64
 connection = secure(dial("allowed.test", 443), "allowed.test") if TLS else dial("allowed.test", 80)
 key = base64.b64encode(os.urandom(16)).decode()
-head = answer(connection, request("allowed.test", "/ws", headers=("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}")))
+asked = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}")
+head = answer(connection, request("allowed.test", "/ws", headers=asked))
 assert b" 101 " in head, head
 for text in (b"first", b"second" * 15):
     mask = os.urandom(4)

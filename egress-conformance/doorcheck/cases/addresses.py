@@ -178,7 +178,8 @@ def sandbox_to_sandbox(trial):
 
 FRAMES = r'''
 ETH_IP = 0x0800
-packet = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28, 1, 0, 64, 17, 0, socket.inet_aton("192.0.2.1"), socket.inet_aton(EVIL)) + struct.pack("!HHHH", 1, 9000, 8, 0)
+ends = socket.inet_aton("192.0.2.1") + socket.inet_aton(EVIL)
+packet = struct.pack("!BBHHHBBH", 0x45, 0, 28, 1, 0, 64, 17, 0) + ends + struct.pack("!HHHH", 1, 9000, 8, 0)
 def frame(interface):
     with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0) as raw:
         return raw.sendto(packet, (interface, ETH_IP, 0, 0, b"\xff" * 6))

