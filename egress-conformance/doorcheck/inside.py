@@ -27,10 +27,12 @@ def secure(connection, name, check=True, alpn=("http/1.1",)):
     return context.wrap_socket(connection, server_hostname=name)
 
 def answer(connection, data):
-    """Sends the data → the first bytes that come back."""
+    """Sends the data → the first bytes that come back. An alert of TLS and a status of refusal are no answer."""
     connection.sendall(data)
     got = connection.recv(65536)
     if not got: raise EOFError("closed without an answer")
+    if got.startswith(b"\x15\x03"): raise OSError(f"TLS alert {got[5:7].hex()}")
+    if got.startswith(b"HTTP/1.") and got[9:10] >= b"4": raise OSError(got.split(b"\r\n")[0].decode("latin-1"))
     return got
 
 def request(host, path="/", method="GET", headers=(), body=b""):
