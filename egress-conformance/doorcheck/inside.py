@@ -61,7 +61,8 @@ def fetch(host, port=None, path="/", tls=True, at=None, sni=None, check=True, **
     with contextlib.closing(dial(at or host, port or (443 if tls else 80))) as connection:
         if tls: connection = secure(connection, sni or host, check)
         with contextlib.closing(connection):
-            status, body = whole(connection, request(host, path, **more))
+            usual = port in (None, 80, 443)
+            status, body = whole(connection, request(host if usual else f"{host}:{port}", path, **more))
     if status >= 400: raise OSError(f"status {status}: {body[:200]!r}")
     return status, body[:200]
 

@@ -335,7 +335,7 @@ class Explain(EgressCase):
         done = self.server.cli("egress", "explain", "https://evil.test/")
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("evil.test", done.stdout)
-        self.assertIn(self.server.cli("egress", "explain", "https://EVIL..test/").returncode, (2, 125))
+        self.assertEqual(self.server.cli("egress", "explain", "https://EVIL..test/").returncode, 1)
 
     def test_the_command_line_asks_for_destinations(self):
         done = self.server.cli("run", "--allow", "allowed.test:443", "-c", self.text("attempt('it', fetch, 'allowed.test')"))
@@ -343,7 +343,7 @@ class Explain(EgressCase):
         denied = self.server.cli("run", "--allow", "allowed.test:443", "-c", self.text("attempt('it', fetch, 'evil.test')"))
         self.assertIn("evil.test", denied.stderr)
         refused = self.server.cli("run", "--allow", "evil.test:443", "-c", "print(1)")
-        self.assertEqual(refused.returncode, 3, refused.stderr)
+        self.assertEqual(refused.returncode, 125, refused.stderr)
 
 
 class Settings(EgressCase):
