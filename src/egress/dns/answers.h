@@ -26,13 +26,10 @@
 #include "base/result.h"
 #include "egress/dns/message.h"
 #include "egress/dns/names.h"
+#include "egress/plan/own_names.h"  // IWYU pragma: export
 #include "model/network.h"
 
 namespace cloister::egress {
-
-// The endpoint for programs that insist on a proxy. Every plan lets it be looked up: the endpoint
-// judges by the plan.
-inline constexpr std::string_view kProxyName = "proxy.cloister.internal";
 
 // How long a program may keep an answer, in seconds. Addresses are stable and every connection is
 // judged, so the bound only lets a changed rule show at the next look-up. Refusals have no record
