@@ -143,6 +143,9 @@ std::string askingForRequest(const Attempt& attempt) {
   if (attempt.method) entry.methods = {std::string(*attempt.method)};
   const bool short_path = attempt.path && attempt.path->size() <= kMaxShown;
   if (short_path && model::isPlainPath(*attempt.path)) entry.paths = {std::string(*attempt.path)};
+  if (!model::readNetworkEntry(toJsonObject(entry), "", false)) {
+    return "No entry can allow this method: send another one, in upper case.";
+  }
   return asking(asEntry(entry));
 }
 

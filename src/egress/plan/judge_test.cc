@@ -362,6 +362,7 @@ TEST(Judge, SentencesAreBoundedAndSafeToShow) {
       judge(plan, request("www.example.com", std::string(100'000, '\n'), "/v1/x"));
   EXPECT_THAT(method.reason, Not(HasSubstr("\n")));
   EXPECT_LT(method.reason.size(), 1000U);
+  EXPECT_EQ(method.remedy, "No entry can allow this method: send another one, in upper case.");
   EXPECT_LT(
       judge(plan, request("www.example.com", "GET", "/" + std::string(100'000, 'a'))).remedy.size(),
       1000U);
