@@ -218,7 +218,7 @@ class Limits(AgentCase):
         made = self.give("standard", limits={"requests_per_minute": 5})
         self.assertEqual(made["effective"]["limits"]["requests_per_minute"], 5)
         self.assertEqual(made["effective"]["warnings"], [])
-        closed = self.give("isolated", limits={"requests_per_minute": 5})
+        closed = self.call("POST", self.path + ":update", {"level": "isolated"}, status=200).json()
         self.assertIn("requests_per_minute has no effect", closed["effective"]["warnings"][0])
 
     def test_on_the_command_line(self):

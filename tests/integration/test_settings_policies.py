@@ -41,7 +41,7 @@ RISK = {
 # A member of a destination: the entry, and questions that it allows and denies.
 ENTRY = {"name": "m.example.net", "ports": [80, 8080], "protocol": "http"}
 DESTINATIONS = {
-    "ports": ({**ENTRY, "name": "*", "ports": [8080]}, {"url": "m.example.net:8080"}, {"url": "http://m.example.net/"}),
+    "ports": ({**ENTRY, "name": "*", "ports": [8080]}, {"url": "http://m.example.net:8080/"}, {"url": "http://m.example.net/"}),
     "protocol": ({**ENTRY, "ports": [8080]}, {"url": "http://m.example.net:8080/"}, {"url": "https://m.example.net:8080/"}),
     "methods": ({**ENTRY, "methods": ["GET"]}, {"url": "http://m.example.net/"}, {"url": "http://m.example.net/", "method": "POST"}),
     "paths": ({**ENTRY, "paths": ["/a/*"]}, {"url": "http://m.example.net/a/b"}, {"url": "http://m.example.net/b"}),
