@@ -20,7 +20,7 @@ namespace cloister::net {
 struct HttpHead {
   int status = 0;
   std::map<std::string, std::string, std::less<>> headers;  // names in lower case
-  std::string reason;                                       // phrase behind the status
+  std::string reason = {};                                  // phrase behind the status
   // All fields in order, with the names as spelled, for a relay.
   std::vector<std::pair<std::string, std::string>> fields = {};
 

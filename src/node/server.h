@@ -35,9 +35,9 @@ class PermitGate {
   void trust(base::VerifyKey key);
 
   // kDenied: bad signature, malformed, not yet valid or expired (a second of clock difference is
-  // allowed), too long-lived, used before, over the ceiling, a network without the digest of its plan
-  // or the other way round.
-  // kQuota: too many used permits to remember. `use` marks it used, until it has expired.
+  // allowed), too long-lived, used before, over the ceiling, a network without the digest of its
+  // plan or the other way round. kQuota: too many used permits to remember. `use` marks it used,
+  // until it has expired.
   Result<model::PermitFields> admit(const model::SignedPermit& permit, int64_t now, bool use);
 
  private:

@@ -50,7 +50,7 @@ struct Attempts {
   std::string rule;    // "" where none matched
   std::string reason;  // of a refusal
   int64_t at = 0;      // wall-clock microseconds of the first
-  uint64_t count = 0;     // 0: further bytes of connections that an earlier batch counted
+  uint64_t count = 0;  // 0: further bytes of connections that an earlier batch counted
   uint64_t bytes_in = 0;
   uint64_t bytes_out = 0;
 };

@@ -137,7 +137,8 @@ Result<bool> Doors::receiveOne(const std::shared_ptr<Doors>& self) {
   if (!message) return std::unexpected(message.error());
   if (message->size == 0) return fail(Code::kUnavailable, "it closed the connection");
   const std::string_view bytes(buffer.data(), message->size);
-  TRY(take(self, TRY(wire::egress::decodeDoorPacket(bytes))));
+  const wire::egress::DoorPacket packet = TRY(wire::egress::decodeDoorPacket(bytes));
+  TRY(take(self, packet));
   return true;
 }
 
