@@ -72,9 +72,10 @@ class EgressCase(ApiTest):
         """Everything that has arrived since the test began."""
         return self.world.since(self.start_mark)
 
-    def denied(self, execution, host, port):
+    def denied(self, execution, host, port, transport="tcp"):
         """The result's row about a refused destination."""
-        rows = [row for row in execution["network"]["denied"] if (row["host"], row["port"]) == (host, port)]
+        rows = [row for row in execution["network"]["denied"]
+                if (row["host"], row["port"], row["transport"]) == (host, port, transport)]
         self.assertEqual(len(rows), 1, execution["network"])
         return rows[0]
 

@@ -69,6 +69,7 @@ class ControlTest : public testing::Test {
     io_.shutdown();  // coroutines end before the service that they use
     service_.reset();
     std::filesystem::remove_all(dir_);
+    ::alarm(0);
   }
 
   void start() {

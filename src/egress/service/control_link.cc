@@ -157,6 +157,7 @@ void ControlLink::answerUse(const Frame& frame) {
         Code::kNotFound, "asking for the use of a network: the permit is not known", {}, 0};
     return post(FromEgress::kFailed, frame.channel, wire::encodeError(error));
   }
+  permit->catchUp();
   post(FromEgress::kUsed, frame.channel, base::toJson(model::toJsonObject(permit->use())));
 }
 

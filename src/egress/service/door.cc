@@ -30,6 +30,7 @@ constexpr Millis kAcceptAgain{100};
 // in one sandbox costs the others nothing. The kernel counts the packets that are lost meanwhile.
 constexpr int kLogReads = 8;
 constexpr Millis kLogPause{50};
+constexpr int kLogAll = 512;  // more than the socket's queue holds
 
 Verdict refusal(std::string reason, std::string remedy) {
   Verdict verdict;
@@ -93,6 +94,9 @@ Result<> Door::start(const std::shared_ptr<Door>& self, DoorSockets sockets) {
   if (sockets.log) {
     log_.assign(sockets.log.release());
     async::spawn(hub_.executor, readRefused(self));
+    permit_->onCatchUp([weak = std::weak_ptr(self)] {
+      if (const auto door = weak.lock()) door->readRefusedNow(kLogAll);
+    });
   }
   return {};
 }
@@ -188,10 +192,14 @@ Task<void> Door::readRefused(std::shared_ptr<Door> self) {
     const auto [error] =
         co_await self->log_.async_wait(asio::posix::stream_descriptor::wait_read, kHowever);
     if (error) co_return;
-    for (int i = 0; i < kLogReads && self->readRefusedOnce(); ++i) {
-    }
+    self->readRefusedNow(kLogReads);
     pause.expires_after(kLogPause);
     co_await pause.async_wait(kHowever);
+  }
+}
+
+void Door::readRefusedNow(int most) {
+  for (int i = 0; i < most && readRefusedOnce(); ++i) {
   }
 }
 

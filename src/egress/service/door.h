@@ -49,6 +49,7 @@ class Door {
   static Task<void> serve(std::shared_ptr<Door> self, Socket socket, std::string name,
                           uint16_t port);
   static Task<void> readRefused(std::shared_ptr<Door> self);
+  void readRefusedNow(int most);
   bool readRefusedOnce();
   void refused(const std::string& transport, const base::Address& to, uint16_t port);
   [[nodiscard]] std::string overBounds();

@@ -41,7 +41,10 @@ class DoorDnsTest : public testing::Test {
     plan->plan.rules.push_back(rule);
     permit_->set(plan, nullptr);
   }
-  void TearDown() override { io_.shutdown(); }
+  void TearDown() override {
+    io_.shutdown();
+    ::alarm(0);
+  }
 
   static std::string query(const std::string& name, dns::Type type) {
     dns::Query asked;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -59,6 +60,11 @@ class PermitState {
   bool countBytes(const model::PlanRule* rule, uint64_t in, uint64_t out);
   void countDenied(const model::DeniedDestination& denied);
   [[nodiscard]] const model::NetworkUse& use() const { return use_; }
+  // `count` counts what the kernel has logged and nobody has read: call catchUp() before use().
+  void onCatchUp(std::function<void()> count) { catch_up_ = std::move(count); }
+  void catchUp() const {
+    if (catch_up_) catch_up_();
+  }
 
   // True for the first attempt of its kind since the last change of the plan: an approver is asked
   // once. False beyond kMostWanted kinds, too.
@@ -77,6 +83,7 @@ class PermitState {
   std::set<std::string> denied_left_out_;          // keys, bounded
   std::map<std::string, uint64_t> bytes_by_rule_;  // of rules with a bound
   std::set<std::string> wanted_;
+  std::function<void()> catch_up_;
 };
 
 }  // namespace cloister::egress

@@ -30,7 +30,10 @@ class DoorsTest : public testing::Test {
                                      Doors::Terms{Millis(300), Millis(300), Millis(20)});
     doors_->start();
   }
-  void TearDown() override { io_.shutdown(); }
+  void TearDown() override {
+    io_.shutdown();
+    ::alarm(0);
+  }
 
   void attach() {
     DoorSockets sockets;
