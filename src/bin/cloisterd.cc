@@ -38,6 +38,7 @@
 #include "bin/scan.h"
 #include "bin/settings.h"
 #include "bin/stop_watch.h"
+#include "egress/plan/own_names.h"
 #include "fixtures/mcp_conformance.h"
 #include "linux/credentials.h"
 #include "linux/process.h"
@@ -491,11 +492,18 @@ Result<std::shared_ptr<orchestrator::Control>> makeControl(
       TRY(controlConfig(config)));
 }
 
+// Programs with the tier api name the service by a name that only sandboxes know.
+std::vector<std::string> hostNames(const model::Config& config) {
+  std::vector<std::string> names = config.http.allowed_hosts;
+  names.emplace_back(egress::kApiName);
+  return names;
+}
+
 Result<> serve(const Options& options) {
   const model::Config& config = options.config;
   const std::vector<Fd> scan_helpers = TRY(startScanHelpers(options.config));
   IoContext io(1);
-  api::HttpServer server(io.get_executor(), TRY(httpLimits(config)), config.http.allowed_hosts,
+  api::HttpServer server(io.get_executor(), TRY(httpLimits(config)), hostNames(config),
                          TRY(api::ServerTls::open(config.tls)));
   TRY(prepareState(options));
   const Data data = TRY(readData(options));

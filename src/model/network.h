@@ -103,6 +103,8 @@ struct PlanRule {
   bool anyone = false;    // every public name: the entry's is kAnyName, its other members bound it
   bool internal = false;  // the operator's own names and networks, the only ones whose addresses
                           // may be private
+  // Not 0: the entry of the policy's rule, from 1. All rules made of one entry share its max_bytes.
+  uint32_t budget = 0;
 
   friend bool operator==(const PlanRule&, const PlanRule&) = default;
 };

@@ -20,6 +20,7 @@ json::object toJsonObject(const PlanRule& rule) {
   if (rule.anyone) entry.name = kAnyName;
   json::object object;
   if (rule.anyone) object["anyone"] = true;
+  if (rule.budget != 0) object["budget"] = rule.budget;
   object["entry"] = model::toJsonObject(entry);
   if (rule.internal) object["internal"] = true;
   object["rule"] = rule.rule;
@@ -50,6 +51,8 @@ Result<PlanRule> readRule(const json::value& value, const std::string& path) {
   rule.rule = TRY(readText(reader, "rule", 1));
   rule.anyone = TRY(reader.boolean("anyone")).value_or(false);
   rule.internal = TRY(reader.boolean("internal")).value_or(false);
+  const auto budget = TRY(reader.integer("budget", 0, kMaxNetworkEntries));
+  rule.budget = static_cast<uint32_t>(budget.value_or(0));
   TRY(reader.finish());
   if (rule.anyone != (rule.entry.name == kAnyName)) {
     return refused(reader.pathOf("anyone"), "does not agree with the entry's name");

@@ -33,6 +33,14 @@ PlanRule grantOf(NetworkEntry entry, std::string rule) {
   return grant;
 }
 
+// An entry of the rule, whose bytes count together however many destinations are asked of it.
+PlanRule grantOf(const Rule& rule, const NetworkEntry& entry) {
+  PlanRule grant = grantOf(entry, rule.name);
+  const auto at = std::ranges::find(rule.network, entry) - rule.network.begin();
+  if (entry.max_bytes != 0) grant.budget = static_cast<uint32_t>(at + 1);
+  return grant;
+}
+
 // The entries of the rule and the approved destinations, which come first: a person decided about
 // exactly these.
 Grants publicGrants(const Rule& rule, const Question& question) {
@@ -41,7 +49,7 @@ Grants publicGrants(const Rule& rule, const Question& question) {
     grants.push_back(grantOf(each.entry, each.escalation));
   if (!accessPermits(agentOf(question).access, question.request.network.tier)) return grants;
   for (const NetworkEntry& entry : rule.network)
-    grants.push_back(grantOf(entry, rule.name));
+    grants.push_back(grantOf(rule, entry));
   return grants;
 }
 
@@ -54,7 +62,7 @@ Grants internalGrants(const Rule& rule, const model::InternalDestinations& inter
     if (std::ranges::none_of(others, covers)) return;
     const auto same = [&](const PlanRule& grant) { return grant.entry == entry; };
     if (std::ranges::any_of(grants, same)) return;
-    grants.push_back(grantOf(entry, rule.name));
+    grants.push_back(grantOf(rule, entry));
     grants.back().internal = true;
   };
   for (const NetworkEntry& entry : rule.network)
@@ -123,13 +131,30 @@ bool addAsked(const NetworkEntry& asked, const Grants& grants, Grants& rules) {
     if (rules.size() > model::kMaxNetworkEntries) return true;
     NetworkEntry part = asked;
     part.ports = commonPorts(named ? open : asked.ports, grant.entry);
+    // An earlier entry for a part of the asked names keeps deciding about this part.
+    const bool whole = liesWithin(part, grant.entry);
+    if (!whole && model::coversPattern(asked.name, grant.entry.name)) part.name = grant.entry.name;
     if (part.ports.empty() || !liesWithin(part, grant.entry)) continue;
-    std::erase_if(open,
-                  [&](uint16_t port) { return std::ranges::binary_search(part.ports, port); });
+    if (whole) {
+      std::erase_if(open,
+                    [&](uint16_t port) { return std::ranges::binary_search(part.ports, port); });
+    }
     PlanRule made = narrowed(part, grant);
     if (std::ranges::find(rules, made) == rules.end()) rules.push_back(std::move(made));
   }
   return open.empty();
+}
+
+// A request that has refused destinations asked for wants the approved ones: those of its agent's
+// earlier sandboxes too. They never make the request too large.
+void addApproved(const Question& question, Grants& rules) {
+  const model::NetworkRequest& request = question.request.network;
+  if (request.tier != kRestricted || request.on_denied == model::OnDenied::kDeny) return;
+  for (const ApprovedDestination& each : approvedAt(agentOf(question), question.now)) {
+    if (rules.size() >= model::kMaxNetworkEntries) return;
+    PlanRule approved = grantOf(each.entry, each.escalation);
+    if (std::ranges::find(rules, approved) == rules.end()) rules.push_back(std::move(approved));
+  }
 }
 
 std::expected<Grants, Denied> asked(const Rule& rule, const Question& question,
@@ -144,6 +169,7 @@ std::expected<Grants, Denied> asked(const Rule& rule, const Question& question,
     }
     if (!addAsked(entry, grants, rules)) return std::unexpected(outside(entry, rule, grants));
   }
+  addApproved(question, rules);
   return rules;
 }
 

@@ -135,8 +135,6 @@ class ProcessRuntime : public Runtime {
   Task<Result<ImageWatch::Now>> imageOf(const Target& target);
   static void renew(const ImagePlace& own);
   [[nodiscard]] Result<> checkNetwork(const model::PermitFields& permit, const Kind& kind) const;
-  MakeBeside besideWith(const Kind& kind, const std::string& walls,
-                        const model::PermitFields& permit) const;
   [[nodiscard]] std::string keepsNoMemory(const Kind& kind, const SandboxSpec& spec) const;
   void addMemory(const Kind& kind, const model::PermitFields& permit, const Pool::Alike& alike,
                  const ImageWatch::Now& image, SessionTraits& traits) const;
@@ -282,25 +280,6 @@ void ProcessRuntime::addMemory(const Kind& kind, const model::PermitFields& perm
       .most_bytes = plan.cgroup.memory_bytes});
 }
 
-// Sandboxes beside a session's have doors of their own, under the session's permit.
-Task<Result<std::shared_ptr<Live>>> makeBesideConnected(std::shared_ptr<Pool> pool,
-                                                        std::shared_ptr<Live> session,
-                                                        model::Limits limits, std::string walls,
-                                                        NetworkParts network,
-                                                        model::PermitFields permit) {
-  auto live = CO_TRY(co_await pool->makeBeside(std::move(session), limits, std::move(walls)));
-  CO_TRY(co_await connectSandbox(pool, live, std::move(network), std::move(permit)));
-  co_return live;
-}
-
-MakeBeside ProcessRuntime::besideWith(const Kind& kind, const std::string& walls,
-                                      const model::PermitFields& permit) const {
-  return [pool = kind.pool, walls, network = network_, permit](std::shared_ptr<Live> session,
-                                                               model::Limits limits) {
-    return makeBesideConnected(pool, std::move(session), limits, walls, network, permit);
-  };
-}
-
 Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     const model::SignedPermit& permit) {
   const model::PermitFields fields = CO_TRY(wire::decodePermit(permit.encoded));
@@ -330,7 +309,13 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
     of.pool->refill();  // no program may start there for long
     SessionTraits traits{env, nests, fields.walls.runs_own, fields.walls.writes,
                          fields.walls.writable.empty() ? "" : writablePayload(fields.walls)};
-    if (!of.guest) traits.beside = besideWith(of, alike.walls, fields);
+    // Without a door: the permit of a program in a sandbox of its own has the tier none.
+    if (!of.guest) {
+      traits.beside = [pool = of.pool, walls = alike.walls](std::shared_ptr<Live> session,
+                                                            model::Limits limits) {
+        return pool->makeBeside(std::move(session), limits, walls);
+      };
+    }
     addMemory(of, fields, alike, image, traits);
     co_return makeProcessSession(std::move(live), std::move(info), std::move(traits));
   }

@@ -113,6 +113,13 @@ attempt("udp", datagram, EVIL, 443, b"x")
         _, tried = self.reach("attempt('it', fetch, 'evil.test', check=False)\nattempt('private', fetch, 'ten.trap.test', tls=False)", tier="full")
         self.assertEqual((tried["it"]["ok"], tried["private"]["ok"]), (True, False), tried)
 
+    def test_api_is_this_service(self):
+        self.apply(door(tiers=["api"]))
+        code = ("attempt('it', fetch, 'api.cloister.internal', tls=False, path='/healthz')\n"
+                "attempt('else', fetch, 'allowed.test', tls=False)")
+        _, tried = self.reach(code, tier="api")
+        self.assertEqual((tried["it"]["ok"], tried["else"]["ok"]), (True, False), tried)
+
     def test_a_session_keeps_its_door(self):
         with Session(self.server, self.call, language="python", network_policy={"tier": "restricted"}) as session:
             first = session.exec(self.text("attempt('it', fetch, 'allowed.test')"))
@@ -123,6 +130,15 @@ attempt("udp", datagram, EVIL, 443, b"x")
         self.assertEqual([row["host"] for row in second["network"]["denied"]], ["evil.test"])
         self.assertEqual((third["network"]["bytes_in"], third["network"]["denied"]), (0, []))
 
+    def test_a_sandbox_beside_a_session_has_no_network(self):
+        code = self.text("attempt('it', fetch, 'allowed.test', tls=False)\nattempt('literal', lambda: answer(dial('198.18.0.3', 80), b'x'))")
+        with Session(self.server, self.call, language="python", network_policy={"tier": "restricted"}) as session:
+            self.assertIn('"ok": true', session.exec(code)["stdout"])
+            mark = self.world.mark()
+            beside = session.exec(code, sandbox="fresh")
+        self.assertNotIn('"ok": true', beside["stdout"])
+        self.assertEqual(self.world.reached(self.world.since(mark)), [])
+
     def test_sandboxes_leave_nothing(self):
         self.works(FETCH, values=PLAIN)
         with harness.leakcheck(self.server):
@@ -130,9 +146,16 @@ attempt("udp", datagram, EVIL, 443, b"x")
                 self.assertTrue(self.works(FETCH, values=PLAIN))
 
     def test_no_network_costs_no_door(self):
-        done = self.run_code("print(sorted(line.split(':')[0].strip() for line in open('/proc/net/route')))")
-        self.assertEqual(done["status"], "completed")
-        self.assertEqual(self.world.reached(self.events()), [])
+        plans = 'cloister_network_plans_total{when="start"}'
+        before = self.server.metrics().get(plans, 0)
+        code = ("import socket\nfrom pathlib import Path\nprint(Path('/proc/net/route').read_text().count('\\n'))\n"
+                "with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:\n"
+                "    try: client.connect(('198.18.0.3', 80)); print('a route')\n    except OSError: print('no route')")
+        done = self.run_code(code)
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "1\nno route\n"))
+        self.assertEqual(self.server.metrics().get(plans, 0), before)
+        self.assertTrue(self.works(FETCH, values=PLAIN))
+        self.assertEqual(self.server.metrics()[plans], before + 1)
 
 
 class Entries(EgressCase):
@@ -229,7 +252,7 @@ class Asking(EgressCase):
         with self.session("deny") as session:
             self.assertFalse(self.tries(session))
         asked = self.call("GET", "/v1/escalations", key=self.boss, status=200).json()["escalations"]
-        self.assertEqual([each for each in asked if each.get("agent") == f"egress-{id(self)}"], [])
+        self.assertEqual([each for each in asked if each["requester"]["agent"] == f"egress-{id(self)}"], [])
 
 
 class Levels(EgressCase):
@@ -298,17 +321,23 @@ class Changes(EgressCase):
             found = [json.loads(line) for line in text.splitlines() if '"network.' in line]
             return found if "evil.test" in json.dumps(found) and "allowed.test" in json.dumps(found) else None
 
-        told = json.dumps(harness.wait_for("the audit rows", rows, 10))
-        self.assertIn(zone.ALLOWED, told)
-        self.assertIn("door", told)
+        found = harness.wait_for("the audit rows", rows, 10)
+        attempts = [each for row in found if row["subject"] == done["id"] for each in row["details"].get("attempts", [])]
+        told = {(each["host"], each["port"], each["allowed"], each["rule"], each["address"]) for each in attempts}
+        self.assertEqual(told, {("allowed.test", 443, True, "door", zone.ALLOWED), ("evil.test", 0, False, None, None)})
         self.assertTrue(self.call("GET", "/v1/audit/verify", status=200).json()["ok"])
         self.assertEqual(done["status"], "completed")
 
     def test_metrics_count(self):
-        before = sum(value for name, value in self.server.metrics().items() if name.startswith("cloister_network_"))
-        self.works(FETCH, values=PLAIN)
-        harness.wait_for("the metrics", lambda: sum(
-            value for name, value in self.server.metrics().items() if name.startswith("cloister_network_")) > before, 5)
+        counted = ('cloister_network_attempts_total{outcome="allowed",transport="tcp"}',
+                   'cloister_network_attempts_total{outcome="denied",transport="dns"}',
+                   'cloister_network_bytes_total{direction="in"}', 'cloister_network_bytes_total{direction="out"}',
+                   'cloister_network_plans_total{when="start"}')
+        before = self.server.metrics()
+        self.reach("attempt('it', fetch, 'allowed.test', tls=False)\nattempt('evil', fetch, 'evil.test')")
+        harness.wait_for("the metrics", lambda: all(
+            self.server.metrics().get(name, 0) > before.get(name, 0) for name in counted), 5)
+        self.assertEqual(self.server.metrics()["cloister_egress_connected"], 1)
 
 
 class Explain(EgressCase):

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Names: the synthetic addresses of one door. A look-up of an allowed name gives an address of a
 // pool; a connection to that address is relayed to the name. An address stands for one name as long
-// as the door lives, so a program that keeps an address never reaches another host.
+// as the door lives, so a program that keeps an address never reaches another host. After a restart
+// of the process the door begins anew at another place of the pool, so that an address from before
+// has no name, as a rule.
 //
 // Not thread-safe. The names come from the sandbox, so their number is bounded.
 #pragma once
@@ -29,7 +31,8 @@ class Names {
 
   // kInvalid: `pool` is not of IPv4, or has less than 16 addresses. At most `most` names get an
   // address, and at most as many as the pool has room for.
-  static Result<Names> make(const base::Network& pool, size_t most = kMost);
+  // `place`: where in the pool the addresses begin, modulo its room.
+  static Result<Names> make(const base::Network& pool, size_t most = kMost, uint32_t place = 0);
   Names(Names&&) = default;
   Names& operator=(Names&&) = default;
   Names(const Names&) = delete;
@@ -46,10 +49,13 @@ class Names {
   [[nodiscard]] size_t size() const { return names_.size(); }
 
  private:
-  Names(const base::Network& pool, size_t most) : pool_(pool), most_(most) {}
+  Names(const base::Network& pool, size_t most, uint32_t room, uint32_t place)
+      : pool_(pool), most_(most), room_(room), place_(place % room) {}
 
   base::Network pool_;
   size_t most_;
+  uint32_t room_;   // addresses for names
+  uint32_t place_;  // of the first name among these
   std::map<std::string, uint32_t, std::less<>> indices_;
   std::vector<std::string_view> names_;  // views of the keys, which never move
 };

@@ -57,6 +57,16 @@ TEST(Names, HaveTheRoomOfTheirPool) {
   EXPECT_EQ(names.nameOf(address("28.0.0.31")), std::nullopt);
 }
 
+TEST(Names, BeginAtAPlaceAndGoRound) {
+  auto names = Names::make(pool("28.0.0.16/28"), Names::kMost, 12 + 10).value();
+  EXPECT_EQ(names.addressOf("a")->text(), "28.0.0.29");
+  EXPECT_EQ(names.addressOf("b")->text(), "28.0.0.30");
+  EXPECT_EQ(names.addressOf("c")->text(), "28.0.0.19");
+  EXPECT_EQ(names.nameOf(address("28.0.0.29")), "a");
+  EXPECT_EQ(names.nameOf(address("28.0.0.19")), "c");
+  EXPECT_EQ(names.nameOf(address("28.0.0.20")), std::nullopt);
+}
+
 TEST(Names, SurviveAMove) {
   auto before = Names::make(pool()).value();
   for (int i = 0; i < 100; ++i)

@@ -8,6 +8,7 @@
 #include "base/glob.h"
 #include "base/json.h"
 #include "base/network.h"
+#include "egress/plan/own_names.h"
 #include "model/shown_text.h"
 
 namespace cloister::egress {
@@ -243,6 +244,19 @@ Verdict refuseHost(const Attempt& attempt) {
   return verdict;
 }
 
+// "Any name", a pattern or an approval of the name opens no way to this service itself: that is the
+// tier `api`.
+bool isBeyondTier(const model::NetworkPlan& plan, const Attempt& attempt) {
+  return attempt.host == kApiName && plan.tier != "api";
+}
+
+Verdict refuseApi() {
+  Verdict verdict;
+  verdict.reason = std::string(kApiName) + " is this service, and the tier api alone leads there.";
+  verdict.remedy = R"(Ask for network_policy {"tier":"api"}.)";
+  return verdict;
+}
+
 // The policy's answer to a refused attempt. An approver can grant names, ports and
 // requests, but neither other record types nor other readings of a path.
 OnDenied onDenied(const model::NetworkPlan& plan, Stop stop, const PlanRule* nearest) {
@@ -255,6 +269,7 @@ OnDenied onDenied(const model::NetworkPlan& plan, Stop stop, const PlanRule* nea
 Verdict judge(const model::NetworkPlan& plan, const Attempt& attempt) {
   const auto name = model::hostName(attempt.host);
   if (!name || *name != attempt.host) return refuseHost(attempt);
+  if (isBeyondTier(plan, attempt)) return refuseApi();
   Stop furthest = Stop::kName;
   const PlanRule* nearest = nullptr;
   for (const PlanRule& rule : plan.rules) {

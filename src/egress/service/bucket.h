@@ -30,6 +30,11 @@ class Bucket {
   }
 
   [[nodiscard]] double perSecond() const { return per_second_; }
+  // Whether a new bucket would give no more.
+  [[nodiscard]] bool full(base::Monotonic now = base::monotonicNow()) const {
+    const std::chrono::duration<double> passed = now - filled_;
+    return tokens_ + passed.count() * per_second_ >= burst_;
+  }
 
  private:
   double per_second_;

@@ -36,6 +36,14 @@ Verdict ConnectionGuard::judge(const Attempt& attempt) {
   if (!verdict.allowed || verdict.rule == nullptr) return verdict;
   const std::string& rule = verdict.rule->rule;
   const bool same_host = allowed_.host == attempt.host && allowed_.port == attempt.port;
+  // A connection of the sandbox may lead to several hosts, and may have waited for an approver.
+  if (!hub_.record.accepts() && !(reported_ && same_host)) {
+    Verdict unrecorded;
+    unrecorded.rule = verdict.rule;
+    unrecorded.reason = "The audit log takes no further attempts at the moment.";
+    unrecorded.remedy = "Try again later.";
+    return unrecorded;
+  }
   if (!same_host || allowed_.rule != rule) {
     finish();
     allowed_ = {std::string(attempt.host), attempt.port, rule, same_host ? allowed_.address : ""};
@@ -74,10 +82,11 @@ Task<Verdict> ConnectionGuard::hold(const Attempt& attempt, Verdict verdict) {
     return !v.allowed && v.on_denied == model::OnDenied::kAsk;
   };
   if (!asks(verdict)) co_return verdict;
-  hub_.ask(*permit_, {attempt.host, attempt.port}, verdict, protocolOf(attempt), true);
   const base::Monotonic deadline = base::monotonicNow() + hub_.settings.ask;
   while (asks(verdict) && !cut() && base::monotonicNow() < deadline) {
-    co_await changed().wait(deadline);
+    hub_.ask(*permit_, {attempt.host, attempt.port}, verdict, protocolOf(attempt), true);
+    const base::Monotonic again = base::monotonicNow() + PermitState::kWantedLately;
+    co_await changed().wait(std::min(deadline, again));
     verdict = judge(attempt);
   }
   co_return verdict;

@@ -3,8 +3,10 @@
 
 #include <sys/socket.h>
 
+#include <charconv>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
@@ -12,6 +14,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "async/spawn.h"
+#include "base/id.h"
 #include "base/log.h"
 #include "egress/relay/proxy.h"
 #include "egress/relay/relay.h"
@@ -39,6 +42,15 @@ Verdict refusal(std::string reason, std::string remedy) {
   return verdict;
 }
 
+// A program may keep addresses over a restart of this process. They must not be other names'.
+uint32_t anyPlace() {
+  constexpr int kHex = 16;
+  uint32_t place = 0;
+  const std::string digits = base::randomHex(sizeof place);
+  std::from_chars(digits.data(), digits.data() + digits.size(), place, kHex);
+  return place;
+}
+
 std::optional<base::Address> addressOf(const tcp::endpoint& endpoint) {
   sockaddr_storage storage{};
   std::memcpy(&storage, endpoint.data(), endpoint.size());
@@ -53,7 +65,8 @@ Result<std::shared_ptr<Door>> Door::open(Hub& hub, std::shared_ptr<PermitState> 
     return fail(Code::kQuota, "opening a door: there are too many");
   }
   const auto pool = TRY(base::Network::parse(hub.settings.pool));
-  auto door = std::make_shared<Door>(hub, std::move(permit), TRY(Names::make(pool)));
+  auto names = TRY(Names::make(pool, Names::kMost, anyPlace()));
+  auto door = std::make_shared<Door>(hub, std::move(permit), std::move(names));
   if (auto started = door->start(door, std::move(sockets)); !started) {
     door->stop();
     return std::unexpected(std::move(started).error().within("opening a door"));

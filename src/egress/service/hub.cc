@@ -8,11 +8,15 @@
 namespace cloister::egress {
 namespace {
 
+// Results take no longer hosts (model::readNetworkUse). A looked-up name may have four times as
+// much, because bytes that no host has are escaped. All hosts here are ASCII.
+constexpr size_t kMostHost = 253;
+
 wire::egress::Attempts attemptsOf(const PermitState& permit, const Destination& to) {
   wire::egress::Attempts attempts;
   attempts.permit = permit.id();
   if (permit.plan()) attempts.plan_sha256 = permit.plan()->sha256;
-  attempts.host = to.host;
+  attempts.host = to.host.substr(0, kMostHost);
   attempts.address = to.address;
   attempts.port = to.port;
   attempts.transport = to.transport;

@@ -110,6 +110,8 @@ TEST(Bucket, GivesItsBurstAndThenItsRate) {
   EXPECT_TRUE(bucket.take(late));
   EXPECT_TRUE(bucket.take(late));
   EXPECT_FALSE(bucket.take(late)) << "never more than the burst";
+  EXPECT_FALSE(bucket.full(late + Millis(100)));
+  EXPECT_TRUE(bucket.full(late + Millis(201)));
 }
 
 }  // namespace

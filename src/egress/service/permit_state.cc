@@ -23,6 +23,13 @@ std::string keyOf(std::string_view host, uint16_t port, std::string_view rule,
   return key;
 }
 
+// What counts the bytes of a rule with a bound.
+std::string budgetOf(const model::PlanRule& rule) {
+  if (rule.budget != 0) return rule.rule + '\0' + std::to_string(rule.budget);
+  const auto& ports = rule.entry.ports;
+  return keyOf(rule.entry.name, ports.empty() ? 0 : ports.front(), rule.rule);
+}
+
 bool sameDestination(const model::DeniedDestination& a, const model::DeniedDestination& b) {
   return a.host == b.host && a.port == b.port && a.transport == b.transport && a.rule == b.rule;
 }
@@ -60,7 +67,7 @@ bool PermitState::countBytes(const model::PlanRule* rule, uint64_t in, uint64_t 
   use_.bytes_in += in;
   use_.bytes_out += out;
   if (rule == nullptr || rule->entry.max_bytes == 0) return true;
-  uint64_t& used = bytes_by_rule_[keyOf(rule->entry.name, rule->entry.ports.front(), rule->rule)];
+  uint64_t& used = bytes_by_rule_[budgetOf(*rule)];
   used += in + out;
   return used <= rule->entry.max_bytes;
 }
@@ -81,8 +88,13 @@ void PermitState::countDenied(const model::DeniedDestination& denied) {
 }
 
 bool PermitState::firstWanted(std::string_view host, uint16_t port, std::string_view rule) {
-  if (wanted_.size() >= kMostWanted) return false;
-  return wanted_.insert(keyOf(host, port, rule)).second;
+  const std::string key = keyOf(host, port, rule);
+  const base::Monotonic now = base::monotonicNow();
+  const auto known = wanted_.find(key);
+  if (known == wanted_.end() && wanted_.size() >= kMostWanted) return false;
+  if (known != wanted_.end() && now - known->second < kWantedLately) return false;
+  wanted_[key] = now;
+  return true;
 }
 
 }  // namespace cloister::egress

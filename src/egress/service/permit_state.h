@@ -14,6 +14,7 @@
 #include <boost/asio/any_io_executor.hpp>
 
 #include "async/signal.h"
+#include "base/clock.h"
 #include "egress/plan/judge.h"
 #include "egress/service/bucket.h"
 #include "egress/service/settings.h"
@@ -66,10 +67,12 @@ class PermitState {
     if (catch_up_) catch_up_();
   }
 
-  // True for the first attempt of its kind since the last change of the plan: an approver is asked
-  // once. False beyond kMostWanted kinds, too.
+  // True for an attempt of a kind that was not wanted since the last change of the plan, or not
+  // lately: the control plane asks an approver once, but perhaps it could not ask before. False
+  // beyond kMostWanted kinds, too.
   bool firstWanted(std::string_view host, uint16_t port, std::string_view rule);
   static constexpr size_t kMostWanted = 64;
+  static constexpr Millis kWantedLately{5'000};
 
  private:
   std::string id_;
@@ -82,7 +85,7 @@ class PermitState {
   model::NetworkUse use_;
   std::set<std::string> denied_left_out_;          // keys, bounded
   std::map<std::string, uint64_t> bytes_by_rule_;  // of rules with a bound
-  std::set<std::string> wanted_;
+  std::map<std::string, base::Monotonic> wanted_;
   std::function<void()> catch_up_;
 };
 

@@ -50,6 +50,11 @@ Result<> Plans::put(std::shared_ptr<const PlanInForce> plan) {
   }
   bytes_ += plan->bytes - bytes_before;
   Entry& entry = permits_[id];
+  // A plan that ended and comes again, as after a slow reconnection, is that of the same door.
+  if (const auto ended = ended_.find(id); !entry.state && ended != ended_.end()) {
+    entry.state = ended->second.lock();
+    ended_.erase(ended);
+  }
   if (!entry.state) entry.state = std::make_shared<PermitState>(executor_, id, settings_);
   entry.round = round_;
   auto agent = agentBucket(plan->plan);
@@ -58,18 +63,18 @@ Result<> Plans::put(std::shared_ptr<const PlanInForce> plan) {
   return {};
 }
 
-// All sandboxes of an agent share the agent's requests per minute.
+// All sandboxes of an agent share the agent's requests per minute, also one after another: a bucket
+// stays until it is full again.
 std::shared_ptr<Bucket> Plans::agentBucket(const model::NetworkPlan& plan) {
   constexpr double kMinute = 60.0;
   if (plan.requests_per_minute == 0) return nullptr;
-  std::erase_if(agents_, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<Bucket>& kept = agents_[plan.tenant + '\0' + plan.agent];
+  std::erase_if(agents_, [](const auto& entry) {
+    return entry.second.use_count() == 1 && entry.second->full();
+  });
+  std::shared_ptr<Bucket>& bucket = agents_[plan.tenant + '\0' + plan.agent];
   const double rate = plan.requests_per_minute / kMinute;
-  auto bucket = kept.lock();
-  if (!bucket || bucket->perSecond() != rate) {
+  if (!bucket || bucket->perSecond() != rate)
     bucket = std::make_shared<Bucket>(rate, plan.requests_per_minute);
-    kept = bucket;
-  }
   return bucket;
 }
 
@@ -83,6 +88,8 @@ void Plans::drop(std::map<std::string, Entry>::iterator entry) {
   permits_.erase(entry);
   if (state->plan()) bytes_ -= state->plan()->bytes;
   state->end();
+  std::erase_if(ended_, [](const auto& each) { return each.second.expired(); });
+  ended_[state->id()] = state;
 }
 
 std::shared_ptr<PermitState> Plans::find(const std::string& permit) const {

@@ -63,9 +63,10 @@ class Plans {
   Settings settings_;
   std::optional<base::VerifyKey> key_;
   std::map<std::string, Entry> permits_;
-  size_t bytes_ = 0;  // of all encoded plans
+  std::map<std::string, std::weak_ptr<PermitState>> ended_;  // that doors may still have
+  size_t bytes_ = 0;                                         // of all encoded plans
   uint64_t round_ = 0;
-  std::map<std::string, std::weak_ptr<Bucket>> agents_;
+  std::map<std::string, std::shared_ptr<Bucket>> agents_;
   async::Signal arrived_;
 };
 

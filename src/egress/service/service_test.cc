@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The service over real sockets: plans, doors, connections and the record.
+#include "egress/service/plans.h"
 #include "egress/service/service_harness.h"
 
 namespace cloister::egress {
@@ -293,6 +294,26 @@ TEST_F(ServiceTest, RequestsPerMinuteOfAnAgentAreBounded) {
   const auto address = addressOf("echo.test");
   EXPECT_EQ(run(ping(run(connectTo(address)))), "ping");
   EXPECT_EQ(run(ping(run(connectTo(address)))), "");
+}
+
+TEST_F(ServiceTest, TheNextSandboxOfAnAgentHasNoNewRequests) {
+  Settings settings;
+  asio::io_context io;
+  Plans plans(io.get_executor(), settings);
+  plans.trust(key_.verifyKey());
+  const auto accept = [&](const std::string& permit) {
+    model::NetworkPlan each = plan();
+    each.permit = permit;
+    each.agent = "alice";
+    each.requests_per_minute = 1;
+    const std::string encoded = model::encodePlan(each);
+    ASSERT_TRUE(plans.accept({.encoded = encoded, .signature = key_.sign(encoded)}));
+  };
+  accept("permit_1");
+  EXPECT_TRUE(plans.find("permit_1")->takeRequest());
+  plans.forget("permit_1");
+  accept("permit_2");
+  EXPECT_FALSE(plans.find("permit_2")->takeRequest());
 }
 
 TEST_F(ServiceTest, ADetachedDoorHoldsNoSocket) {

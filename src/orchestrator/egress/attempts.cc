@@ -73,8 +73,9 @@ std::vector<model::AuditEvent> attemptEvents(const wire::egress::Batch& batch,
     events[at].details["attempts"].as_array().push_back(shown(each));
   }
   if (batch.left_out == 0) return events;
-  if (events.empty()) events.push_back(rowOf(batch.number, "", ourselves()));
-  events.front().details["left_out"] = batch.left_out;
+  // Of all sandboxes together: no tenant's row may count another tenant's attempts.
+  events.push_back(rowOf(batch.number, "", ourselves()));
+  events.back().details["left_out"] = batch.left_out;
   return events;
 }
 

@@ -40,17 +40,19 @@ TEST(Attempts, MakeARowForEachDoor) {
                                  attemptOf("p1", "c.test")},
                     .left_out = 4};
   const auto events = attemptEvents(batch, ownerOf);
-  ASSERT_EQ(events.size(), 2U);
+  ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[0].action, "network.attempts");
   EXPECT_EQ(events[0].subject, "exec_1");
   EXPECT_EQ(events[0].principal.tenant, "acme");
   EXPECT_EQ(events[0].details.at("batch"), 7);
   EXPECT_EQ(events[0].details.at("permit"), "p1");
-  EXPECT_EQ(events[0].details.at("left_out"), 4);
+  EXPECT_FALSE(events[0].details.contains("left_out"));
   EXPECT_EQ(events[0].details.at("attempts").as_array().size(), 2U);
   EXPECT_EQ(events[1].subject, "ses_1");
   EXPECT_EQ(events[1].principal.agent, "bob");
   EXPECT_FALSE(events[1].details.contains("left_out"));
+  EXPECT_EQ(events[2].principal.tenant, "system");
+  EXPECT_EQ(events[2].details.at("left_out"), 4);
 }
 
 TEST(Attempts, NameTheDecidingRuleAndPlan) {

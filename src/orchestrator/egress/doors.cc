@@ -96,6 +96,7 @@ Task<Result<>> Doors::open(model::NetworkPlan first, DoorOwner owner, Again agai
   parts_.metrics.doors(doors_.size());
   auto sent = co_await EgressLink::plan(link_, door->signed_plan);
   if (sent) {
+    door->opened = true;
     parts_.metrics.planned("start");
     co_return Result<>{};
   }
@@ -208,7 +209,7 @@ Task<void> Doors::lookRegularly() {
 }
 
 Task<void> Doors::lookAt(DoorPtr door, bool ask_policy) {
-  if (door->closed) co_return;
+  if (door->closed || !door->opened) co_return;
   if (ask_policy) {
     auto by_policy = co_await door->again();
     if (door->closed) co_return;
@@ -218,12 +219,14 @@ Task<void> Doors::lookAt(DoorPtr door, bool ask_policy) {
   if (!isSame(plan, door->plan)) co_await replace(door, std::move(plan));
 }
 
-// An approval adds to what policy allows, and lifts no denial of the sandbox.
+// An approval adds to what policy allows, and lifts no denial of the sandbox. Approvals beyond the
+// bounds of a plan wait: cloister-egress would refuse the plan, and the door would be shut.
 model::NetworkPlan Doors::wantedPlan(const Door& door) const {
   model::NetworkPlan plan = door.plan;
   if (!door.by_policy) {
     plan.rules.clear();
     plan.internal_networks.clear();
+    plan.on_denied = model::OnDenied::kDeny;  // no approval could help
     plan.policy_id = parts_.engine.policyId();
     return plan;
   }
@@ -231,8 +234,12 @@ model::NetworkPlan Doors::wantedPlan(const Door& door) const {
   plan.permit = door.plan.permit;
   const auto asker = asker_.lock();
   const auto granted = asker ? asker->granted(plan.permit) : std::vector<model::PlanRule>();
-  plan.rules.insert(plan.rules.begin(), granted.begin(), granted.end());
-  return plan;
+  if (granted.empty() || plan.rules.size() >= model::kMaxNetworkEntries) return plan;
+  const model::NetworkPlan by_policy = plan;
+  const size_t room = std::min(granted.size(), model::kMaxNetworkEntries - plan.rules.size());
+  plan.rules.insert(plan.rules.begin(), granted.begin(),
+                    granted.begin() + static_cast<ptrdiff_t>(room));
+  return model::encodePlan(plan).size() <= model::kMaxPlanBytes ? plan : by_policy;
 }
 
 // While the ledger refuses the row of an addition, only what the plan takes away is put in force.

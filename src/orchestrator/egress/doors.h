@@ -82,6 +82,7 @@ class Doors final : public Network, private EgressLink::Watcher {
     model::SignedPlan signed_plan;
     std::optional<model::NetworkPlan> by_policy;         // policy's last answer, without approvals
     std::set<std::pair<std::string, uint16_t>> refused;  // destinations told to the asker
+    bool opened = false;  // its first plan is in force; later plans come only after it
     bool closed = false;
   };
   using DoorPtr = std::shared_ptr<Door>;

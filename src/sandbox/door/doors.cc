@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -183,10 +184,33 @@ void Doors::handOver(Entry& entry) {
       linux::sendMessage(socket_.native_handle(), wire::egress::encodeAttach(entry.door), fds);
   entry.state = sent ? Entry::State::kSent : Entry::State::kUnsent;
   if (sent) return;
-  // A full socket: everything is sent again over another connection.
+  // The kernel's bound is a few hundred doors: with more, all at once never fit.
+  if (sent.error().code == Code::kUnavailable) {
+    if (!std::exchange(waits_for_room_, true))
+      async::spawn(executor_, handOverRest(shared_from_this()));
+    return;
+  }
   boost::system::error_code ignored;
   base::log(base::Level::kWarn, "door not handed over", {{"reason", sent.error().message}});
   socket_.close(ignored);
+}
+
+Task<void> Doors::handOverRest(std::shared_ptr<Doors> self) {
+  const auto unsent = [&] {
+    return std::ranges::find_if(self->entries_, [](const auto& each) {
+      return each.second.state == Entry::State::kUnsent;
+    });
+  };
+  while (self->socket_.is_open() && unsent() != self->entries_.end()) {
+    const auto [error] = co_await self->socket_.async_wait(DoorStream::wait_write, kDoorResult);
+    if (error && error != asio::error::operation_aborted) break;
+    for (auto next = unsent(); self->socket_.is_open() && next != self->entries_.end();
+         next = unsent()) {
+      self->handOver(next->second);
+      if (next->second.state == Entry::State::kUnsent) break;  // full again
+    }
+  }
+  self->waits_for_room_ = false;
 }
 
 void Doors::lose() {

@@ -73,6 +73,8 @@ class Doors : public std::enable_shared_from_this<Doors> {
   Result<> take(const std::shared_ptr<Doors>& self, const wire::egress::DoorPacket& packet);
   static Task<void> tryAgain(std::shared_ptr<Doors> self, uint64_t id);
   void handOver(Entry& entry);
+  // Hands over what a full socket had no room for, as the other end reads.
+  static Task<void> handOverRest(std::shared_ptr<Doors> self);
   void lose();
   void drop(uint64_t id);
   static Task<void> release(std::shared_ptr<Doors> self, uint64_t id);
@@ -84,6 +86,7 @@ class Doors : public std::enable_shared_from_this<Doors> {
   std::map<uint64_t, Entry> entries_;
   std::map<uint64_t, bool> leaving_;  // doors whose kDetached is awaited; true once it came
   uint64_t next_ = 1;
+  bool waits_for_room_ = false;  // handOverRest() runs
   async::Signal changed_;
 };
 
