@@ -53,22 +53,38 @@ Grants publicGrants(const Rule& rule, const Question& question) {
   return grants;
 }
 
-// The operator's destinations that the rule covers, and the entries of the rule that lie within one
-// of these.
+// The asked destination under the conditions of the grant.
+PlanRule narrowed(const NetworkEntry& asked, const PlanRule& grant) {
+  PlanRule rule = grant;
+  rule.anyone = false;
+  rule.entry.name = asked.name;
+  rule.entry.ports = asked.ports;
+  rule.entry.protocol = asked.protocol;
+  if (!asked.methods.empty()) rule.entry.methods = asked.methods;
+  if (!asked.paths.empty()) rule.entry.paths = asked.paths;
+  return rule;
+}
+
+// The operator's destinations that the rule covers, under the conditions of its entries, and the
+// entries of the rule that lie within one of these.
 Grants internalGrants(const Rule& rule, const model::InternalDestinations& internal) {
   Grants grants;
-  const auto add = [&](const NetworkEntry& entry, const std::vector<NetworkEntry>& others) {
-    const auto covers = [&](const NetworkEntry& other) { return liesWithin(entry, other); };
-    if (std::ranges::none_of(others, covers)) return;
-    const auto same = [&](const PlanRule& grant) { return grant.entry == entry; };
+  const auto add = [&](PlanRule grant) {
+    const auto same = [&](const PlanRule& each) { return each.entry == grant.entry; };
     if (std::ranges::any_of(grants, same)) return;
-    grants.push_back(grantOf(rule, entry));
-    grants.back().internal = true;
+    grant.internal = true;
+    grants.push_back(std::move(grant));
   };
-  for (const NetworkEntry& entry : rule.network)
-    add(entry, internal.names);
-  for (const NetworkEntry& entry : internal.names)
-    add(entry, rule.network.empty() ? internal.names : rule.network);
+  for (const NetworkEntry& entry : rule.network) {
+    const auto covers = [&](const NetworkEntry& other) { return liesWithin(entry, other); };
+    if (std::ranges::any_of(internal.names, covers)) add(grantOf(rule, entry));
+  }
+  for (const NetworkEntry& entry : internal.names) {
+    if (rule.network.empty()) add(grantOf(entry, rule.name));
+    for (const NetworkEntry& outer : rule.network) {
+      if (liesWithin(entry, outer)) add(narrowed(entry, grantOf(rule, outer)));
+    }
+  }
   return grants;
 }
 
@@ -100,18 +116,6 @@ Denied outside(const NetworkEntry& asked, const Rule& rule, const Grants& grants
           grants.empty() ? "leave it out, or ask the operator to add it to the rule's network"
                          : "ask for one of " + listed(grants) +
                                ", or ask the operator to add it to the rule's network"};
-}
-
-// The asked destination under the conditions of the grant.
-PlanRule narrowed(const NetworkEntry& asked, const PlanRule& grant) {
-  PlanRule rule = grant;
-  rule.anyone = false;
-  rule.entry.name = asked.name;
-  rule.entry.ports = asked.ports;
-  rule.entry.protocol = asked.protocol;
-  if (!asked.methods.empty()) rule.entry.methods = asked.methods;
-  if (!asked.paths.empty()) rule.entry.paths = asked.paths;
-  return rule;
 }
 
 std::vector<uint16_t> commonPorts(const std::vector<uint16_t>& asked, const NetworkEntry& grant) {

@@ -228,6 +228,18 @@ TEST_F(NetworkPlanTest, InternalIsTheOperatorsList) {
   ask(R"({"tier":"restricted"})");
   EXPECT_FALSE(plan().rules.at(0).internal) << "a private address stays closed";
   EXPECT_THAT(plan().internal_networks, IsEmpty());
+  // The conditions of the rule's entries hold for the list.
+  internal_ = model::readInternal({"wiki.corp.example:80", "10.1.0.0/16"}).value();
+  rule(
+      "match: {network_tiers: [internal]}, "
+      "network: [{name: \"*.corp.example\", ports: [80], methods: [GET], max_bytes: 9}]");
+  ask(R"({"tier":"internal"})");
+  EXPECT_THAT(destinations(), ElementsAre("wiki.corp.example:80 http GET"));
+  EXPECT_EQ(plan().rules.at(0).entry.max_bytes, 9U);
+  rule(
+      "match: {network_tiers: [internal]}, "
+      "network: [{name: wiki.corp.example, ports: [80], methods: [GET]}]");
+  EXPECT_THAT(destinations(), ElementsAre("wiki.corp.example:80 http GET"));
   internal_ = {};
   ask(R"({"tier":"internal"})");
   EXPECT_THAT(refusal().reason, HasSubstr("egress.internal"));

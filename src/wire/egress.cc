@@ -160,6 +160,7 @@ std::string encodeBatch(const Batch& batch) {
   Batch cut = batch;
   for (Attempts& each : cut.attempts) {
     each.host = acceptable(each.host, kName);
+    each.address = acceptable(each.address, kAddress);
     each.rule = acceptable(each.rule, kName);
     each.reason = acceptable(each.reason, kSentence);
   }

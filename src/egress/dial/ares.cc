@@ -48,6 +48,17 @@ std::optional<base::Address> addressOf(const ares_addrinfo_node& node) {
   return base::Address::of(at);
 }
 
+// An answer over TCP has room for thousands of addresses, each of which is kept and judged.
+constexpr size_t kMostAddresses = 64;
+
+bool isLong(const ares_addrinfo& info) {
+  size_t count = 0;
+  for (const auto* node = info.nodes; node != nullptr && count <= kMostAddresses;
+       node = node->ai_next)
+    ++count;
+  return count > kMostAddresses;
+}
+
 AresChannel::Found foundIn(const ares_addrinfo& info) {
   AresChannel::Found found;
   std::vector<base::Address> later;
@@ -228,6 +239,9 @@ void AresChannel::addresses(const std::string& name, std::function<void(Result<F
             info, &::ares_freeaddrinfo);
         if (status != ARES_SUCCESS || info == nullptr) {
           waited->done(std::unexpected(aresError(waited->doing, status)));
+        } else if (isLong(*info)) {
+          waited->done(std::unexpected(
+              Error{Code::kDenied, waited->doing + ": the answer has too many addresses", {}}));
         } else {
           waited->done(foundIn(*info));
         }

@@ -84,7 +84,7 @@ Dialler::Task<Result<Dialled>> Dialler::dial(Target target) {
 }
 
 Dialler::Task<Result<Dialled>> Dialler::direct(const Target& target, Monotonic deadline) {
-  const auto addresses = CO_TRY(co_await resolver_.addresses(target.name));
+  const auto addresses = CO_TRY(co_await resolver_.addresses(target.name, target.look_ups));
   const auto networks =
       target.internal ? std::span(target.networks) : std::span<const base::Network>();
   CO_TRY(checkAnswer(target.name, addresses, networks, options_.addresses));

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,6 +57,7 @@ struct Target {
   std::vector<base::Network> networks = {};  // with `internal`: whose private addresses are allowed
   // Asked before each connection: false ends the dial, because the rules changed meanwhile.
   std::function<bool()> wanted = {};
+  std::shared_ptr<size_t> look_ups = {};  // the sandbox's in flight: Resolver
 };
 
 struct Dialled {

@@ -93,14 +93,18 @@ void Resolver::keep(const std::string& name, const AresChannel::Found& found) {
 }
 
 std::shared_ptr<Resolver::LookUp> Resolver::start(const std::shared_ptr<AresChannel>& channel,
-                                                  const std::string& name) {
+                                                  const std::string& name,
+                                                  std::shared_ptr<size_t> of_one) {
   auto look_up = std::make_shared<LookUp>(executor_);
   looking_[name] = look_up;
+  if (!of_one) of_one = std::make_shared<size_t>(0);
   ++*in_flight_;
+  ++*of_one;
   // The channel lives as long as its queries.
-  channel->addresses(name, [self = self_, in_flight = in_flight_, channel, look_up,
-                            name](Result<AresChannel::Found> found) {
+  channel->addresses(name, [self = self_, in_flight = in_flight_, of_one = std::move(of_one),
+                            channel, look_up, name](Result<AresChannel::Found> found) {
     --*in_flight;
+    --*of_one;
     if (Resolver* const resolver = *self) {
       const auto here = resolver->looking_.find(name);
       if (here != resolver->looking_.end() && here->second == look_up) {
@@ -120,7 +124,12 @@ std::shared_ptr<Resolver::LookUp> Resolver::start(const std::shared_ptr<AresChan
   return look_up;
 }
 
-Resolver::Task<Result<Resolver::Answer>> Resolver::addresses(std::string name) {
+bool Resolver::isFull(const std::shared_ptr<size_t>& of_one) const {
+  return *in_flight_ >= options_.most_in_flight || (of_one && *of_one >= options_.most_of_one);
+}
+
+Resolver::Task<Result<Resolver::Answer>> Resolver::addresses(std::string name,
+                                                             std::shared_ptr<size_t> of_one) {
   const base::Monotonic deadline = base::monotonicNow() + options_.most_time;
   const auto channel = CO_TRY(this->channel());
   if (const Answer* answer = cached(name)) co_return *answer;
@@ -129,8 +138,8 @@ Resolver::Task<Result<Resolver::Answer>> Resolver::addresses(std::string name) {
   if (running != looking_.end()) {
     look_up = running->second;
   } else {
-    if (*in_flight_ >= options_.most_in_flight) co_return tooMany(name);
-    look_up = start(channel, name);
+    if (isFull(of_one)) co_return tooMany(name);
+    look_up = start(channel, name, std::move(of_one));
   }
   while (!look_up->result && base::monotonicNow() < deadline)
     co_await look_up->ended.wait(deadline);
@@ -138,7 +147,8 @@ Resolver::Task<Result<Resolver::Answer>> Resolver::addresses(std::string name) {
   co_return *look_up->result;
 }
 
-Resolver::Task<Result<std::string>> Resolver::message(std::string name, uint16_t type) {
+Resolver::Task<Result<std::string>> Resolver::message(std::string name, uint16_t type,
+                                                      std::shared_ptr<size_t> of_one) {
   struct Question {
     explicit Question(const boost::asio::any_io_executor& executor) : ended(executor) {}
     async::Signal ended;
@@ -146,12 +156,16 @@ Resolver::Task<Result<std::string>> Resolver::message(std::string name, uint16_t
   };
   const base::Monotonic deadline = base::monotonicNow() + options_.most_time;
   const auto channel = CO_TRY(this->channel());
-  if (*in_flight_ >= options_.most_in_flight) co_return tooMany(name);
+  if (isFull(of_one)) co_return tooMany(name);
+  if (!of_one) of_one = std::make_shared<size_t>(0);
   ++*in_flight_;
+  ++*of_one;
   const auto question = std::make_shared<Question>(executor_);
   channel->message(name, type,
-                   [question, channel, in_flight = in_flight_](Result<std::string> answer) {
+                   [question, channel, in_flight = in_flight_,
+                    of_one = std::move(of_one)](Result<std::string> answer) {
                      --*in_flight;
+                     --*of_one;
                      question->result = std::move(answer);
                      question->ended.notify();
                    });

@@ -33,6 +33,7 @@ struct ResolverOptions {
   Millis most_time{5'000};      // of a look-up
   Millis try_time{2'000};       // of the first question to a server
   size_t most_in_flight = 256;  // queries
+  size_t most_of_one = 64;      // of these, of one sandbox
   size_t most_cached = 1024;    // names
   int64_t most_ttl = 60;        // seconds
 };
@@ -51,12 +52,15 @@ class Resolver {
 
   // The addresses of a name of model::hostName(), of both families, at least one. kNotFound: the
   // name has none; kQuota: too many look-ups are in flight; kUnavailable: no server answers.
-  // The caller keeps the resolver alive.
-  Task<Result<std::vector<base::Address>>> addresses(std::string name);
+  // The caller keeps the resolver alive. `of_one`: counts the sandbox's queries in flight, which
+  // can take longer than the caller waits; null: not bounded.
+  Task<Result<std::vector<base::Address>>> addresses(std::string name,
+                                                     std::shared_ptr<size_t> of_one = nullptr);
 
   // The answer to a question of another type, as a DNS message, without a cache. The message is of
   // a foreign server: it may have any bytes, and its id is not the asker's.
-  Task<Result<std::string>> message(std::string name, uint16_t type);
+  Task<Result<std::string>> message(std::string name, uint16_t type,
+                                    std::shared_ptr<size_t> of_one = nullptr);
 
  private:
   using Answer = std::vector<base::Address>;
@@ -77,7 +81,8 @@ class Resolver {
   Result<std::shared_ptr<AresChannel>> channel();
   [[nodiscard]] File resolvConf() const;
   std::shared_ptr<LookUp> start(const std::shared_ptr<AresChannel>& channel,
-                                const std::string& name);
+                                const std::string& name, std::shared_ptr<size_t> of_one);
+  [[nodiscard]] bool isFull(const std::shared_ptr<size_t>& of_one) const;
   void keep(const std::string& name, const AresChannel::Found& found);
   const Answer* cached(const std::string& name);
 

@@ -171,8 +171,8 @@ bool isNamed(const model::NetworkPlan& plan, std::string_view host) {
 Verdict judgeHost(const model::NetworkPlan& plan, std::string_view host,
                   std::string_view record_type) {
   Verdict verdict = judge(plan, {.host = host, .record_type = record_type});
-  if (!verdict.allowed || verdict.rule == nullptr || isNamed(plan, host)) return verdict;
-  verdict.reason = carriesData(verdict.rule->entry.name, host);
+  if (!verdict.allowed) return verdict;
+  verdict.reason = dataIn(plan, verdict, host);
   verdict.allowed = verdict.reason.empty();
   return verdict;
 }
@@ -244,6 +244,11 @@ Reply answerQuery(const model::NetworkPlan& plan, const Query& query, Names& nam
 }
 
 }  // namespace
+
+std::string dataIn(const model::NetworkPlan& plan, const Verdict& verdict, std::string_view host) {
+  if (verdict.rule == nullptr || isNamed(plan, host)) return "";
+  return carriesData(verdict.rule->entry.name, host);
+}
 
 std::string answer(std::string_view query, const model::NetworkPlan& plan, Names& names,
                    size_t most_bytes, Asked& asked) {

@@ -26,6 +26,7 @@
 #include "base/result.h"
 #include "egress/dns/message.h"
 #include "egress/dns/names.h"
+#include "egress/plan/judge.h"
 #include "egress/plan/own_names.h"  // IWYU pragma: export
 #include "model/network.h"
 
@@ -41,6 +42,10 @@ inline constexpr uint32_t kMaxPassedTtlSeconds = 300;
 inline constexpr size_t kMaxStarLabels = 4;
 inline constexpr size_t kMaxStarLabel = 40;  // bytes of one label
 inline constexpr double kMaxStarBits = 160;  // Shannon: a SHA-1 in hexadecimal passes
+
+// Why a name could carry data in the labels that stand for the star of the allowing rule, as a
+// sentence; "": it could not, or a rule has the name itself. For every name that is resolved.
+std::string dataIn(const model::NetworkPlan& plan, const Verdict& verdict, std::string_view host);
 
 // The question, for the record.
 struct Asked {

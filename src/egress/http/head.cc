@@ -122,7 +122,7 @@ std::optional<Authority> readAuthority(std::string_view text) {
     authority.host = lowered(text.substr(0, end));
     text.remove_prefix(end + 1);
     constexpr std::string_view kAddress = "0123456789abcdef:.";
-    if (!authority.host.contains(':')) return std::nullopt;
+    if (!authority.host.contains(':') || authority.host.size() > kMaxHost) return std::nullopt;
     if (authority.host.find_first_not_of(kAddress) != std::string::npos) return std::nullopt;
   } else {
     const size_t colon = std::min(text.find(':'), text.size());

@@ -119,12 +119,17 @@ Ruling Connection::refuse(const Standing& standing, std::string reason, std::str
 }
 
 Task<Result<>> Connection::dial(const Standing& standing, const Ruling& ruling) {
+  if (std::string over = guard_->overBounds(); !over.empty()) {
+    refuse(standing, over, "Open fewer connections, or try again later.");
+    co_return fail(Code::kQuota, std::move(over));
+  }
   expireIn(limits_.idle);
   Target target{.name = standing.host,
                 .port = standing.port,
                 .internal = ruling.internal,
                 .networks = {},
-                .wanted = [this] { return !over_ && !guard_->cut(); }};
+                .wanted = [this] { return !over_ && !guard_->cut(); },
+                .look_ups = guard_->lookUps()};
   if (ruling.internal) target.networks = guard_->internalNetworks();
   auto dialled = co_await dialler_.dial(std::move(target));
   if (over_) co_return fail(Code::kConflict, "the connection is over");

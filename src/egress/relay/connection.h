@@ -67,7 +67,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Records the relay's own refusal.
   Ruling refuse(const Standing& standing, std::string reason, std::string remedy);
 
-  // Connects outside(), and sends inside what the peer sent with it. kDenied is recorded.
+  // Connects outside(), and sends inside what the peer sent with it. kDenied is recorded, and so is
+  // kQuota of the guard.
   Task<Result<>> dial(const Standing& standing, const Ruling& ruling);
 
   // At most `most` bytes behind `into`, waiting for them without a buffer. 0: the stream ended.

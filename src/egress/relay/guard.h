@@ -3,7 +3,9 @@
 // implements it over the plan in force. One thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,8 @@ class Guard {
   // Counts moved bytes: `in` was received by the sandbox, `out` was sent by it. False: more than
   // the rule's max_bytes, so the connection is cut.
   virtual bool count(uint64_t in, uint64_t out) = 0;
+  // Asked before each dial: why none may be made now, as a sentence; "": one may.
+  virtual std::string overBounds() { return {}; }
   // An address was connected to.
   virtual void dialled(const std::string& address) = 0;
   // An attempt was refused, for the record. The verdict may be of the relay: an address, a Host
@@ -51,6 +55,8 @@ class Guard {
   virtual Task<Verdict> hold(const Attempt&, Verdict verdict) { co_return verdict; }
   // The operator's networks of the plan, for the rules with `internal`.
   [[nodiscard]] virtual std::vector<base::Network> internalNetworks() const { return {}; }
+  // The sandbox's look-ups in flight, for Resolver.
+  [[nodiscard]] virtual std::shared_ptr<size_t> lookUps() const { return nullptr; }
 };
 
 // A connection that a sandbox opened: to the synthetic address of `name`.

@@ -155,6 +155,7 @@ Task<HttpRelay::Answered> HttpRelay::exchange(const RequestHead& head, const Sta
   using boost::asio::experimental::awaitable_operators::operator&&;
   started_ = finished_ = false;
   const std::string text = headForOrigin(head, standing.host, standing.port);
+  if (!connection_.moved(0, text.size())) co_return Answered::kBroken;
   // An origin that takes no request may have answered already.
   std::ignore = co_await connection_.write(connection_.outside(), text);
   if (incoming_.bodyDone()) co_return co_await passAnswer(head);
@@ -168,6 +169,7 @@ Task<void> HttpRelay::sendBody(const RequestHead& head) {
     if (finished_ || connection_.over()) co_return;
     if (!piece) co_return connection_.reset();  // the origin must not see a whole request
     const std::string bytes = head.chunked ? asChunk(*piece) : *piece;
+    if (!connection_.moved(0, bytes.size())) co_return;
     if (!bytes.empty() && co_await connection_.write(connection_.outside(), bytes)) co_return;
     if (piece->empty()) co_return;
   }
@@ -231,6 +233,7 @@ Task<HttpRelay::Answered> HttpRelay::passHead(const RequestHead& head, net::Answ
     const std::string early = std::exchange(arrived_, {});
     const std::string late = incoming_.takeRest();
     if (co_await connection_.write(connection_.inside(), early)) co_return Answered::kBroken;
+    if (!connection_.moved(0, late.size())) co_return Answered::kBroken;
     if (co_await connection_.write(connection_.outside(), late)) co_return Answered::kBroken;
     co_return Answered::kTunnel;
   }

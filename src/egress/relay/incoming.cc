@@ -36,7 +36,7 @@ Task<bool> Incoming::waitForRequest() {
 
 Task<bool> Incoming::more(size_t most) {
   const auto [error, count] = co_await connection_.read(connection_.inside(), bytes_, most);
-  co_return !error && count > 0 && connection_.moved(0, count);
+  co_return !error && count > 0;
 }
 
 Task<Result<RequestHead>> Incoming::head() {

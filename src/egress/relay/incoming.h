@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Incoming: the requests that a sandbox sends over one connection, one after the other, with their
-// bodies in pieces. It holds at most a head, or one piece of a body.
+// bodies in pieces. It holds at most a head, or one piece of a body. Its bytes count when they
+// leave, against the rule of their request.
 #pragma once
 
 #include <optional>

@@ -66,7 +66,6 @@ std::string misfit(const Connection& connection, const Ruling& ruling, const Hel
 }
 
 Task<void> relayTls(Connection& connection, Ruling ruling, std::string bytes) {
-  const size_t counted = bytes.size();
   HelloReader reader;
   std::string fault;
   const Standing standing{
@@ -88,7 +87,7 @@ Task<void> relayTls(Connection& connection, Ruling ruling, std::string bytes) {
   if (!connection.outside().is_open() && !co_await connection.dial(standing, ruling)) {
     co_return connection.reset();
   }
-  const bool within = connection.moved(0, bytes.size() - counted);
+  const bool within = connection.moved(0, bytes.size());
   if (!within || co_await connection.write(connection.outside(), bytes)) {
     co_return connection.reset();
   }
@@ -105,7 +104,10 @@ Task<void> relayTcp(Connection& connection, Ruling ruling, std::string bytes) {
   if (!connection.outside().is_open() && !co_await connection.dial(standing, ruling)) {
     co_return connection.reset();
   }
-  if (co_await connection.write(connection.outside(), bytes)) co_return connection.reset();
+  const bool within = connection.moved(0, bytes.size());
+  if (!within || co_await connection.write(connection.outside(), bytes)) {
+    co_return connection.reset();
+  }
   bytes = {};
   co_await tunnel(connection);
 }

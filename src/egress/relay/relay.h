@@ -22,8 +22,8 @@ namespace cloister::egress {
 Task<void> relay(Inside inside, std::shared_ptr<Guard> guard, Dialler& dialler,
                  const RelayLimits& limits);
 
-// The same for a destination that is judged already. `arrived`: bytes that the sandbox sent, and
-// that are counted. Dials unless outside() is open.
+// The same for a destination that is judged already. `arrived`: bytes that the sandbox sent, not
+// yet counted. Dials unless outside() is open.
 Task<void> speak(Connection& connection, Ruling ruling, std::string arrived);
 
 }  // namespace cloister::egress

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "egress/dns/answers.h"
+
 namespace cloister::egress {
 namespace {
 
@@ -14,8 +16,11 @@ std::string_view protocolOf(const Attempt& attempt) {
 }  // namespace
 
 ConnectionGuard::ConnectionGuard(Hub& hub, std::shared_ptr<PermitState> permit,
-                                 std::shared_ptr<DoorLife> door)
-    : hub_(hub), permit_(std::move(permit)), presence_(std::move(door)) {
+                                 std::shared_ptr<DoorLife> door, TakesName takes_name)
+    : hub_(hub),
+      permit_(std::move(permit)),
+      presence_(std::move(door)),
+      takes_name_(std::move(takes_name)) {
   permit_->opened();
   ++hub_.connections;
 }
@@ -26,6 +31,14 @@ ConnectionGuard::~ConnectionGuard() {
   --hub_.connections;
 }
 
+// A name given to the proxy is resolved at the dial, and so leaves like one that is looked up: the
+// bounds of look-ups apply (egress/dns/answers.h). A sentence, or "".
+std::string ConnectionGuard::leakOf(const Verdict& verdict, std::string_view host) const {
+  std::string data = dataIn(permit_->plan()->plan, verdict, host);
+  if (!data.empty() || takes_name_(host)) return data;
+  return "The sandbox looked up too many different names.";
+}
+
 Verdict ConnectionGuard::judge(const Attempt& attempt) {
   const auto& plan = permit_->plan();
   if (plan && std::ranges::find(judged_by_, plan) == judged_by_.end()) {
@@ -34,16 +47,13 @@ Verdict ConnectionGuard::judge(const Attempt& attempt) {
   }
   Verdict verdict = permit_->judge(attempt);
   if (!verdict.allowed || verdict.rule == nullptr) return verdict;
+  if (std::string leak = leakOf(verdict, attempt.host); !leak.empty()) {
+    return {.rule = verdict.rule,
+            .reason = std::move(leak),
+            .remedy = "Ask for a rule with the name of the host itself."};
+  }
   const std::string& rule = verdict.rule->rule;
   const bool same_host = allowed_.host == attempt.host && allowed_.port == attempt.port;
-  // A connection of the sandbox may lead to several hosts, and may have waited for an approver.
-  if (!hub_.record.accepts() && !(reported_ && same_host)) {
-    Verdict unrecorded;
-    unrecorded.rule = verdict.rule;
-    unrecorded.reason = "The audit log takes no further attempts at the moment.";
-    unrecorded.remedy = "Try again later.";
-    return unrecorded;
-  }
   if (!same_host || allowed_.rule != rule) {
     finish();
     allowed_ = {std::string(attempt.host), attempt.port, rule, same_host ? allowed_.address : ""};
@@ -57,6 +67,17 @@ bool ConnectionGuard::count(uint64_t in, uint64_t out) {
   in_ += in;
   out_ += out;
   return permit_->countBytes(rule_, in, out);
+}
+
+// The door counted the accepted connection. Behind a proxy's connection each further dial is
+// another connection, and the ledger may have begun to refuse since.
+std::string ConnectionGuard::overBounds() {
+  if (std::exchange(dials_, true) && !permit_->takeConnection()) {
+    return "The sandbox opened more than " + std::to_string(hub_.settings.connections_per_second) +
+           " connections in a second.";
+  }
+  if (!hub_.record.accepts()) return "The audit log takes no further attempts at the moment.";
+  return {};
 }
 
 // The attempt is reported before its first byte leaves.

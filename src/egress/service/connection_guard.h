@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,7 +53,11 @@ class Presence {
 
 class ConnectionGuard : public Guard {
  public:
-  ConnectionGuard(Hub& hub, std::shared_ptr<PermitState> permit, std::shared_ptr<DoorLife> door);
+  // Whether the name has, or gets, one of the places of the door for looked-up names.
+  using TakesName = std::function<bool(std::string_view name)>;
+
+  ConnectionGuard(Hub& hub, std::shared_ptr<PermitState> permit, std::shared_ptr<DoorLife> door,
+                  TakesName takes_name);
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
   ~ConnectionGuard() override;
@@ -60,6 +65,7 @@ class ConnectionGuard : public Guard {
   Verdict judge(const Attempt& attempt) override;
   bool takeRequest() override { return permit_->takeRequest(); }
   bool count(uint64_t in, uint64_t out) override;
+  std::string overBounds() override;
   void dialled(const std::string& address) override;
   void refused(const Attempt& attempt, const Verdict& verdict) override;
   async::Signal& changed() override { return permit_->changed(); }
@@ -67,6 +73,7 @@ class ConnectionGuard : public Guard {
   // Asks an approver, and waits at most Settings::ask.
   Task<Verdict> hold(const Attempt& attempt, Verdict verdict) override;
   [[nodiscard]] std::vector<base::Network> internalNetworks() const override;
+  [[nodiscard]] std::shared_ptr<size_t> lookUps() const override { return permit_->lookUps(); }
 
  private:
   // The destination and rule of the last allowed attempt, for the record.
@@ -77,10 +84,12 @@ class ConnectionGuard : public Guard {
     std::string address;
   };
   void finish();
+  [[nodiscard]] std::string leakOf(const Verdict& verdict, std::string_view host) const;
 
   Hub& hub_;
   std::shared_ptr<PermitState> permit_;
   Presence presence_;
+  TakesName takes_name_;
   // Verdicts point into plans: the last plans stay, as a verdict may be older than a change.
   static constexpr size_t kPlansKept = 4;
   std::array<std::shared_ptr<const PlanInForce>, kPlansKept> judged_by_;
@@ -90,7 +99,8 @@ class ConnectionGuard : public Guard {
   Allowed allowed_;
   bool reported_ = false;  // `allowed_`, as an attempt
   bool refused_ = false;
-  uint64_t in_ = 0;  // since the last report
+  bool dials_ = false;  // the first dial was asked for
+  uint64_t in_ = 0;     // since the last report
   uint64_t out_ = 0;
 };
 

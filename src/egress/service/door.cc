@@ -189,7 +189,9 @@ std::string Door::overBounds() {
 }
 
 Task<void> Door::serve(std::shared_ptr<Door> self, Socket socket, std::string name, uint16_t port) {
-  const auto guard = std::make_shared<ConnectionGuard>(self->hub_, self->permit_, self->life_);
+  const auto guard = std::make_shared<ConnectionGuard>(
+      self->hub_, self->permit_, self->life_,
+      [dns = self->dns_](std::string_view host) { return dns->takesName(host); });
   const RelayLimits limits{.idle = self->hub_.settings.idle};
   Inside inside{std::move(socket), std::move(name), port};
   if (inside.name == kProxyName && port == kProxyPort) {

@@ -26,6 +26,7 @@ using asio::ip::tcp;
 
 constexpr auto kAnyhow = asio::as_tuple(asio::use_awaitable);
 constexpr int kDatagramsAtOnce = 32;   // before other connections have their turn
+constexpr Millis kFloodPause{20};      // of a sandbox over its rate: the others have the processor
 constexpr Millis kTcpIdle{10'000};     // between two queries of a connection
 constexpr size_t kMostQuery = 4096;    // bytes; answer() refuses long queries itself
 constexpr size_t kControlBytes = 256;  // of IP_PKTINFO and IPV6_PKTINFO
@@ -135,8 +136,12 @@ Task<void> DoorDns::serveUdp(std::shared_ptr<DoorDns> self, Fd socket) {
     const auto [error] =
         co_await self->udp_.async_wait(asio::posix::stream_descriptor::wait_read, kAnyhow);
     if (error) co_return;
+    self->flooded_ = false;
     for (int i = 0; i < kDatagramsAtOnce && readOne(self); ++i) {
     }
+    if (!self->flooded_) continue;
+    asio::steady_timer pause(self->hub_.executor, kFloodPause);
+    co_await pause.async_wait(kAnyhow);
   }
 }
 
@@ -145,7 +150,8 @@ bool DoorDns::readOne(const std::shared_ptr<DoorDns>& self) {
   const auto datagram = std::make_shared<Datagram>();
   const int socket = self->udp_.native_handle();
   if (!datagram->receive(socket)) return false;
-  if (datagram->size == 0 || !self->permit_->takeLookup()) return true;
+  self->flooded_ = !self->permit_->takeLookup();
+  if (datagram->size == 0 || self->flooded_) return true;
   Asked asked;
   const std::string_view query(datagram->bytes.data(), datagram->size);
   const std::string reply = self->answerNow(query, dns::kUdpBytes, asked);
@@ -189,7 +195,9 @@ std::string DoorDns::answerAsking(std::string_view query, size_t most_bytes, con
   rule.entry.ports = {443};
   asking.rules.push_back(std::move(rule));
   Asked again;
-  return answer(query, asking, names_, most_bytes, again);
+  std::string reply = answer(query, asking, names_, most_bytes, again);
+  if (!again.allowed) report(asked);  // no connection follows that would be recorded
+  return reply;
 }
 
 Task<std::string> DoorDns::passedOn(std::shared_ptr<DoorDns> self, std::string query,
@@ -200,8 +208,8 @@ Task<std::string> DoorDns::passedOn(std::shared_ptr<DoorDns> self, std::string q
     co_return failed(query, most_bytes);
   }
   ++self->passed_;
-  auto reply =
-      co_await self->hub_.resolver.message(std::move(name), std::to_underlying(asked->type));
+  auto reply = co_await self->hub_.resolver.message(
+      std::move(name), std::to_underlying(asked->type), self->permit_->lookUps());
   --self->passed_;
   if (!reply) co_return failed(query, most_bytes);
   self->permit_->countBytes(nullptr, reply->size(), query.size());

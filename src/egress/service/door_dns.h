@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -27,6 +28,9 @@ class DoorDns {
 
   // The synthetic addresses that look-ups were answered with.
   [[nodiscard]] const Names& names() const { return names_; }
+
+  // Whether the name has, or gets, a synthetic address. For names that no look-up named.
+  bool takesName(std::string_view name) { return names_.addressOf(name).has_value(); }
 
   // Answers queries at the UDP socket until stop().
   static Task<void> serveUdp(std::shared_ptr<DoorDns> self, Fd socket);
@@ -56,8 +60,9 @@ class DoorDns {
   std::shared_ptr<DoorLife> life_;
   Names names_;
   boost::asio::posix::stream_descriptor udp_;
-  size_t tcp_ = 0;     // connections
-  size_t passed_ = 0;  // queries at a resolver
+  bool flooded_ = false;  // the last datagram was over the rate
+  size_t tcp_ = 0;        // connections
+  size_t passed_ = 0;     // queries at a resolver
 };
 
 }  // namespace cloister::egress

@@ -50,6 +50,9 @@ class PermitState {
   bool takeLookup() { return lookups_.take(); }
   bool takeRequest() { return !agent_ || agent_->take(); }
 
+  // At the resolver.
+  [[nodiscard]] const std::shared_ptr<size_t>& lookUps() const { return look_ups_; }
+
   // Open connections.
   [[nodiscard]] uint32_t open() const { return open_; }
   void opened() { ++open_; }
@@ -82,6 +85,7 @@ class PermitState {
   Bucket lookups_;
   std::shared_ptr<Bucket> agent_;
   uint32_t open_ = 0;
+  std::shared_ptr<size_t> look_ups_ = std::make_shared<size_t>(0);
   model::NetworkUse use_;
   std::set<std::string> denied_left_out_;          // keys, bounded
   std::map<std::string, uint64_t> bytes_by_rule_;  // of rules with a bound

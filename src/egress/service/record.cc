@@ -50,10 +50,11 @@ void Record::add(const Attempts& attempts) {
     return;
   }
   if (open_.attempts.size() >= wire::egress::kMaxBatch) close();
-  if (attempts_ >= most_ || of_permits_[attempts.permit] >= kMostOfPermit) {
-    return leaveOut(attempts.count);
+  if (!attempts.allowed) {
+    size_t& refused = of_permits_[attempts.permit];
+    if (attempts_ >= most_ || refused >= kMostOfPermit) return leaveOut(attempts.count);
+    ++refused;
   }
-  ++of_permits_[attempts.permit];
   ++attempts_;
   places_.emplace(key, open_.attempts.size());
   open_.attempts.push_back(attempts);

@@ -20,7 +20,9 @@ class Record {
   // `last` comes from the wall clock.
   Record(size_t attempts_kept, uint64_t last) : most_(attempts_kept), last_(last) {}
 
-  // Distinct attempts of one permit in a batch; further ones are only counted.
+  // Distinct refused attempts of one permit in a batch; further ones are only counted. An allowed
+  // one is never left out, so that no noise hides it: the rates of a sandbox bound their number,
+  // and accepts() is asked before.
   static constexpr size_t kMostOfPermit = 64;
 
   // Whether a new connection may be made.
@@ -46,7 +48,7 @@ class Record {
   bool stopped_ = false;
   wire::egress::Batch open_;
   std::map<std::string, size_t> places_;      // in open_, by what makes attempts equal
-  std::map<std::string, size_t> of_permits_;  // number in open_
+  std::map<std::string, size_t> of_permits_;  // number of refused ones in open_
   std::deque<wire::egress::Batch> kept_;
 };
 
