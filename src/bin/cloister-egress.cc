@@ -165,7 +165,8 @@ Result<egress::DialOptions> dialOptions(const Options& options) {
     return linux::isLocalAddress(address).value_or(true);
   };
   if (!from.upstream.empty()) {
-    dial.upstream = TRY(egress::readUpstream(from.upstream, from.upstream_credentials_file));
+    dial.upstream =
+        TRY(egress::readUpstream(from.upstream, from.upstream_credentials_file, from.ca_file));
   }
   addApi(options.api, dial);
   return dial;
@@ -204,7 +205,7 @@ void sayReady(int fd) {
 }
 
 Result<> serve(const Options& options) {
-  // A connection takes two descriptors, a door up to 18.
+  // A connection takes two descriptors, or four with a proxy over TLS; a door up to 18.
   constexpr size_t kDescriptors = 131'072;
   linux::raiseDescriptors(kDescriptors);
   const Users users = TRY(findUsers(options.config));

@@ -330,6 +330,14 @@ TEST(EgressPolicy, DialsAndDoesNothingElse) {
   EXPECT_EQ(probe(SYS_socket, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER), EPERM);
   EXPECT_EQ(probe(SYS_socket, AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE), 0);
   EXPECT_EQ(probe(SYS_socket, AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), 0);
+  int pair[2];
+  const auto pairs = [&](long type) {
+    return underFilter(*program, [&] {
+      return errnoOf(SYS_socketpair, AF_UNIX, type, 0, reinterpret_cast<long>(pair));
+    });
+  };
+  EXPECT_EQ(pairs(SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK), 0) << "to TLS with a proxy";
+  EXPECT_EQ(pairs(SOCK_SEQPACKET), EPERM);
   const auto opens = [&](int flags) {
     return probe(SYS_openat, AT_FDCWD, reinterpret_cast<long>("/dev/null"), flags);
   };

@@ -126,10 +126,15 @@ TEST(Config, WrongDestinationsNameTheKey) {
     EXPECT_EQ(field("internal: [\"" + std::string(text) + "\"]"), "egress.internal[0]") << text;
   for (const char* text : {"198.18.0.1", "198.18.0.0/8", "198.18.0.0/30", "fd00::/16", "x"})
     EXPECT_EQ(field("pool: \"" + std::string(text) + "\""), "egress.pool") << text;
-  for (const char* text : {"proxy.example.com:3128", "https://proxy.example.com:3128",
-                           "http://proxy.example.com", "http://u:p@proxy.example.com:3128"})
+  for (const char* text :
+       {"proxy.example.com:3128", "ftp://proxy.example.com:3128", "https://proxy.example.com",
+        "http://proxy.example.com", "http://u:p@proxy.example.com:3128"})
     EXPECT_EQ(field("upstream: \"" + std::string(text) + "\""), "egress.upstream") << text;
-  EXPECT_EQ(field("upstream: \"http://192.0.2.1:3128\""), "none");
+  for (const char* text : {"http://192.0.2.1:3128", "https://proxy.example.com:3128"})
+    EXPECT_EQ(field("upstream: \"" + std::string(text) + "\""), "none") << text;
+  EXPECT_EQ(field("upstream: \"https://192.0.2.1:3128\", ca_file: /x"), "none");
+  EXPECT_EQ(field("upstream: \"http://192.0.2.1:3128\", ca_file: /x"), "egress.ca_file");
+  EXPECT_EQ(field("ca_file: /x"), "egress.ca_file");
   EXPECT_EQ(field("upstream_credentials_file: /x"), "egress.upstream_credentials_file");
 }
 

@@ -11,6 +11,7 @@ namespace {
 // range for benchmarks (RFC 2544), which is the default.
 constexpr int kLargestPool = 10;
 constexpr int kSmallestPool = 24;
+constexpr std::string_view kTlsScheme = "https://";
 
 std::unexpected<Error> wrong(const std::string& key, const std::string& why) {
   return fail(Code::kInvalid, key + ": " + why, key);
@@ -52,13 +53,17 @@ Result<> checkUpstream(const std::string& upstream) {
   constexpr const char* kKey = "egress.upstream";
   constexpr std::string_view kScheme = "http://";
   if (upstream.empty()) return {};
-  const std::string_view rest = std::string_view(upstream).substr(
-      upstream.starts_with(kScheme) ? kScheme.size() : upstream.size());
+  size_t before = upstream.size();
+  if (upstream.starts_with(kScheme)) before = kScheme.size();
+  if (upstream.starts_with(kTlsScheme)) before = kTlsScheme.size();
+  const std::string_view rest = std::string_view(upstream).substr(before);
   const size_t colon = rest.rfind(':');
   const bool named = colon != std::string_view::npos && isPort(rest.substr(colon + 1)) &&
                      hostName(rest.substr(0, colon)).has_value();
   if (named || isAddressWithPort(rest)) return {};
-  return wrong(kKey, "must be the address of an HTTP proxy, as http://proxy.example.com:3128");
+  return wrong(kKey,
+               "must be the address of an HTTP proxy, as http://proxy.example.com:3128 or "
+               "https://proxy.example.com:3128");
 }
 
 }  // namespace
@@ -86,9 +91,14 @@ Result<> checkEgress(const EgressSettings& egress) {
   }
   TRY(readInternal(egress.internal));
   TRY(checkPool(egress.pool));
-  if (egress.upstream_credentials_file.empty() || !egress.upstream.empty())
-    return checkUpstream(egress.upstream);
-  return wrong("egress.upstream_credentials_file", "is for egress.upstream, which is not set");
+  TRY(checkUpstream(egress.upstream));
+  if (!egress.upstream_credentials_file.empty() && egress.upstream.empty()) {
+    return wrong("egress.upstream_credentials_file", "is for egress.upstream, which is not set");
+  }
+  if (!egress.ca_file.empty() && !egress.upstream.starts_with(kTlsScheme)) {
+    return wrong("egress.ca_file", "is for an egress.upstream of https://, which is not set");
+  }
+  return {};
 }
 
 }  // namespace cloister::model

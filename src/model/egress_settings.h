@@ -18,9 +18,9 @@ struct EgressSettings {
   std::string resolver;                   // ADDRESS:PORT; "": the host's resolvers
   std::vector<std::string> internal;      // destinations of the tier internal; readInternal()
   std::string pool = "198.18.0.0/15";     // of the synthetic addresses; IPv4
-  std::string upstream;                   // http://HOST:PORT of a proxy with CONNECT; "": none
+  std::string upstream;                   // http[s]://HOST:PORT of a proxy; "": none
   std::string upstream_credentials_file;  // "USER:PASSWORD" for the proxy; "": none
-  std::string ca_file;                    // "" = the system's authorities
+  std::string ca_file;                    // of an https proxy; "": the system's authorities
   uint32_t ask_seconds = 60;              // a connection waits so long for an approver
   // Of each sandbox.
   uint32_t connections_per_second = 100;

@@ -427,6 +427,40 @@ class Settings(EgressCase):
         asked = self.world.of(self.events(), "connect")
         self.assertEqual([(each["target"], each["credentials"]) for each in asked], [("allowed.test:443", "Basic dXNlcjpzZWNyZXQ=")])
 
+    def through_tls(self, host, ca_file):
+        """A service with a proxy that speaks TLS fetches over http and https → (attempts, what the proxy was asked for)."""
+        start = self.world.mark()
+        with tempfile.NamedTemporaryFile("w", prefix="credentials.") as file:
+            file.write("user:secret\n")
+            file.flush()
+            settings = {"resolver": self.world.resolver, "upstream": f"https://{host}:3129", "ca_file": str(ca_file),
+                        "upstream_credentials_file": file.name}
+            with harness.Server("egress: " + json.dumps(settings)) as self.server:
+                self.apply(EgressCase.DOCUMENT)
+                _, tried = self.reach("attempt('tls', fetch, 'allowed.test')\nattempt('http', fetch, 'allowed.test', tls=False)")
+        return tried, [(each["target"], each["port"]) for each in self.world.of(self.world.since(start), "connect")]
+
+    def test_ca_file(self):
+        own = self.world.directory / "ca.pem"
+        tried, asked = self.through_tls("proxy.test", own)
+        self.assertEqual([each["ok"] for each in tried.values()], [True, True], tried)
+        self.assertEqual(asked, [("allowed.test:443", 3129), ("allowed.test:80", 3129)])
+        for host, ca_file, fault in (("proxy.test", "", "certificate"), (zone.NEIGHBOUR, own, "is not for")):
+            with self.subTest(host=host, ca_file=ca_file):
+                tried, asked = self.through_tls(host, ca_file)
+                self.assertEqual([each["ok"] for each in tried.values()], [False, False], tried)
+                self.assertIn(fault, tried["http"]["said"])
+                self.assertEqual(asked, [])
+
+    def test_ca_file_without_a_certificate(self):
+        for ca_file in ("/nonexistent", "/dev/null"):
+            with self.subTest(ca_file):
+                config = "egress: " + json.dumps({"upstream": "https://proxy.test:3129", "ca_file": ca_file})
+                with harness.Server(config, ready=False) as server:
+                    server.process.wait(30)
+                    self.assertNotEqual(server.process.returncode, 0)
+                    self.assertIn("egress.ca_file", server.log.read_text())
+
     def test_ask_seconds(self):
         self.resolved("  ask_seconds: 1\n")
         code = "attempt('it', lambda: answer(dial('api.test', 80, 20), b'x'))"

@@ -29,7 +29,7 @@ from doorcheck.internet.web import MOST_HEAD, Web, splice
 
 CLONE_NEWNET = 0x40000000
 LINK = "world1"
-WEB, TLS = (80, 3128, 8080), (443, 8443)
+WEB, TLS = (80, 3128, 8080), (443, 3129, 8443)
 LINES = (22, 25, 5432, 6379)  # these greet nobody and log what comes
 ECHO = (7, 9000)
 UDP = (53, 123, 443, 853, 5353, 9000)

@@ -11,7 +11,7 @@ import urllib.parse
 
 MOST_HEAD = 2 << 20
 CHUNK = bytes(64 << 10)
-PROXY_PORT = 3128
+PROXY_PORTS = (3128, 3129)  # the second one speaks TLS
 WEBSOCKET = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
@@ -56,7 +56,7 @@ class Web:
                 body = await self._body(head, reader, where)
                 self._log(kind="http", method=head.method, host=head.get("host"), path=head.path, target=head.target,
                           headers=head.headers, body=body if isinstance(body, int) else len(body), **where)
-                if head.method == "CONNECT" and where["port"] == PROXY_PORT:
+                if head.method == "CONNECT" and where["port"] in PROXY_PORTS:
                     return await self._tunnel(head, reader, writer, where)
                 if head.get("upgrade").lower() == "websocket":
                     return await self._websocket(head, reader, writer)

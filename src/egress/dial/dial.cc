@@ -15,6 +15,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "base/fd.h"
+#include "egress/dial/tls_bridge.h"
 #include "egress/dial/upstream.h"
 
 namespace cloister::egress {
@@ -146,6 +147,12 @@ Dialler::Task<Result<Dialled>> Dialler::throughUpstream(const Target& target, Mo
   }
   auto dialled = co_await firstOf(proxy, addresses, deadline);
   if (!dialled) co_return dialled;
+  if (upstream.tls) {
+    auto bridged =
+        CO_TRY(co_await bridgeTls(std::move(dialled->socket), upstream, placeOf(target), deadline));
+    dialled->socket = std::move(bridged.socket);
+    dialled->broken = std::move(bridged.broken);
+  }
   Result<std::string> early = std::string();
   {
     const Alarm alarm(dialled->socket, deadline);

@@ -20,6 +20,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
 
 #include "base/clock.h"
 #include "base/network.h"
@@ -29,16 +30,20 @@
 
 namespace cloister::egress {
 
-// A company's proxy, which speaks plain HTTP/1.1 and CONNECT.
+// A company's proxy, which speaks HTTP/1.1 and CONNECT.
 struct Upstream {
   std::string host;  // a name or an address; the address rules do not apply to it
   uint16_t port = 0;
   std::string authorization = {};  // value of Proxy-Authorization; "": none is sent
+  // The authorities of the proxy's certificate, which must be for `host`; null: it speaks no TLS.
+  std::shared_ptr<boost::asio::ssl::context> tls = {};
 };
 
-// "http://host[:port]", and a file with one line "user:password" ("": none), which is sent as Basic
-// (RFC 7617). kInvalid names the fault.
-Result<Upstream> readUpstream(std::string_view url, const std::string& credentials_file);
+// "http://host:port" or "https://host:port"; a file with one line "user:password" ("": none), which
+// is sent as Basic (RFC 7617); with https a PEM file of authorities ("": the system's). Reads the
+// files now, since the later user of the process may not. kInvalid names the fault.
+Result<Upstream> readUpstream(std::string_view url, const std::string& credentials_file,
+                              const std::string& ca_file = "");
 
 struct DialOptions {
   AddressRules addresses = {};
@@ -65,6 +70,9 @@ struct Dialled {
   boost::asio::ip::tcp::socket socket;
   std::string address;  // for records: "198.51.100.7", or "proxy.corp.test:3128" of a proxy
   std::string early;    // the peer's first bytes, which came with a proxy's answer
+  // True once the stream broke off, which `socket` reads as an end like any other. Null: the errors
+  // of `socket` are enough.
+  std::shared_ptr<const bool> broken = {};
 };
 
 class Dialler {

@@ -245,11 +245,22 @@ TEST(ReadUpstream, ReadsPlaceAndCredentials) {
   EXPECT_EQ(readUpstream("http://[::1]:3128", "")->host, "::1");
 }
 
+TEST(ReadUpstream, ReadsTheAuthoritiesOfHttpsAlone) {
+  EXPECT_FALSE(readUpstream("http://proxy.corp.test:3128", "", "/nonexistent")->tls);
+  EXPECT_TRUE(readUpstream("https://proxy.corp.test:3128", "")->tls);
+  for (const char* file : {"/nonexistent", "/dev/null"}) {
+    const auto upstream = readUpstream("https://proxy.corp.test:3128", "", file);
+    ASSERT_FALSE(upstream) << file;
+    EXPECT_EQ(upstream.error().field, "egress.ca_file");
+    EXPECT_TRUE(upstream.error().message.starts_with("egress.ca_file: "));
+  }
+}
+
 TEST(ReadUpstream, RefusesOtherUrls) {
   for (const char* url :
-       {"", "proxy:3128", "https://proxy:3128", "http://proxy", "http://proxy:0", "http://proxy:x",
-        "http://proxy:65536", "http://u:p@proxy:3128", "http://proxy:3128/path", "http://:3128",
-        "http://a b:3128", "http://::1:3128", "http://proxy:3128?x"})
+       {"", "proxy:3128", "ftp://proxy:3128", "https://proxy", "http://proxy", "http://proxy:0",
+        "http://proxy:x", "http://proxy:65536", "http://u:p@proxy:3128", "http://proxy:3128/path",
+        "http://:3128", "http://a b:3128", "http://::1:3128", "http://proxy:3128?x"})
     EXPECT_FALSE(readUpstream(url, "")) << url;
 }
 

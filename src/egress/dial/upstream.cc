@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <utility>
 
 #include <boost/asio/as_tuple.hpp>
@@ -11,6 +12,7 @@
 
 #include "base/crypto.h"
 #include "base/file.h"
+#include "net/trust.h"
 
 namespace cloister::egress {
 namespace {
@@ -19,11 +21,6 @@ namespace asio = boost::asio;
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kMostHead = 8192;  // of the proxy's answer
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
-
-std::unexpected<Error> refused(const std::string& place, std::string_view cause) {
-  return fail(Code::kUnavailable,
-              "connecting to " + place + " through egress.upstream: " + std::string(cause));
-}
 
 // The status of "HTTP/1.1 200 Connection established"; 0: another protocol.
 int statusOf(std::string_view head) {
@@ -44,16 +41,36 @@ bool isOneLine(std::string_view text) {
 }
 
 std::unexpected<Error> badUrl() {
-  return fail(Code::kInvalid, "must be http://host:port, without a path or credentials");
+  return fail(Code::kInvalid,
+              "must be http://host:port or https://host:port, without a path or credentials");
+}
+
+// Reads "user:password" as the value of Proxy-Authorization.
+Result<std::string> readCredentials(const std::string& file) {
+  constexpr size_t kMostCredentials = 4096;
+  std::string line = TRY(base::readFile(file, kMostCredentials));
+  while (line.ends_with('\n') || line.ends_with('\r'))
+    line.pop_back();
+  if (!line.contains(':') || !isOneLine(line)) {
+    return fail(Code::kInvalid, file + ": must be one line, user:password");
+  }
+  return "Basic " + base::toBase64(line);
 }
 
 }  // namespace
 
-Result<Upstream> readUpstream(std::string_view url, const std::string& credentials_file) {
-  constexpr std::string_view kScheme = "http://";
-  constexpr size_t kMostCredentials = 4096;
-  if (!url.starts_with(kScheme)) return badUrl();
-  std::string_view place = url.substr(kScheme.size());
+std::unexpected<Error> refusedByUpstream(const std::string& place, std::string_view cause) {
+  return fail(Code::kUnavailable,
+              "connecting to " + place + " through egress.upstream: " + std::string(cause));
+}
+
+Result<Upstream> readUpstream(std::string_view url, const std::string& credentials_file,
+                              const std::string& ca_file) {
+  constexpr std::string_view kPlain = "http://";
+  constexpr std::string_view kTls = "https://";
+  const bool tls = url.starts_with(kTls);
+  if (!tls && !url.starts_with(kPlain)) return badUrl();
+  std::string_view place = url.substr(tls ? kTls.size() : kPlain.size());
   if (place.ends_with('/')) place.remove_suffix(1);
   const size_t colon = place.rfind(':');
   if (colon == std::string_view::npos) return badUrl();
@@ -70,14 +87,13 @@ Result<Upstream> readUpstream(std::string_view url, const std::string& credentia
   const bool odd = host.find_first_of("/@?# []") != std::string_view::npos || !isOneLine(host);
   if (host.empty() || odd || bracketed != host.contains(':')) return badUrl();
   upstream.host = host;
-  if (credentials_file.empty()) return upstream;
-  std::string line = TRY(base::readFile(credentials_file, kMostCredentials));
-  while (line.ends_with('\n') || line.ends_with('\r'))
-    line.pop_back();
-  if (!line.contains(':') || !isOneLine(line)) {
-    return fail(Code::kInvalid, credentials_file + ": must be one line, user:password");
+  if (!credentials_file.empty()) {
+    upstream.authorization = TRY(readCredentials(credentials_file));
   }
-  upstream.authorization = "Basic " + base::toBase64(line);
+  if (tls) {
+    upstream.tls =
+        std::make_shared<asio::ssl::context>(TRY(net::clientTls(ca_file, "egress.ca_file")));
+  }
   return upstream;
 }
 
@@ -89,22 +105,23 @@ asio::awaitable<Result<std::string>> connectThrough(asio::ip::tcp::socket& socke
   }
   request += "\r\n";
   const auto [error, sent] = co_await asio::async_write(socket, asio::buffer(request), kAwait);
-  if (error) co_return refused(place, error.message());
+  if (error) co_return refusedByUpstream(place, error.message());
   std::string answer;
   size_t end = std::string::npos;
   while ((end = answer.find(kHeadEnd)) == std::string::npos) {
-    if (answer.size() >= kMostHead) co_return refused(place, "its answer is too long");
+    if (answer.size() >= kMostHead) co_return refusedByUpstream(place, "its answer is too long");
     const size_t have = answer.size();
     answer.resize(kMostHead);
     const auto [failed, count] = co_await socket.async_read_some(
         asio::buffer(answer.data() + have, answer.size() - have), kAwait);
     answer.resize(have + count);
-    if (failed) co_return refused(place, failed.message());
+    if (failed) co_return refusedByUpstream(place, failed.message());
   }
   const int status = statusOf(answer);
   if (status < 200 || status > 299) {
     const std::string line = answer.substr(0, answer.find('\r'));
-    co_return refused(place, isOneLine(line) ? "it answers " + line : "it does not speak HTTP");
+    co_return refusedByUpstream(place,
+                                isOneLine(line) ? "it answers " + line : "it does not speak HTTP");
   }
   co_return answer.substr(end + kHeadEnd.size());
 }

@@ -144,6 +144,7 @@ Task<Result<>> Connection::dial(const Standing& standing, const Ruling& ruling) 
   boost::system::error_code ignored;
   outside_.close(ignored);
   outside_ = std::move(dialled->socket);
+  broken_ = std::move(dialled->broken);
   outside_.non_blocking(true, ignored);
   guard_->dialled(dialled->address);
   if (!dialled->early.empty()) {
@@ -165,7 +166,9 @@ Task<std::pair<Connection::Error, size_t>> Connection::read(Socket& from, std::s
     const size_t count = from.read_some(asio::buffer(into.data() + have, most), error);
     into.resize(have + count);
     if (error == asio::error::would_block || error == asio::error::interrupted) continue;
-    if (error == asio::error::eof) error.clear();
+    if (error == asio::error::eof) {
+      error = brokeOff(from) ? Error(asio::error::connection_reset) : Error();
+    }
     co_return std::pair(error, count);
   }
 }
@@ -184,6 +187,10 @@ Task<Connection::Error> Connection::write(Socket& to, std::string_view bytes) {
     if (error && error != asio::error::interrupted) co_return error;
   }
   co_return Error();
+}
+
+bool Connection::brokeOff(const Socket& from) const {
+  return &from == &outside_ && broken_ && *broken_;
 }
 
 bool Connection::moved(uint64_t in, uint64_t out) {

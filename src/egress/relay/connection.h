@@ -77,6 +77,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<std::pair<Error, size_t>> read(Socket& from, std::string& into, size_t most);
   Task<Error> write(Socket& to, std::string_view bytes);
 
+  // After the end of `from`: whether its stream broke off instead of ending.
+  [[nodiscard]] bool brokeOff(const Socket& from) const;
+
   // Counts moved bytes and postpones the deadline. False: over the bound; the connection is reset.
   bool moved(uint64_t in, uint64_t out);
   // From now on the deadline, until bytes are moved.
@@ -97,6 +100,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   Inside inside_;
   Socket outside_;
+  std::shared_ptr<const bool> broken_;  // of outside_, as Dialled::broken
   std::shared_ptr<Guard> guard_;
   Dialler& dialler_;
   RelayLimits limits_;

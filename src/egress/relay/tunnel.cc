@@ -25,7 +25,10 @@ Task<Moved> moveArrived(Connection& connection, Socket& from, Socket& to, bool o
     const size_t count = from.read_some(asio::buffer(buffer.get(), kBuffer), error);
     if (error == asio::error::would_block) co_return Moved::kAll;
     if (error == asio::error::interrupted) continue;
-    if (error) co_return error == asio::error::eof ? Moved::kEnd : Moved::kFailed;
+    if (error) {
+      const bool ended = error == asio::error::eof && !connection.brokeOff(from);
+      co_return ended ? Moved::kEnd : Moved::kFailed;
+    }
     if (!connection.moved(out ? 0 : count, out ? count : 0)) co_return Moved::kFailed;
     if (co_await connection.write(to, {buffer.get(), count})) co_return Moved::kFailed;
     if (count < kBuffer) co_return Moved::kAll;
