@@ -57,8 +57,8 @@ Result<> holdToNetwork(const std::string& id, const ToolRules& rules, ToolPlace 
   }
   if (place == ToolPlace::kFresh && rules.network.tier != "none") {
     return invalid("session_id", id + " has network tier \"" + rules.network.tier +
-                                  "\", and a fresh sandbox in a session has no network; call it "
-                                  "with \"sandbox\": \"session\", or without a session");
+                                     "\", and a fresh sandbox in a session has no network; call it "
+                                     "with \"sandbox\": \"session\", or without a session");
   }
   if (request.network.tier != rules.network.tier) {
     return invalid("session_id", id + " has network tier \"" + rules.network.tier +

@@ -444,7 +444,7 @@ class WithoutServer(unittest.TestCase):
                               stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               env={"TMPDIR": str(self.temporary)})
         self.assertEqual(done.returncode, 125)
-        self.assertIn("cloister-node: No such file", done.stderr)
+        self.assertIn("cloister-egress: No such file", done.stderr)
         self.assertNothingLeft()
 
     def test_other_commands_want_a_server(self):

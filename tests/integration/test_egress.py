@@ -445,7 +445,7 @@ class Settings(EgressCase):
         tried, asked = self.through_tls("proxy.test", own)
         self.assertEqual([each["ok"] for each in tried.values()], [True, True], tried)
         self.assertEqual(asked, [("allowed.test:443", 3129), ("allowed.test:80", 3129)])
-        for host, ca_file, fault in (("proxy.test", "", "certificate"), (zone.NEIGHBOUR, own, "is not for")):
+        for host, ca_file, fault in (("proxy.test", "", "local issuer"), (zone.NEIGHBOUR, own, "is not for")):
             with self.subTest(host=host, ca_file=ca_file):
                 tried, asked = self.through_tls(host, ca_file)
                 self.assertEqual([each["ok"] for each in tried.values()], [False, False], tried)

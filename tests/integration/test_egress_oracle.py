@@ -14,7 +14,7 @@ A_POLICY = 250  # connections under one policy
 SEED = int(os.environ.get("CLOISTER_SEED", random.randrange(1 << 32)))
 HOSTS = ("allowed.test", "sub.allowed.test", "deep.sub.allowed.test", "api.test", "neighbour.test", "evil.test", "www.evil.test",
          "notallowed.test", "x.wild.test", "wild.test", "ten.trap.test", "nothing.test", zone.ALLOWED, zone.METADATA)
-PATTERNS = (*(host for host in HOSTS if not host[0].isdigit()), "*.allowed.test", "*.wild.test", "*.test")
+PATTERNS = (*(host for host in HOSTS if not host[0].isdigit()), "*.allowed.test", "*.wild.test", "*.sub.allowed.test")
 PLAIN_PORTS, TLS_PORTS = (80, 3128, 8080), (443, 8443)
 METHODS, PATHS = ("GET", "PUT", "DELETE"), ("/", "/v1/items", "/v1/items/7", "/v2/items", "/admin")
 GLOBS = ("/v1/*", "/v1/items", "/*", "/admin")

@@ -226,7 +226,7 @@ class Everything:
             with test.subTest(pending.method):
                 while (told := pending.next(max(0.1, deadline - time.monotonic()))) is not None:
                     if "method" not in told:  # not an earlier notification: with `end`, the answer may name the reason
-                        test.assertIn("the credential that began it", str(told))
+                        test.assertRegex(str(told), "the credential (that began it|is missing, unknown, expired or revoked)")
         for era, run in self.calls.items():
             with test.subTest(f"an MCP call, {era}"):
                 test.assertTrue(self.server.wait_end(run, SECONDS)["error"])

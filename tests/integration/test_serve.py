@@ -319,9 +319,9 @@ class StandIns(unittest.TestCase):
         process.wait()
         (self.state / "address").unlink()
         second = self.serve(listen=address)
-        wait_for("the lifelines", lambda: len(self.events("lifeline")) == 2)
+        wait_for("the lifelines", lambda: len(self.events("lifeline")) == len(PARTS))
         time.sleep(0.3)  # the test is that nothing happens
-        self.assertEqual(len(self.events("start")), 2)
+        self.assertEqual(len(self.events("start")), len(PARTS))
         (self.state / "slow.cloister-node").unlink()
         self.assertEqual(self.address(), address)
         self.assertIsNone(second.poll())
@@ -397,7 +397,7 @@ class StandIns(unittest.TestCase):
         server = wait_for("the supervisor", lambda: [p for p in harness.descendants(process.pid)
                                                      if harness.program_of(p) == "cloister"])[0]
         children = pathlib.Path(f"/proc/{server}/task/{server}/children")
-        wait_for("the orphans to be reaped", lambda: len(children.read_text().split()) == 2)
+        wait_for("the orphans to be reaped", lambda: len(children.read_text().split()) == len(PARTS))
 
 
 def alive(pid):

@@ -155,7 +155,7 @@ class Rules(ToolCase):
     def test_the_network_is_the_tools(self):
         effect = self.effect("web.call")
         self.assertEqual((effect["status"], effect["error"]["type"]), ("denied", "PERMISSION_DENIED"), effect)
-        self.assertIn('network tier "restricted"', effect["error"]["message"])
+        self.assertIn("no rule of policy", effect["error"]["message"])
         session = self.call("POST", "/v1/sessions", {"language": "bash"}, status=201).json()["id"]
         self.assertProblem(self.ask("web.call", session=session), 422, field="session_id")
 

@@ -297,6 +297,7 @@ TEST_F(ServiceTest, RequestsPerMinuteOfAnAgentAreBounded) {
 }
 
 TEST_F(ServiceTest, TheNextSandboxOfAnAgentHasNoNewRequests) {
+  ready();
   Settings settings;
   asio::io_context io;
   Plans plans(io.get_executor(), settings);
@@ -307,7 +308,8 @@ TEST_F(ServiceTest, TheNextSandboxOfAnAgentHasNoNewRequests) {
     each.agent = "alice";
     each.requests_per_minute = 1;
     const std::string encoded = model::encodePlan(each);
-    ASSERT_TRUE(plans.accept({.encoded = encoded, .signature = key_.sign(encoded)}));
+    const auto accepted = plans.accept({.encoded = encoded, .signature = key_.sign(encoded)});
+    ASSERT_TRUE(accepted) << accepted.error().message;
   };
   accept("permit_1");
   EXPECT_TRUE(plans.find("permit_1")->takeRequest());
