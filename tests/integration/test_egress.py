@@ -7,6 +7,7 @@ import os
 import pathlib
 import pwd
 import signal
+import subprocess
 import tempfile
 import time
 import unittest
@@ -398,7 +399,7 @@ class Settings(EgressCase):
         asked = self.world.of(self.events(), "connect")
         self.assertEqual([(each["target"], each["credentials"]) for each in asked], [("allowed.test:443", "Basic dXNlcjpzZWNyZXQ=")])
 
-    def through_tls(self, host, ca_file):
+    def through_tls(self, host, ca_file, env=None):
         """A service with a proxy that speaks TLS fetches over http and https → (attempts, what the proxy was asked for)."""
         start = self.world.mark()
         with tempfile.NamedTemporaryFile("w", prefix="credentials.") as file:
@@ -406,7 +407,7 @@ class Settings(EgressCase):
             file.flush()
             settings = {"resolver": self.world.resolver, "upstream": f"https://{host}:3129", "ca_file": str(ca_file),
                         "upstream_credentials_file": file.name}
-            with harness.Server("egress: " + json.dumps(settings)) as self.server:
+            with harness.Server("egress: " + json.dumps(settings), env) as self.server:
                 self.apply(EgressCase.DOCUMENT)
                 _, tried = self.reach("attempt('tls', fetch, 'allowed.test')\nattempt('http', fetch, 'allowed.test', tls=False)")
         return tried, [(each["target"], each["port"]) for each in self.world.of(self.world.since(start), "connect")]
@@ -416,12 +417,22 @@ class Settings(EgressCase):
         tried, asked = self.through_tls("proxy.test", own)
         self.assertEqual([each["ok"] for each in tried.values()], [True, True], tried)
         self.assertEqual(asked, [("allowed.test:443", 3129), ("allowed.test:80", 3129)])
-        for host, ca_file, fault in (("proxy.test", "", "certificate"), (zone.NEIGHBOUR, own, "is not for")):
+        for host, ca_file, fault in (("proxy.test", "", "unable to get local issuer"), (zone.NEIGHBOUR, own, "is not for")):
             with self.subTest(host=host, ca_file=ca_file):
                 tried, asked = self.through_tls(host, ca_file)
                 self.assertEqual([each["ok"] for each in tried.values()], [False, False], tried)
                 self.assertIn(fault, tried["http"]["said"])
                 self.assertEqual(asked, [])
+
+    def test_the_systems_authorities(self):
+        """OpenSSL reads each of them when it is needed, then under the filter of system calls."""
+        with tempfile.TemporaryDirectory(prefix="authorities.") as directory:
+            os.chmod(directory, 0o755)
+            own = self.world.directory / "ca.pem"
+            name = subprocess.run(["openssl", "x509", "-noout", "-subject_hash", "-in", own], check=True, capture_output=True, text=True)
+            pathlib.Path(directory, name.stdout.strip() + ".0").write_text(self.world.ca)
+            tried, _ = self.through_tls("proxy.test", "", {"SSL_CERT_DIR": directory})
+            self.assertEqual([each["ok"] for each in tried.values()], [True, True], tried)
 
     def test_ca_file_without_a_certificate(self):
         for ca_file in ("/nonexistent", "/dev/null"):
