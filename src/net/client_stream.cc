@@ -249,7 +249,9 @@ std::string ClientStream::certificateFault() const {
 std::string ClientStream::tlsFault(const Error& error) const {
   std::string certificate = certificateFault();
   if (state_->tls && state_->tls->isForAnother()) certificate = "it is not for " + state_->host;
-  return "TLS: " + error.message() + (certificate.empty() ? "" : ": " + certificate);
+  // OpenSSL's first error may be of a place without authorities, which is no fault.
+  return "TLS: " +
+         (certificate.empty() ? error.message() : "certificate verify failed: " + certificate);
 }
 
 asio::awaitable<std::pair<ClientStream::Error, size_t>> ClientStream::read(
