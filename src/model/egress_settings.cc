@@ -95,9 +95,6 @@ Result<> checkEgress(const EgressSettings& egress) {
   if (!egress.upstream_credentials_file.empty() && egress.upstream.empty()) {
     return wrong("egress.upstream_credentials_file", "is for egress.upstream, which is not set");
   }
-  if (!egress.ca_file.empty() && !egress.upstream.starts_with(kTlsScheme)) {
-    return wrong("egress.ca_file", "is for an egress.upstream of https://, which is not set");
-  }
   return {};
 }
 

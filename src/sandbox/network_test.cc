@@ -62,7 +62,8 @@ class NetworkTest : public testing::Test {
   }
   Task<void> exec(Sandbox& sandbox) {
     outcome_ = co_await sandbox.exec(
-        shell("exec 3<>/dev/tcp/198.18.0.77/443 && read -r line <&3 && echo \"$line\""), seen_);
+        shell("exec bash -c 'exec 3<>/dev/tcp/198.18.0.77/443; read -r line <&3; echo \"$line\"'"),
+        seen_);
   }
   Task<void> teardown(Sandbox& sandbox) {
     std::ignore = co_await sandbox.teardown();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ControlLink: the control plane's connection (wire/egress.h, ToEgress and FromEgress). One control
-// plane at a time. Plans outlive a connection: the next control plane repeats the plans that it
-// still wants, and the others end. Every message is decoded strictly; a malformed one ends the
-// connection. One thread. Always in a shared_ptr.
+// plane at a time. Plans outlive a connection: the next control plane repeats the wanted plans, and
+// the others end. Every message is decoded strictly; a malformed one ends the connection. One
+// thread. Always in a shared_ptr.
 #pragma once
 
 #include <cstdint>

@@ -29,8 +29,8 @@ using asio::ip::tcp;
 constexpr auto kHowever = asio::as_tuple(asio::use_awaitable);
 constexpr uint16_t kDnsPort = 53;
 constexpr Millis kAcceptAgain{100};
-// The log of refused packets is read in turns with a pause between them, so that a flood of packets
-// in one sandbox costs the others nothing. The kernel counts the packets that are lost meanwhile.
+// The log of refused packets is read with pauses, so a flood of packets in one sandbox costs the
+// others nothing. The kernel counts the packets that are lost meanwhile.
 constexpr int kLogReads = 8;
 constexpr Millis kLogPause{50};
 constexpr int kLogAll = 512;  // more than the socket's queue holds

@@ -31,8 +31,8 @@ constexpr Millis kTcpIdle{10'000};     // between two queries of a connection
 constexpr size_t kMostQuery = 4096;    // bytes; answer() refuses long queries itself
 constexpr size_t kControlBytes = 256;  // of IP_PKTINFO and IPV6_PKTINFO
 
-// Copies the local address of a received datagram into the message that answers it, so that the
-// answer comes from the server that was asked; ip(7), ipv6(7).
+// Copies the local address of a received datagram into the answer, which then comes from the asked
+// server; ip(7), ipv6(7).
 size_t replyControl(msghdr& received, char* control) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&received); header != nullptr;
        header = CMSG_NXTHDR(&received, header)) {
@@ -184,8 +184,8 @@ std::string DoorDns::answerNow(std::string_view query, size_t most_bytes, Asked&
   return reply;
 }
 
-// A look-up tells no port. Where an approver is asked, the look-up succeeds, so that the connection
-// which follows names the whole destination; no query leaves for it.
+// A look-up tells no port. The look-up succeeds if an approver will be asked: the later connection
+// names the whole destination. No query leaves.
 std::string DoorDns::answerAsking(std::string_view query, size_t most_bytes, const Asked& asked) {
   const Verdict verdict = permit_->judge({.host = asked.name});
   if (verdict.allowed || verdict.on_denied == model::OnDenied::kDeny) return {};

@@ -23,7 +23,7 @@ std::string keyOf(std::string_view host, uint16_t port, std::string_view rule,
   return key;
 }
 
-// What counts the bytes of a rule with a bound.
+// The counter of bytes of a rule with a bound.
 std::string budgetOf(const model::PlanRule& rule) {
   if (rule.budget != 0) return rule.rule + '\0' + std::to_string(rule.budget);
   const auto& ports = rule.entry.ports;

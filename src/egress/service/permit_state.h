@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PermitState: the plan in force of one permit, and the use of its sandbox so far. The control
-// plane's plans change it; the sandbox's door and connections share it. One thread.
+// plane's plans change the state; the sandbox's door and connections share the state. One thread.
 #pragma once
 
 #include <cstdint>

@@ -36,10 +36,9 @@ class Plans {
   [[nodiscard]] std::shared_ptr<PermitState> find(const std::string& permit) const;
   [[nodiscard]] size_t size() const { return permits_.size(); }
 
-  // The state of a permit whose first plan has the digest `sha256`, once its plan is here. Of later
-  // generations the signature alone counts: after a restart of this process the first plan of a
-  // permit never comes again. kDenied: the plan is another one. kUnavailable: none came until
-  // `deadline`.
+  // The state of a permit whose first plan has the digest `sha256`, once its plan is here. Later
+  // generations need only the signature: after a restart of this process the first plan of a permit
+  // never comes again. kDenied: the plan is another one. kUnavailable: none came until `deadline`.
   boost::asio::awaitable<Result<std::shared_ptr<PermitState>>> await(std::string permit,
                                                                      std::string sha256,
                                                                      base::Monotonic deadline);

@@ -20,9 +20,9 @@ class Record {
   // `last` comes from the wall clock.
   Record(size_t attempts_kept, uint64_t last) : most_(attempts_kept), last_(last) {}
 
-  // Distinct refused attempts of one permit in a batch; further ones are only counted. An allowed
-  // one is never left out, so that no noise hides it: the rates of a sandbox bound their number,
-  // and accepts() is asked before.
+  // Distinct refused attempts of one permit in a batch; further ones are only counted. Allowed
+  // attempts are never left out, so no noise hides an allowed attempt: the rates of a sandbox bound
+  // the number, and accepts() is asked before.
   static constexpr size_t kMostOfPermit = 64;
 
   // Whether a new connection may be made.
