@@ -289,6 +289,20 @@ Verdict judge(const model::NetworkPlan& plan, const Attempt& attempt) {
           .on_denied = onDenied(plan, furthest, nearest)};
 }
 
+Verdict judgeConnection(const model::NetworkPlan& plan, const Attempt& attempt) {
+  const Verdict opening = judge(plan, {.host = attempt.host, .port = attempt.port});
+  const model::Protocol fixed =
+      opening.allowed ? opening.rule->entry.protocol : model::Protocol::kTcp;
+  if (!attempt.protocol || fixed == model::Protocol::kTcp || fixed == *attempt.protocol) {
+    return judge(plan, attempt);
+  }
+  Sentences sentences = notThisProtocol(*opening.rule, attempt);
+  return {.rule = opening.rule,
+          .reason = std::move(sentences.reason),
+          .remedy = std::move(sentences.remedy),
+          .on_denied = onDenied(plan, Stop::kProtocol, opening.rule)};
+}
+
 std::vector<uint16_t> portsOf(const model::NetworkPlan& plan) {
   std::set<uint16_t> ports;
   for (const PlanRule& rule : plan.rules) {

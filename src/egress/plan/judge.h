@@ -38,6 +38,10 @@ struct Verdict {
 // yet known is allowed if a rule could allow it.
 Verdict judge(const model::NetworkPlan& plan, const Attempt& attempt);
 
+// As cloister-egress judges an attempt whose protocol is known, from its first packet on: the first
+// rule for the name and port fixes the protocol of the connection, before a byte of it is seen.
+Verdict judgeConnection(const model::NetworkPlan& plan, const Attempt& attempt);
+
 // The ports of all rules of the plan, sorted; empty for every port (a rule with `anyone` and
 // without ports), and for a plan without rules, which allows nothing on any of them.
 std::vector<uint16_t> portsOf(const model::NetworkPlan& plan);

@@ -208,6 +208,20 @@ TEST(Judge, TheFirstMatchingRuleDecides) {
 }
 
 // Twenty spellings of an address, in whichever plan.
+TEST(Judge, TheFirstRuleForAPortFixesTheProtocol) {
+  const model::NetworkPlan plan = planOf({
+      rule("tls", R"({"name":"a.example","ports":[8080],"protocol":"tls"})"),
+      rule("any", R"({"name":"a.example","ports":[8080],"protocol":"tcp"})"),
+  });
+  const Verdict plain = judgeConnection(plan, connection("a.example", 8080, Protocol::kHttp));
+  EXPECT_FALSE(plain.allowed) << "it is told as TLS before a byte is seen";
+  ASSERT_NE(plain.rule, nullptr);
+  EXPECT_EQ(plain.rule->rule, "tls");
+  EXPECT_TRUE(judgeConnection(plan, connection("a.example", 8080, Protocol::kTls)).allowed);
+  EXPECT_TRUE(judgeConnection(plan, connection("a.example", 8080)).allowed);
+  EXPECT_FALSE(judgeConnection(plan, connection("b.example", 8080, Protocol::kTls)).allowed);
+}
+
 TEST(Judge, LiteralsNeverMatchByName) {
   const model::NetworkPlan plans[] = {samplePlan(), planOf({rule("any", R"({"name":"*"})")})};
   for (const model::NetworkPlan& plan : plans) {

@@ -164,7 +164,7 @@ json::object judged(const policy::Policy& policy, const policy::Question& questi
     attempt.method = method;
     attempt.path = target.path;
   }
-  return toJsonObject(egress::judge(*made.network, attempt));
+  return toJsonObject(egress::judgeConnection(*made.network, attempt));
 }
 
 }  // namespace
