@@ -76,7 +76,7 @@ struct DoorDns::Datagram {
   size_t size = 0;
   sockaddr_storage from{};
   socklen_t from_size = 0;
-  std::array<char, kControlBytes> control{};
+  alignas(cmsghdr) std::array<char, kControlBytes> control{};
   size_t control_size = 0;
 
   // False: nothing is there.
