@@ -37,7 +37,7 @@ pool:
 # each. The ledger's page caches, 8 MiB for each of two connections, are full after 2,000 runs: they grow by 1 MiB in a
 # half of 150, by nothing in a half of 2,500, and by more between.
 GROWTH = 2048
-ROLES = ("cloister", "cloisterd", "node", "spawner")
+ROLES = ("cloister", "cloisterd", "egress", "node", "spawner")
 NETNS_SLACK = 64  # freed later, or on a processor's list of free ones
 
 Work = collections.namedtuple("Work", "language code status error more", defaults=("completed", None, {}))
@@ -108,7 +108,7 @@ class Soak(unittest.TestCase):
         self.server = self.enterContext(harness.Server(config=CONFIG))
         self.node = harness.have_language(self.server, "node")
         self.pids = {"cloister": self.server.process.pid, "cloisterd": self.server.pid_of("cloisterd"),
-                     "node": self.server.pid_of("cloister-node"),
+                     "egress": self.server.pid_of("cloister-egress"), "node": self.server.pid_of("cloister-node"),
                      "spawner": self.server.pid_of("cloister-spawner")}
         self.zygotes = {}  # pid → RSS when first seen, and last
 
