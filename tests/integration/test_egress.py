@@ -366,6 +366,8 @@ class Settings(EgressCase):
         self.serve(f"  resolver: {self.world.resolver}\n")
         self.assertTrue(self.works(FETCH, values=PLAIN))
         self.assertEqual(self.world.asked(self.events()), ["allowed.test"])
+        self.serve("  resolver: 127.0.0.1:9\n")  # nobody listens there, and the host's resolver would answer
+        self.assertFalse(self.works(FETCH, values=PLAIN))
 
     def test_pool(self):
         self.resolved("  pool: 28.0.0.0/16\n")
