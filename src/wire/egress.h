@@ -24,11 +24,16 @@ enum class ToEgress : uint16_t {
   kUse = 3,     // permit id, raw → kUsed | kFailed
   kTaken = 4,   // u64: the batches of attempts up to this number are in the ledger
   kStop = 5,    // u8: 1: the ledger refuses, so new connections are refused; 0: again allowed
+  kSecrets =
+      6,  // encoded Secrets: the values of a plan's brokered secrets, before the plan; no answer
 };
 
 enum class FromEgress : uint16_t {
-  kHello = 64,     // u64: number of the last batch; the first message
-  kPlanned = 65,   // none: judged by this plan from now on, and open connections judged again
+  kHello = 64,  // u64: number of the last batch; the first message
+  // Judged by this plan from now on, and open connections judged again. The payload is the
+  // certificate (PEM) of the sandbox's authority if a rule of the plan inspects, else empty. The
+  // authority stays the same for all plans of a permit.
+  kPlanned = 65,
   kFailed = 66,    // encoded Error (wire/node.h)
   kUsed = 67,      // JSON of NetworkUse
   kAttempts = 68,  // encoded Batch; repeated after a reconnection until kTaken
@@ -37,6 +42,15 @@ enum class FromEgress : uint16_t {
 
 std::string encodeSignedPlan(const model::SignedPlan& plan);
 Result<model::SignedPlan> decodeSignedPlan(std::string_view bytes);
+
+// Values of a permit's brokered secrets. They live in the memory of cloister-egress alone, until
+// the permit is forgotten.
+struct Secrets {
+  std::string permit;
+  std::vector<model::SecretValue> values;  // at most model::kMaxSecretUses
+};
+std::string encodeSecrets(const Secrets& secrets);
+Result<Secrets> decodeSecrets(std::string_view bytes);
 
 // Attempts with the same destination and rule in the same second are one.
 struct Attempts {

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Finds secrets in bytes, in every coding in which programs and servers repeat them: raw, base64
+// and base64url in three alignments, hex in both cases, percent-encoded, as JSON strings (\u
+// escapes too), UTF-16 in both byte orders. Values are at most model::kMaxSecretBytes long; values
+// of less than kMinSecretBytes are refused when they are set, since they occur by chance.
+//
+// Patterns are immutable and shared between threads. A Stream belongs to one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cloister::redact {
+
+inline constexpr size_t kMinSecretBytes = 8;
+
+struct Secret {
+  std::string name;
+  std::string value;
+};
+
+// The automaton of a set of secrets.
+class Patterns {
+ public:
+  static std::shared_ptr<const Patterns> make(const std::vector<Secret>& secrets);
+  ~Patterns();
+  Patterns(const Patterns&) = delete;
+  Patterns& operator=(const Patterns&) = delete;
+
+  [[nodiscard]] bool empty() const;
+  // The name of the first secret found in the whole text; "" if none is found.
+  [[nodiscard]] std::string find(std::string_view text) const;
+  // The text with each occurrence replaced by "[secret NAME]".
+  [[nodiscard]] std::string redacted(std::string_view text) const;
+
+ private:
+  friend class Stream;
+  struct Impl;
+  explicit Patterns(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// Replaces the occurrences in a stream. Holds back at most the longest pattern's length.
+class Stream {
+ public:
+  explicit Stream(std::shared_ptr<const Patterns> patterns);
+  ~Stream();
+
+  // → the bytes that may be passed on now.
+  std::string feed(std::string_view bytes);
+  // The rest, after the last bytes.
+  std::string finish();
+  // Occurrences so far, and the name of the first.
+  [[nodiscard]] uint64_t hits() const;
+  [[nodiscard]] const std::string& firstName() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace cloister::redact
