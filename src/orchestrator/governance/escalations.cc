@@ -289,7 +289,7 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
   if (const std::string because = impl->safeBecause(e); !because.empty()) {
     policy::approveByRule(e, because, e.created_at);
   } else {
-    asks = impl->approvals->beginAsking(principal);
+    asks = co_await impl->approvals->beginAsking(principal);
     CO_TRY(impl->approvals->mayAskByHand(principal));
   }
   model::AuditEvent event = requestedEvent(e);

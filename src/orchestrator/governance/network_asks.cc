@@ -89,7 +89,7 @@ Task<void> NetworkAsks::ask(std::shared_ptr<NetworkAsks> self, Attempt wanted, D
 }
 
 Task<Result<std::string>> NetworkAsks::escalate(const Attempt& wanted, const DoorOwner& owner) {
-  const auto asks = approvals_->beginAsking(owner.principal);
+  const auto asks = co_await approvals_->beginAsking(owner.principal);
   Escalation e = CO_TRY(drawUp(wanted, owner));
   if (std::string alike = CO_TRY(pendingLike(e)); !alike.empty()) co_return alike;
   CO_TRY(approvals_->mayAskByHand(owner.principal));

@@ -36,9 +36,9 @@ class Approvals {
   // Tells the watcher.
   virtual void announce() = 0;
 
-  // Begin. Counts the requester as waiting, from before waitingLike() until the result is
-  // destroyed, when the ledger has the request.
-  virtual std::shared_ptr<void> beginAsking(const model::Principal& by) = 0;
+  // Begin. Waits until no other request of the same agent is between waitingLike() and the ledger:
+  // until the result is destroyed, no other begins. So the bounds count each request once.
+  virtual Task<std::shared_ptr<void>> beginAsking(model::Principal by) = 0;
   // kQuota: too many of the agent wait already.
   [[nodiscard]] virtual Result<> mayAskByHand(const model::Principal& by) const = 0;
   // A waiting escalation for the same request, if any. kQuota with kPendingOfAgent: too many wait.

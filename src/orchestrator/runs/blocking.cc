@@ -274,7 +274,7 @@ Result<std::optional<Escalation>> RunService::Impl::escalationOf(const Execution
 Task<Result<store::Accepted>> RunService::Impl::recordAsked(LivePtr run, store::NewExecution record,
                                                             policy::NeedsApproval wanted) {
   record.approval.reset();  // an unsuitable approval is not used up
-  const auto asks = beginAsking(run->execution.principal);
+  const auto asks = co_await beginAsking(run->execution.principal);
   CO_TRY(wantApproval(*run, record, wanted));
   std::string shared;
   if (!record.escalation)

@@ -56,12 +56,19 @@ policy::NeedsApproval RunService::Impl::wantedFor(const Live& run,
   return wanted;
 }
 
-std::shared_ptr<void> RunService::Impl::beginAsking(const model::Principal& by) {
+// One after another: a request that the ledger has just taken must count once. Principals without
+// an agent's name share no bound.
+Task<std::shared_ptr<void>> RunService::Impl::beginAsking(model::Principal by) {
+  const auto self = shared_from_this();
+  if (by.agent.empty()) co_return nullptr;
   const std::pair key(by.tenant, by.agent);
-  ++asking[key];
-  return {nullptr, [self = shared_from_this(), key](void*) {
-            if (--self->asking[key] == 0) self->asking.erase(key);
-          }};
+  while (asking.contains(key))
+    co_await control->changed.wait();
+  asking.insert(key);
+  co_return std::shared_ptr<void>(nullptr, [self, key](void*) {
+    self->asking.erase(key);
+    self->control->changed.notify();
+  });
 }
 
 Result<std::vector<Escalation>> RunService::Impl::pendingOf(const model::Principal& by) const {
@@ -72,11 +79,9 @@ Result<std::vector<Escalation>> RunService::Impl::pendingOf(const model::Princip
   return control->store.escalations().list(store::Scope::ofTenant(by.tenant), query);
 }
 
-Result<> RunService::Impl::mayAsk(const model::Principal& by, size_t waiting) const {
-  const auto asks = asking.find({by.tenant, by.agent});
-  const size_t others = asks == asking.end() ? 0 : asks->second - 1;  // without this run
+Result<> RunService::Impl::mayAsk(size_t waiting) const {
   const uint32_t most = config.escalation.pending_per_agent;
-  if (waiting + others < most) return {};
+  if (waiting < most) return {};
   return fail(Code::kQuota,
               "asking for approval: " + std::to_string(most) +
                   " requests of this agent wait already (" + kPendingOfAgent + "); " + kDecideOne,
@@ -86,7 +91,7 @@ Result<> RunService::Impl::mayAsk(const model::Principal& by, size_t waiting) co
 // Principals without an agent's name share no bound.
 Result<> RunService::Impl::mayAskByHand(const model::Principal& by) const {
   if (by.agent.empty()) return {};
-  auto may = mayAsk(by, TRY(pendingOf(by)).size());
+  auto may = mayAsk(TRY(pendingOf(by)).size());
   if (!may) may.error().field.clear();  // no member of the request is wrong
   return may;
 }
@@ -104,7 +109,7 @@ Result<std::optional<Escalation>> RunService::Impl::waitingLike(const Alike& ask
         e.lifts == asked.lifts)
       alike = e;
   }
-  TRY(mayAsk(asked.by, alike ? waitingFor(*alike) : pending.size()));
+  TRY(mayAsk(alike ? waitingFor(*alike) : pending.size()));
   return alike;
 }
 

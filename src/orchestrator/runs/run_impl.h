@@ -139,12 +139,11 @@ struct RunService::Impl final : Programs,
   // Actions refused by the agent's sandbox that a person may allow (run_asks.cc).
   [[nodiscard]] policy::NeedsApproval wantedFor(const Live& run,
                                                 const policy::NeedsApproval* by_policy) const;
-  std::shared_ptr<void> beginAsking(const model::Principal& by) override;
+  Task<std::shared_ptr<void>> beginAsking(model::Principal by) override;
   // The agent's pending escalations, up to the bound.
   [[nodiscard]] Result<std::vector<model::Escalation>> pendingOf(const model::Principal& by) const;
-  // Checks the bound on waiting requests beside `waiting` in the ledger. kQuota with
-  // kPendingOfAgent at the bound.
-  [[nodiscard]] Result<> mayAsk(const model::Principal& by, size_t waiting) const;
+  // Checks the bound on waiting requests of an agent. kQuota with kPendingOfAgent at the bound.
+  [[nodiscard]] Result<> mayAsk(size_t waiting) const;
   [[nodiscard]] Result<> mayAskByHand(const model::Principal& by) const override;
   [[nodiscard]] Result<std::optional<model::Escalation>> waitingLike(
       const Alike& asked) const override;
@@ -280,7 +279,7 @@ struct RunService::Impl final : Programs,
   std::weak_ptr<Approvals::Watcher> escalations_watcher;
   // Runs waiting for another run's escalation, by tenant and escalation id.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> followers;
-  std::map<std::pair<std::string, std::string>, uint32_t> asking;  // by tenant and agent
+  std::set<std::pair<std::string, std::string>> asking;  // tenants and agents, see beginAsking()
   HeldLately held_lately;
   async::Signal stopping;
 };

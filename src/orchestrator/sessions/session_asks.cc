@@ -58,7 +58,7 @@ Task<Result<Session>> Sessions::Impl::askApproval(SessionPtr session, store::New
                                                   policy::NeedsApproval wanted) {
   const auto self = shared_from_this();
   record.session = session->record;
-  auto asks = approvals->beginAsking(session->record.principal);
+  auto asks = co_await approvals->beginAsking(session->record.principal);
   if (const auto asked = wantApproval(*session, record, wanted); !asked) {
     if (asked.error().field != kPendingOfAgent) {
       co_return co_await earlierOr(std::move(record), asked.error());
