@@ -13,6 +13,7 @@ import time
 import unittest
 
 import harness
+import mcp_client
 from egress_case import EgressCase, door, start_world, zone
 from session_case import Session
 
@@ -82,6 +83,13 @@ attempt("udp", datagram, EVIL, 443, b"x")
         self.assertEqual(self.world.asked(self.events()), [])
         quiet = self.run_code("print(1)")
         self.assertIsNone(quiet["network"]["hint"])
+
+    def test_the_reason_is_found_in_standard_output_too(self):
+        code = "curl -sS http://allowed.test/ 2>&1; exit "
+        loud = self.run_code(code + "7", "bash")
+        self.assertEqual((loud["exit_code"], loud["stderr"]), (7, ""))
+        self.assertIn("network_policy", loud["network"]["hint"])
+        self.assertIsNone(self.run_code(code + "0", "bash")["network"]["hint"], "a program that succeeded may print such words")
 
     def test_without_a_network_package_clients_do_not_wait(self):
         done = self.run_code("echo ${PIP_RETRIES} ${npm_config_fetch_retries}", "bash")
@@ -225,6 +233,22 @@ class Asking(EgressCase):
             self.assertFalse(harness.finished(session.get(running)))
             self.approve(asked)
             self.assertIn('"ok": true', session.wait(running)["stdout"])
+
+    def test_escalate_over_mcp(self):
+        """The tools that make sandboxes take `on_denied`, and say so in their schemas."""
+        with mcp_client.connect(self.server, "modern", "http", key=self.agent_key) as client:
+            tools = {tool["name"]: tool["inputSchema"]["properties"] for tool in client.call("tools/list")["tools"]}
+            for name in ("run", "create_session"):
+                self.assertEqual(tools[name]["on_denied"]["enum"], ["deny", "escalate", "ask"], name)
+            done = client.ok("run", language="python", code=self.text(self.HOLD), on_denied="escalate")
+            self.assertIn('"ok": false', done["stdout"])
+            self.approve(self.wait_escalation("api.test"))
+            made = client.ok("create_session", language="python", on_denied="ask")["session_id"]
+            kept = self.call("GET", f"/v1/sessions/{made}", key=self.agent_key, status=200).json()["network_policy"]
+            self.assertEqual((kept["tier"], kept["on_denied"]), ("restricted", "ask"))
+            client.ok("terminate", session_id=made)
+            refused = client.tool("run", language="python", code="print(1)", on_denied="perhaps")
+            self.assertIn("on_denied", refused["structuredContent"]["error"]["field"])
 
     def test_deny_asks_nobody(self):
         with self.session("deny") as session:
