@@ -236,6 +236,46 @@ TEST_F(DoorsTest, TakesRulesAwayWhileTheLedgerRefuses) {
   EXPECT_EQ(actions(), std::vector<std::string>{"network.planned"});
 }
 
+// All doors at once, while the rows of what is added wait for a ledger that does not answer.
+TEST_F(DoorsTest, TakesRulesAwayWithinASecondWhateverTheLedgerDoes) {
+  constexpr size_t kDoors = 20;
+  start();
+  for (size_t i = 0; i < kDoors; ++i)
+    ASSERT_TRUE(open("p" + std::to_string(i)));
+  store_->stuck = true;
+  const auto began = base::monotonicNow();
+  for (size_t i = 0; i < kDoors; ++i)
+    now_["p" + std::to_string(i)] = planOf("p" + std::to_string(i), "b.test");
+  egress_.until([&] { return egress_.plans.size() == 2 * kDoors; });
+  EXPECT_LT(base::monotonicNow() - began, std::chrono::seconds(1));
+  for (size_t i = kDoors; i < egress_.plans.size(); ++i)
+    EXPECT_TRUE(egress_.plans[i].rules.empty()) << "nothing is added without its row";
+  store_->letGo();
+  egress_.until([&] { return egress_.plans.size() == 3 * kDoors; });
+  EXPECT_EQ(egress_.plans.back().rules, planOf("p", "b.test").rules);
+}
+
+// A row at the ledger delays no later removal.
+TEST_F(DoorsTest, TakesRulesAwayWhileAnAdditionIsWritten) {
+  start();
+  ASSERT_TRUE(open("p1"));
+  store_->stuck = true;
+  asker_->grants["p1"] = {grantOf("c.test")};
+  egress_.until([&] { return store_->waiting() == 1; });
+  io_.run_for(std::chrono::milliseconds(600));
+  EXPECT_EQ(egress_.plans.size(), 1U);
+  const auto began = base::monotonicNow();
+  now_["p1"]->rules.clear();
+  egress_.until([&] { return egress_.plans.size() == 2; });
+  EXPECT_LT(base::monotonicNow() - began, std::chrono::milliseconds(300)) << "it waits no more";
+  EXPECT_TRUE(egress_.plans[1].rules.empty());
+  store_->letGo();
+  egress_.until([&] { return egress_.plans.size() == 3; });
+  ASSERT_EQ(egress_.plans[2].rules.size(), 1U);
+  EXPECT_EQ(egress_.plans[2].rules[0].entry.name, "c.test");
+  EXPECT_GT(egress_.plans[2].generation, egress_.plans[1].generation);
+}
+
 TEST_F(DoorsTest, RefusesConnectionsWhileTheLedgerDoes) {
   start();
   store_->full = true;
