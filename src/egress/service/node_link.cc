@@ -109,26 +109,34 @@ Result<> NodeLink::take(const std::shared_ptr<NodeLink>& self, linux::Message me
         packet.door.id, {Code::kQuota, "opening a door: too many wait for their plans", {}, 0}));
     return {};
   }
-  doors_[packet.door.id] = nullptr;
-  async::spawn(hub_.executor, attach(self, std::move(packet.door), std::move(sockets)));
+  const auto kept = std::make_shared<DoorSockets>(std::move(sockets));
+  doors_[packet.door.id] = {.door = nullptr, .waiting = kept};
+  async::spawn(hub_.executor, attach(self, std::move(packet.door), kept));
   return {};
+}
+
+bool NodeLink::waits(uint64_t door, const std::shared_ptr<DoorSockets>& sockets) const {
+  const auto known = doors_.find(door);
+  return known != doors_.end() && known->second.waiting == sockets;
 }
 
 // The plan and the door take different ways here, so the door may be first.
 Task<void> NodeLink::attach(std::shared_ptr<NodeLink> self, wire::egress::Door door,
-                            DoorSockets sockets) {
+                            std::shared_ptr<DoorSockets> sockets) {
   ++self->waiting_;
   const auto deadline = base::monotonicNow() + self->hub_.settings.attach_patience;
-  auto permit = co_await self->plans_.await(door.permit, door.plan_sha256, deadline);
+  const auto wanted = [self, id = door.id, sockets] { return self->waits(id, sockets); };
+  auto permit = co_await self->plans_.await(door.permit, door.plan_sha256, deadline, wanted);
   --self->waiting_;
-  if (!self->doors_.contains(door.id)) co_return;  // detached meanwhile, or the node is gone
-  Result<> attached = permit ? self->attachNow(door, *std::move(permit), std::move(sockets))
+  if (!wanted()) co_return;  // detached meanwhile, or the node is gone
+  Result<> attached = permit ? self->attachNow(door, *std::move(permit), std::move(*sockets))
                              : Result<>(std::unexpected(std::move(permit).error()));
   if (attached) {
     self->send(wire::egress::encodeDoorId(DoorMessage::kAttached, door.id));
     co_return;
   }
   self->doors_.erase(door.id);
+  *sockets = {};
   base::log(base::Level::kWarn, "door refused",
             {{"permit", door.permit}, {"reason", attached.error().message}});
   self->send(wire::egress::encodeRefused(door.id, attached.error()));
@@ -136,7 +144,8 @@ Task<void> NodeLink::attach(std::shared_ptr<NodeLink> self, wire::egress::Door d
 
 Result<> NodeLink::attachNow(const wire::egress::Door& door, std::shared_ptr<PermitState> permit,
                              DoorSockets sockets) {
-  doors_[door.id] = TRY(Door::open(hub_, std::move(permit), std::move(sockets)));
+  auto opened = TRY(Door::open(hub_, std::move(permit), std::move(sockets)));
+  doors_[door.id] = {.door = std::move(opened), .waiting = nullptr};
   return {};
 }
 
@@ -144,9 +153,13 @@ Result<> NodeLink::attachNow(const wire::egress::Door& door, std::shared_ptr<Per
 // already: the answer is the same.
 Task<void> NodeLink::detach(std::shared_ptr<NodeLink> self, uint64_t door) {
   const auto node = self->doors_.extract(door);
-  if (!node.empty() && node.mapped()) {
-    node.mapped()->stop();
-    co_await Door::gone(node.mapped(), base::monotonicNow() + kDetachPatience);
+  if (!node.empty() && node.mapped().waiting) {
+    *node.mapped().waiting = {};
+    self->plans_.wake();
+  }
+  if (!node.empty() && node.mapped().door) {
+    node.mapped().door->stop();
+    co_await Door::gone(node.mapped().door, base::monotonicNow() + kDetachPatience);
   }
   self->send(wire::egress::encodeDoorId(DoorMessage::kDetached, door));
 }
@@ -154,9 +167,11 @@ Task<void> NodeLink::detach(std::shared_ptr<NodeLink> self, uint64_t door) {
 void NodeLink::end() {
   boost::system::error_code ignored;
   socket_.close(ignored);
-  for (const auto& [id, door] : std::exchange(doors_, {})) {
-    if (door) door->stop();
+  for (const auto& [id, place] : std::exchange(doors_, {})) {
+    if (place.waiting) *place.waiting = {};
+    if (place.door) place.door->stop();
   }
+  plans_.wake();
 }
 
 // A node that reads nothing is disconnected: its doors come again with the next connection.

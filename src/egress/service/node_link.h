@@ -41,8 +41,15 @@ class NodeLink {
   Result<bool> receiveOne(const std::shared_ptr<NodeLink>& self);
   Result<> take(const std::shared_ptr<NodeLink>& self, linux::Message message,
                 std::string_view bytes);
+  // A door, or the sockets of one that waits for its plan: a detachment closes them at once.
+  struct Place {
+    std::shared_ptr<Door> door;
+    std::shared_ptr<DoorSockets> waiting;
+  };
+
   static Task<void> attach(std::shared_ptr<NodeLink> self, wire::egress::Door door,
-                           DoorSockets sockets);
+                           std::shared_ptr<DoorSockets> sockets);
+  [[nodiscard]] bool waits(uint64_t door, const std::shared_ptr<DoorSockets>& sockets) const;
   Result<> attachNow(const wire::egress::Door& door, std::shared_ptr<PermitState> permit,
                      DoorSockets sockets);
   static Task<void> detach(std::shared_ptr<NodeLink> self, uint64_t door);
@@ -52,7 +59,7 @@ class NodeLink {
   Hub& hub_;
   Plans& plans_;
   boost::asio::posix::stream_descriptor socket_;
-  std::map<uint64_t, std::shared_ptr<Door>> doors_;  // nullptr: waits for its plan
+  std::map<uint64_t, Place> doors_;
   size_t waiting_ = 0;
 };
 

@@ -335,6 +335,30 @@ TEST_F(ServiceTest, ADetachedDoorHoldsNoSocket) {
   EXPECT_EQ(error, asio::error::connection_refused);
 }
 
+// A held socket keeps the namespace of its sandbox alive.
+TEST_F(ServiceTest, ADoorThatWaitsForItsPlanIsDetachedAtOnce) {
+  settings_.attach_patience = std::chrono::seconds(20);
+  ready();
+  for (const bool by_node : {false, true}) {
+    handOver(by_node ? 1 : 2, std::string(64, 'a'));
+    run(pause(Millis(50)));
+    listener_.reset();
+    if (by_node) {
+      node_.reset();
+      run(pause(Millis(50)));
+    } else {
+      ASSERT_TRUE(linux::sendMessage(node_->native_handle(),
+                                     wire::egress::encodeDoorId(DoorMessage::kDetach, 2)));
+      EXPECT_EQ(packet().type, DoorMessage::kDetached);
+    }
+    tcp::socket again(io_);
+    boost::system::error_code error;
+    again.connect({asio::ip::address_v4::loopback(), door_port_}, error);
+    EXPECT_EQ(error, asio::error::connection_refused) << by_node;
+    openSockets();
+  }
+}
+
 TEST_F(ServiceTest, DoorsEndWithTheNodeAndComeAgain) {
   ready();
   openDoor(plan());
