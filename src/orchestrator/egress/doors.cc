@@ -189,6 +189,22 @@ Task<Result<>> Doors::record(wire::egress::Batch batch) {
   co_return Result<>{};
 }
 
+// Read once in the life of the process, at its first connection. All rows of a batch are of one
+// transaction. The search is bounded: with many entries since the batch it may find none, and the
+// batch is recorded twice.
+uint64_t Doors::lastRecorded() {
+  store::AuditSearch newest;
+  newest.action = kAttemptsAction;
+  newest.newest_first = true;
+  newest.limit = 1;
+  const auto page = parts_.store.searchAudit(store::Scope::allTenants(), newest);
+  if (!page) {
+    base::log(base::Level::kWarn, "the last recorded attempts are not known",
+              {{"reason", page.error().message}});
+  }
+  return page && !page->entries.empty() ? batchOf(page->entries.front().event) : 0;
+}
+
 void Doors::count(const wire::egress::Batch& batch) {
   const auto asker = asker_.lock();
   for (const Attempts& each : batch.attempts) {

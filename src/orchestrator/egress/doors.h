@@ -105,6 +105,7 @@ class Doors final : public Network, private EgressLink::Watcher {
   void disconnected() override;
   Task<Result<>> record(wire::egress::Batch batch) override;
   void wanted(wire::egress::Wanted wanted) override;
+  uint64_t lastRecorded() override;
   void refusing(bool refuses) override;
 
   Task<void> lookRegularly();

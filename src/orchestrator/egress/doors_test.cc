@@ -53,6 +53,7 @@ class DoorsTest : public testing::Test {
   }
   ~DoorsTest() override {
     io_.shutdown();
+    restarted_.reset();
     doors_.reset();
     store_.reset();
     std::error_code ignored;
@@ -103,6 +104,7 @@ class DoorsTest : public testing::Test {
   CountingMetrics metrics_;
   std::unique_ptr<BrittleStore> store_;
   std::unique_ptr<Doors> doors_;
+  std::unique_ptr<Doors> restarted_;
   std::shared_ptr<HeardAsks> asker_ = std::make_shared<HeardAsks>();
   std::map<std::string, std::optional<model::NetworkPlan>> now_;  // policy's answer
 };
@@ -310,6 +312,25 @@ TEST_F(DoorsTest, RecordsAttemptsOfOpenAndClosedDoors) {
   EXPECT_EQ(metrics_.left_out, 3U);
   ASSERT_EQ(asker_->refusals.size(), 1U) << "once for each destination of a door";
   EXPECT_EQ(asker_->refusals[0], std::pair(std::string("exec_p2"), std::string("evil.test")));
+}
+
+// The ledger was written, and the process died before cloister-egress was told.
+TEST_F(DoorsTest, RecordsABatchOnceAlsoAfterACrash) {
+  start();
+  egress_.report({.number = 8, .attempts = {attemptOf("p1", "a.test")}, .left_out = 1});
+  egress_.until([&] { return !egress_.taken.empty(); });
+  egress_.hangUp();
+  egress_.taken.clear();
+  restarted_ = std::make_unique<Doors>(io_.get_executor(),
+                                       DoorParts{*store_, key_, engine_, metrics_}, Doors::Terms{});
+  restarted_->start(egress_.connect(9));
+  egress_.report({.number = 8, .attempts = {attemptOf("p1", "a.test")}, .left_out = 1});
+  egress_.report({.number = 9, .attempts = {attemptOf("p1", "b.test")}, .left_out = 0});
+  egress_.until([&] { return !egress_.taken.empty() && egress_.taken.back() == 9; });
+  std::vector<uint64_t> batches;
+  for (const auto& entry : *store_->audit(store::Scope::allTenants(), 0, 1000))
+    batches.push_back(batchOf(entry.event));
+  EXPECT_EQ(batches, (std::vector<uint64_t>{8, 8, 9})) << "batch 8 has a row for what it left out";
 }
 
 TEST_F(DoorsTest, PassesOnWhatAnApproverIsAskedFor) {
