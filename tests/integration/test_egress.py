@@ -288,6 +288,29 @@ class Levels(EgressCase):
             good = int(done["stdout"].rsplit("good ", 1)[1])
             self.assertTrue(least <= good <= most, (limits, good))
 
+    def test_a_visitor_loses_the_network_of_the_session(self):
+        """The door of a session follows the rules of its maker: a program of another agent there has to end with that
+        agent's permission. An agent that had none is let into sessions without a network alone."""
+        maker, visitor = (f"{part}-{time.monotonic_ns()}" for part in ("maker", "visitor"))
+        keys = {}
+        for name in (maker, visitor):
+            self.call("POST", f"/v1/agents/{name}/sandbox", {"level": "standard", "allowed_commands": ["python3 *"]}, status=201)
+            keys[name] = self.new_key("default", roles=["agent", "operator"], agent=name)["secret"]
+        asked = {"language": "python", "code": "import time\nprint('begun', flush=True)\ntime.sleep(600)", "background": True, "timeout_seconds": 600}
+        with Session(self.server, self.call, key=keys[maker], language="python", network_policy={"tier": "restricted"}) as session, \
+                Session(self.server, self.call, key=keys[maker], language="python") as quiet:
+            started = [self.call("POST", f"/v1/sessions/{each.id}/exec", asked, key=keys[visitor], status=202).json()["id"]
+                       for each in (session, quiet)]
+            for run in started:
+                harness.wait_for("it to run", lambda: "begun" in self.server.get(run)["stdout"], 30)  # noqa: B023
+            self.call("POST", f"/v1/agents/{visitor}/sandbox:update", {"revoke": ["network"]}, status=200)
+            ended = self.server.wait_end(started[0], 30)
+            self.assertEqual(ended["error"]["details"]["reason"], "revoked", ended)
+            self.assertEqual(self.server.get(started[1])["status"], "running", "that session has no network")
+            again = self.call("POST", f"/v1/sessions/{session.id}/exec?wait=30", asked | {"background": False}, key=keys[visitor])
+            self.assertIn(again.json().get("status", "denied"), ("denied", "blocked"), again.text)
+            harness.wait_for("the session to go on", lambda: session.exec("print(1)")["stdout"] == "1\n", 30)
+
     def test_refusals_are_violations(self):
         name = f"level-{time.monotonic_ns()}"
         self.call("POST", f"/v1/agents/{name}/sandbox", {"level": "standard", "allowed_commands": ["python3 *"]}, status=201)
