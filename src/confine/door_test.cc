@@ -278,6 +278,42 @@ TEST(Door, WithoutTproxyTheListenersAreBounded) {
   EXPECT_EQ(code, 0);
 }
 
+// The plan's ports come first; others would be of no use to its programs.
+TEST(Door, WithoutTproxyThePortsOfTheFirstPlanHaveListeners) {
+  const int code = linux::inNetwork([] {
+    const std::vector<uint16_t> first = {5432, 443};
+    const auto door = openDoorByPorts(*doorOrderForAll("198.18.0.0/15", first), "");
+    if (!door || !door->weakened.back().ends_with("53, 3128, 5432, 443, 22, 80, 8080, 8443"))
+      return 1;
+    if (attempt(SOCK_STREAM, "198.18.0.77", 5432).error != 0) return 2;
+    return accepted(door->listeners[2]) == "198.18.0.77 5432" ? 0 : 3;
+  });
+  if (code == linux::kNoNamespaces) GTEST_SKIP() << "no user namespaces for this user";
+  EXPECT_EQ(code, 0);
+}
+
+TEST(Door, WithoutTproxyPortsWithoutAPlaceAreNamed) {
+  const int code = linux::inNetwork([] {
+    std::vector<uint16_t> first;
+    for (uint16_t port = 1000; port < 1020; ++port)
+      first.push_back(port);
+    const auto door = openDoorByPorts(*doorOrderForAll("198.18.0.0/15", first), "");
+    if (!door || door->listeners.size() != kMaxPortListeners) return 1;
+    if (!door->weakened.back().ends_with("1014, 1015, 1016, 1017, 1018, 1019")) return 2;
+    return attempt(SOCK_STREAM, "198.18.0.77", 1013).error == 0 ? 0 : 3;
+  });
+  if (code == linux::kNoNamespaces) GTEST_SKIP() << "no user namespaces for this user";
+  EXPECT_EQ(code, 0);
+}
+
+TEST(Door, FirstPortsCloseNoOther) {
+  EXPECT_ALL_WELL(beside(*doorOrderForAll("198.18.0.0/15", std::vector<uint16_t>{443}),
+                         [](DoorSockets& door) {
+                           if (attempt(SOCK_STREAM, "198.18.0.77", 5432).error != 0) return 1;
+                           return accepted(door.listeners[0]) == "198.18.0.77 5432" ? 0 : 2;
+                         }));
+}
+
 TEST(Door, WithoutTproxyUsualPortsStandForEveryPort) {
   const int code = linux::inNetwork([] {
     const auto door = openDoorByPorts(orderWith(), "");

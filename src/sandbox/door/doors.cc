@@ -30,6 +30,7 @@ constexpr auto kDoorResult = asio::as_tuple(asio::use_awaitable);
 constexpr Millis kFirstConnectPause{5};
 constexpr Millis kLongestConnectPause{200};
 constexpr int kPacketsAtOnce = 32;
+static_assert(kMaxPortListeners == wire::egress::kMaxDoorListeners);
 
 Result<Fd> connectSeqpacket(const std::string& path) {
   sockaddr_un at{};
