@@ -165,7 +165,8 @@ Task<std::string> NodeLink::whoIs(std::weak_ptr<NodeLink> link, uint64_t door,
   const auto self = link.lock();
   if (!self || !self->socket_.is_open() || self->questions_.size() >= kMostQuestions)
     co_return std::string();
-  const uint32_t number = who.number = self->next_question_++;
+  const uint32_t number = self->next_question_++;
+  who.number = number;
   self->questions_[number] = std::nullopt;
   self->send(wire::egress::encodeWho(door, who));
   const auto until = base::monotonicNow() + self->hub_.settings.who;
