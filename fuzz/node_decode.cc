@@ -3,6 +3,7 @@
 // decoded bytes are written back byte for byte. The first byte chooses the type.
 #include <functional>
 
+#include "wire/door_message.h"
 #include "wire/egress.h"
 #include "wire/node.h"
 
@@ -17,6 +18,17 @@ void roundTrip(std::string_view bytes, Decode decode, Encode encode) {
   const auto value = decode(bytes);
   if (!value) return;
   REQUIRE(encode(*value) == bytes);
+}
+
+std::string encodeDoorPacket(const wire::egress::DoorPacket& packet) {
+  using wire::egress::DoorMessage;
+  if (packet.type == DoorMessage::kAttach) return wire::egress::encodeAttach(packet.door);
+  if (packet.type == DoorMessage::kWho) return wire::egress::encodeWho(packet.door.id, packet.who);
+  if (packet.type == DoorMessage::kProgram)
+    return wire::egress::encodeProgram(packet.door.id, packet.who.number, packet.program);
+  if (packet.type == DoorMessage::kRefused)
+    return wire::egress::encodeRefused(packet.door.id, packet.why);
+  return wire::egress::encodeDoorId(packet.type, packet.door.id);
 }
 
 }  // namespace
@@ -66,6 +78,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 'd':
       roundTrip(bytes, wire::egress::decodeDoor, wire::egress::encodeDoor);
+      break;
+    case 'D':
+      roundTrip(bytes, wire::egress::decodeDoorPacket, encodeDoorPacket);
       break;
     default:
       break;

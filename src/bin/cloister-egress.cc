@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cloister-egress`: the process that dials for sandboxes. As soon as its two sockets are open, the
 // process becomes its own user, without capabilities, under its own system call filter, unreadable
-// to other processes of this user. It can then open no file for writing and no further listening
-// socket. It serves until SIGTERM, SIGINT or the end of its lifeline.
+// to other processes of this user. It can then open no file for writing, no further listening
+// socket, and by Landlock few files for reading. It serves until SIGTERM, SIGINT or the end of its
+// lifeline.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -22,8 +23,10 @@
 #include "bin/stop_watch.h"
 #include "egress/plan/own_names.h"
 #include "egress/service/listen.h"
+#include "egress/service/readable_files.h"
 #include "egress/service/service.h"
 #include "linux/credentials.h"
+#include "linux/landlock.h"
 #include "linux/netlink.h"
 #include "linux/process.h"
 #include "linux/seccomp.h"
@@ -51,6 +54,11 @@ constexpr std::string_view kUsage =
     "usage: cloister-egress [--state DIR] [--config FILE] [--api ADDR] [--lifeline FD]\n"
     "                       [--ready-fd FD]\n"
     "`cloister serve` starts it; by hand only for diagnosis.\n";
+
+// Of the state directory. cloisterd makes them too: whoever is first.
+constexpr char kKeyDirectory[] = "/keys";
+constexpr mode_t kKeyDirectoryMode = 0755;
+constexpr char kKeyFile[] = "/keys/permit.pub";
 
 // The uid and gid when started as root without an existing `egress.user`. The next one above
 // cloisterd's is the scanner's (bin/scan.cc).
@@ -120,7 +128,7 @@ std::function<Result<base::VerifyKey>()> keyReader(const std::string& state) {
       std::make_shared<Fd>(::open(state.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   return [directory]() -> Result<base::VerifyKey> {
     constexpr size_t kMostKey = 128;
-    const Fd file(::openat(directory->get(), "keys/permit.pub", O_RDONLY | O_CLOEXEC));
+    const Fd file(::openat(directory->get(), kKeyFile + 1, O_RDONLY | O_CLOEXEC));
     if (!file) return failErrno("opening the control plane's key, keys/permit.pub");
     char bytes[kMostKey];
     const ssize_t size = ::read(file.get(), bytes, sizeof bytes);
@@ -184,9 +192,21 @@ Result<egress::ServiceConfig> serviceConfig(const Options& options, const Users&
   return config;
 }
 
+// The proxy's credentials and the authorities of `egress.ca_file` are read before.
+std::vector<linux::LandlockRule> readableFiles(const Options& options) {
+  const model::EgressSettings& from = options.config.egress;
+  return egress::readableFiles(
+      {.key = options.state + kKeyFile,
+       .host_resolver = from.resolver.empty(),
+       .host_authorities = from.upstream.starts_with("https://") && from.ca_file.empty()});
+}
+
 // Drops all privileges not needed for serving. No thread may have been started.
-Result<> confine(linux::User user, const linux::SeccompProgram& seccomp) {
+Result<> confine(linux::User user, const linux::SeccompProgram& seccomp,
+                 const std::vector<linux::LandlockRule>& readable) {
   TRY(linux::setResourceLimit({RLIMIT_CORE, 0}));
+  TRY(linux::setNoNewPrivs());
+  TRY(linux::restrictWithLandlock(linux::landlockAbi(), readable));
   TRY(linux::dropTo(user.uid, user.gid));
   TRY(linux::hideMemory());
   return linux::installSeccomp(seccomp.filter);
@@ -212,12 +232,13 @@ Result<> serve(const Options& options) {
   const auto seccomp = TRY(linux::loadSeccomp(base::shareDir() + "/policies/seccomp/egress.json"));
   const std::string run = options.state + "/run";
   TRY(makeRunDirectory(run, users.control));
+  TRY(base::makeDirs(options.state + kKeyDirectory, kKeyDirectoryMode));
   egress::ServiceConfig config = TRY(serviceConfig(options, users));
   const uint32_t group = ::geteuid() == 0 ? users.control.gid : egress::kSameGroup;
   Fd control = TRY(egress::listenUnix(run + "/egress.sock", SOCK_STREAM, group));
   Fd node = TRY(egress::listenUnix(run + "/egress-node.sock", SOCK_SEQPACKET));
   IoContext io(1);
-  TRY(confine(users.own, seccomp));
+  TRY(confine(users.own, seccomp, readableFiles(options)));
   const auto service = TRY(egress::Service::start(io.get_executor(), std::move(config),
                                                   std::move(control), std::move(node)));
   const StopWatch watch(io, options.lifeline, [&io](std::string_view why) {

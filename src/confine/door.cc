@@ -15,13 +15,14 @@
 #include "confine/door_rules.h"
 #include "linux/netlink.h"
 #include "linux/nflog.h"
+#include "linux/sock_diag.h"
 
 namespace cloister::runtime {
 namespace {
 
 constexpr int kBacklog = 256;
 constexpr int kDnsQueueBytes = 128 << 10;
-// Listened to without tproxy where the plan has every port.
+// Listened to without tproxy, beside the ports of the first plan: later plans may have others.
 constexpr uint16_t kUsualPorts[] = {22, 80, 443, 8080, 8443};
 
 Result<> setOption(const Fd& socket, int level, int option, int value) {
@@ -80,6 +81,8 @@ class Frame {
           "no route of IPv6: attempts to connect over IPv6 are refused without a record: " +
           routed.error().message);
     }
+    // Without it, escalations name no program.
+    if (auto diag = linux::openSockDiag()) door.diag = *std::move(diag);
     return {};
   }
 
@@ -110,14 +113,16 @@ Result<> listenTransparently(const DoorOrder& order, DoorSockets& door) {
   return {};
 }
 
-// The ports of the plan, and the door's own, distinct.
+// The door's own ports, those of the plan, and the usual ones where places are left; distinct.
 std::vector<uint16_t> portsFor(const DoorOrder& order) {
   std::vector<uint16_t> ports = {kDnsPort, kProxyPort};
-  const std::span<const uint16_t> wanted = order.port_count == 0
-                                               ? std::span<const uint16_t>(kUsualPorts)
-                                               : std::span(order.ports).first(order.port_count);
-  for (const uint16_t port : wanted) {
+  const auto add = [&](uint16_t port) {
     if (std::ranges::find(ports, port) == ports.end()) ports.push_back(port);
+  };
+  std::ranges::for_each(std::span(order.ports).first(order.port_count), add);
+  if (order.only_ports != 0) return ports;
+  for (const uint16_t port : kUsualPorts) {
+    if (ports.size() < kMaxPortListeners) add(port);
   }
   return ports;
 }
@@ -131,14 +136,17 @@ std::string listOf(std::span<const uint16_t> ports) {
 
 Result<> listenByPorts(const DoorOrder& order, DoorSockets& door) {
   std::vector<uint16_t> ports = portsFor(order);
-  if (order.port_count == 0) {
+  const std::vector<uint16_t> lost(
+      ports.begin() + static_cast<ptrdiff_t>(std::min(ports.size(), kMaxPortListeners)),
+      ports.end());
+  ports.resize(ports.size() - lost.size());
+  if (order.only_ports == 0) {
     door.weakened.push_back("no tproxy: of all ports, only these reach the network: " +
                             listOf(ports));
   }
-  if (ports.size() > kMaxPortListeners) {
+  if (!lost.empty()) {
     door.weakened.push_back("no tproxy: these ports of the policy do not reach the network: " +
-                            listOf(std::span(ports).subspan(kMaxPortListeners)));
-    ports.resize(kMaxPortListeners);
+                            listOf(lost));
   }
   for (const uint16_t port : ports)
     door.listeners.push_back(TRY(listener({.s_addr = INADDR_ANY}, port)));

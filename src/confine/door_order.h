@@ -19,8 +19,11 @@ struct DoorOrder {
   // third (.2) the sandbox's own. A name never gets the first kDoorAddresses addresses.
   uint32_t pool = 0;  // in host byte order
   uint32_t pool_bits = 0;
-  // Destination ports within the network that reach the listener; the others are reset by the
-  // kernel, and logged. None: every port, as where later plans may have other ports.
+  // Destination ports within the network. `only_ports` is 1: no others reach the listener; the
+  // kernel resets and logs them. 0: every port does, since later plans may have other ports; a
+  // kernel without tproxy has listeners for these first, and for the usual ones where there is
+  // room.
+  uint32_t only_ports = 0;
   uint32_t port_count = 0;
   std::array<uint16_t, kMaxPorts> ports{};
 
@@ -35,6 +38,8 @@ inline constexpr uint16_t kProxyPort = 3128;
 // `pool` is like "198.18.0.0/15": IPv4, 8 to 24 bits. More than kMaxPorts ports, or none: every
 // port. kInvalid for another network.
 Result<DoorOrder> doorOrder(std::string_view pool, std::span<const uint16_t> ports);
+// Every port, the first kMaxPorts of `first` before the others.
+Result<DoorOrder> doorOrderForAll(std::string_view pool, std::span<const uint16_t> first);
 
 // Whether the network and the ports are within their bounds.
 bool isSound(const DoorOrder& order);

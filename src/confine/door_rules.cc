@@ -105,7 +105,7 @@ void addSynthetic(std::vector<nft::Rule>& rules, const DoorOrder& order,
                   const Expressions& redirect) {
   constexpr std::string_view kWhy = "the address of a name";
   const Expressions to = toPool(order) + ofProtocol(IPPROTO_TCP);
-  if (order.port_count == 0) {
+  if (order.only_ports == 0) {
     rules.push_back({kWhy, to + redirect});
     return;
   }

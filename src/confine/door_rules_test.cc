@@ -136,6 +136,15 @@ TEST(DoorOrders, MorePortsThanFitAreEveryPort) {
   EXPECT_EQ(doorOrder("198.18.0.0/15", ports)->port_count, DoorOrder::kMaxPorts);
   ports.push_back(9999);
   EXPECT_EQ(doorOrder("198.18.0.0/15", ports)->port_count, 0U);
+  EXPECT_EQ(doorOrder("198.18.0.0/15", ports)->only_ports, 0U);
+}
+
+TEST(DoorOrders, FirstPortsAreCutAndLeaveTheOthersOpen) {
+  const std::vector<uint16_t> many(DoorOrder::kMaxPorts + 1, 443);
+  const auto order = doorOrderForAll("198.18.0.0/15", many);
+  ASSERT_TRUE(order);
+  EXPECT_EQ(order->port_count, DoorOrder::kMaxPorts);
+  EXPECT_EQ(order->only_ports, 0U);
 }
 
 }  // namespace

@@ -25,6 +25,7 @@
 #include "linux/in_network.h"
 #include "linux/netlink.h"
 #include "linux/nflog.h"
+#include "linux/sock_diag.h"
 
 namespace cloister::runtime {
 namespace {
@@ -195,6 +196,23 @@ TEST(Door, ServersInsideStayReachable) {
   }));
 }
 
+// The question about the program behind a connection.
+TEST(Door, KnowsTheSocketOfAProgram) {
+  EXPECT_ALL_WELL(beside(orderWith(), [](DoorSockets& door) {
+    if (!door.diag) return linux::kNoNamespaces;
+    const auto made = attempt(SOCK_STREAM, "198.18.0.77", 443);
+    const std::string own = linux::ownEnd(made.socket.get());
+    linux::TcpEnds ends{.own_port = static_cast<uint16_t>(std::stoi(own.substr(own.find(' ')))),
+                        .peer_port = 443};
+    ::inet_pton(AF_INET, "198.18.0.2", &ends.own);
+    ::inet_pton(AF_INET, "198.18.0.77", &ends.peer);
+    const auto inode = linux::inodeOf(door.diag.get(), ends);
+    struct stat at{};
+    if (!inode || ::fstat(made.socket.get(), &at) != 0) return 1;
+    return *inode == at.st_ino ? 0 : 2;
+  }));
+}
+
 // A program's own listener at a synthetic address hears nothing.
 TEST(Door, AServerInsideIsNoWayAround) {
   EXPECT_ALL_WELL(beside(orderWith(), [](DoorSockets& door) {
@@ -278,6 +296,42 @@ TEST(Door, WithoutTproxyTheListenersAreBounded) {
   EXPECT_EQ(code, 0);
 }
 
+// The plan's ports come first; others would be of no use to its programs.
+TEST(Door, WithoutTproxyThePortsOfTheFirstPlanHaveListeners) {
+  const int code = linux::inNetwork([] {
+    const std::vector<uint16_t> first = {5432, 443};
+    const auto door = openDoorByPorts(*doorOrderForAll("198.18.0.0/15", first), "");
+    if (!door || !door->weakened.back().ends_with("53, 3128, 5432, 443, 22, 80, 8080, 8443"))
+      return 1;
+    if (attempt(SOCK_STREAM, "198.18.0.77", 5432).error != 0) return 2;
+    return accepted(door->listeners[2]) == "198.18.0.77 5432" ? 0 : 3;
+  });
+  if (code == linux::kNoNamespaces) GTEST_SKIP() << "no user namespaces for this user";
+  EXPECT_EQ(code, 0);
+}
+
+TEST(Door, WithoutTproxyPortsWithoutAPlaceAreNamed) {
+  const int code = linux::inNetwork([] {
+    std::vector<uint16_t> first;
+    for (uint16_t port = 1000; port < 1020; ++port)
+      first.push_back(port);
+    const auto door = openDoorByPorts(*doorOrderForAll("198.18.0.0/15", first), "");
+    if (!door || door->listeners.size() != kMaxPortListeners) return 1;
+    if (!door->weakened.back().ends_with("1014, 1015, 1016, 1017, 1018, 1019")) return 2;
+    return attempt(SOCK_STREAM, "198.18.0.77", 1013).error == 0 ? 0 : 3;
+  });
+  if (code == linux::kNoNamespaces) GTEST_SKIP() << "no user namespaces for this user";
+  EXPECT_EQ(code, 0);
+}
+
+TEST(Door, FirstPortsCloseNoOther) {
+  EXPECT_ALL_WELL(
+      beside(*doorOrderForAll("198.18.0.0/15", std::vector<uint16_t>{443}), [](DoorSockets& door) {
+        if (attempt(SOCK_STREAM, "198.18.0.77", 5432).error != 0) return 1;
+        return accepted(door.listeners[0]) == "198.18.0.77 5432" ? 0 : 2;
+      }));
+}
+
 TEST(Door, WithoutTproxyUsualPortsStandForEveryPort) {
   const int code = linux::inNetwork([] {
     const auto door = openDoorByPorts(orderWith(), "");
@@ -322,18 +376,21 @@ TEST(DoorAnswers, AreReadBack) {
     door.listeners.emplace_back(::dup(2));
   door.dns.reset(::dup(2));
   door.log.reset(::dup(2));
+  door.diag.reset(::dup(2));
   door.weakened = {"one", "two"};
   const DoorAnswer answer = answerOf(door);
   const std::string_view bytes(reinterpret_cast<const char*>(&answer), sizeof answer);
   std::vector<Fd> fds;
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 5; ++i)
     fds.emplace_back(::dup(2));
+  const int log = fds[3].get();
   const int last = fds.back().get();
   const auto read = doorOf(bytes, std::move(fds));
   ASSERT_TRUE(read);
   EXPECT_TRUE(read->transparent);
   EXPECT_EQ(read->listeners.size(), 2U);
-  EXPECT_EQ(read->log.get(), last);
+  EXPECT_EQ(read->log.get(), log);
+  EXPECT_EQ(read->diag.get(), last);
   EXPECT_EQ(read->weakened, door.weakened);
 }
 

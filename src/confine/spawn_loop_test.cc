@@ -99,9 +99,17 @@ TEST(IsSound, ADoorsPortsAndPoolAreWithinTheirBounds) {
   EXPECT_FALSE(isSound(request, kHostIds)) << "port 0";
   request.door.ports[0] = 443;
   EXPECT_TRUE(isSound(request, kHostIds));
+  request.door.only_ports = 1;
+  EXPECT_TRUE(isSound(request, kHostIds));
+  request.door.only_ports = 2;
+  EXPECT_FALSE(isSound(request, kHostIds));
+  request.door.only_ports = 0;
   request.door.port_count = DoorOrder::kMaxPorts + 1;
   EXPECT_FALSE(isSound(request, kHostIds));
   request.door.port_count = 0;
+  request.door.only_ports = 1;
+  EXPECT_FALSE(isSound(request, kHostIds)) << "no port at all";
+  request.door.only_ports = 0;
   for (const uint32_t bits : {0U, 7U, 25U, 32U, UINT32_MAX}) {
     request.door.pool_bits = bits;
     EXPECT_FALSE(isSound(request, kHostIds)) << bits;

@@ -128,6 +128,10 @@ struct NetworkPlan {
   friend bool operator==(const NetworkPlan&, const NetworkPlan&) = default;
 };
 
+// The ports that the rules name, distinct, in the order of the rules; at most kMaxNamedPorts.
+inline constexpr size_t kMaxNamedPorts = 64;
+std::vector<uint16_t> namedPorts(const NetworkPlan& plan);
+
 // The bytes that are signed: canonical JSON. At most kMaxPlanBytes.
 inline constexpr size_t kMaxPlanBytes = size_t{256} << 10;
 std::string encodePlan(const NetworkPlan& plan);

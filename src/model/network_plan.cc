@@ -119,6 +119,17 @@ Result<NetworkPlan> readPlan(const json::object& object) {
 
 }  // namespace
 
+std::vector<uint16_t> namedPorts(const NetworkPlan& plan) {
+  std::vector<uint16_t> ports;
+  for (const PlanRule& rule : plan.rules) {
+    for (const uint16_t port : rule.entry.ports) {
+      if (ports.size() == kMaxNamedPorts) return ports;
+      if (std::ranges::find(ports, port) == ports.end()) ports.push_back(port);
+    }
+  }
+  return ports;
+}
+
 std::string encodePlan(const NetworkPlan& plan) {
   json::array rules;
   for (const PlanRule& rule : plan.rules)

@@ -184,6 +184,18 @@ NetworkUse sampleUse() {
           .hint = "no network"};
 }
 
+TEST(NetworkPlan, NamesItsPortsInTheOrderOfItsRules) {
+  NetworkPlan plan;
+  plan.rules.resize(3);
+  plan.rules[0].entry.ports = {5432};
+  plan.rules[1].entry.ports = {80, 443, 5432};
+  EXPECT_EQ(namedPorts(plan), (std::vector<uint16_t>{5432, 80, 443}));
+  for (uint16_t port = 1000; port < 1100; ++port)
+    plan.rules[2].entry.ports.push_back(port);
+  EXPECT_EQ(namedPorts(plan).size(), kMaxNamedPorts);
+  EXPECT_TRUE(namedPorts({}).empty());
+}
+
 TEST(NetworkUse, IsReadBackFromItsJson) {
   const NetworkUse use = sampleUse();
   EXPECT_EQ(

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "model/limits.h"
 #include "model/network.h"
@@ -26,7 +27,10 @@ struct PermitFields {
   // Of the door to make for the sandbox; "none" for a program that uses the door of its session.
   std::string network_tier;
   std::string network_plan_sha256 = {};  // hex digest of the first plan; "" without a door
-  Limits limits;                         // of the whole sandbox
+  // The ports that the first plan names (namedPorts()). A kernel without a transparent proxy has
+  // listeners for these first.
+  std::vector<uint16_t> network_ports = {};
+  Limits limits;     // of the whole sandbox
   Walls walls = {};  // the agent's confinement rules; for a sandbox, not for a program
                      // within
   // Total processor share of all sandboxes of this agent, in thousandths; 0: no such limit.

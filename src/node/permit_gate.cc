@@ -28,7 +28,8 @@ Result<> checkNetwork(const model::PermitFields& permit) {
     return refused("there is no network tier \"" + tier + "\"");
   }
   const std::string& digest = permit.network_plan_sha256;
-  if (tier == "none" && digest.empty()) return {};
+  if (std::ranges::count(permit.network_ports, 0) > 0) return refused("its network has a port 0");
+  if (tier == "none" && digest.empty() && permit.network_ports.empty()) return {};
   if (tier == "none") return refused("it has a network plan without a network");
   const bool hex = digest.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (digest.size() != kDigits || !hex) return refused("its network has no plan");

@@ -128,8 +128,15 @@ TEST_F(PermitGateTest, ANetworkComesWithTheDigestOfItsPlan) {
   fields_.network_plan_sha256 = std::string(63, 'a');
   expectDenied(admit(false), "no plan");
   fields_.network_plan_sha256 = std::string(64, 'a');
+  fields_.network_ports = {443, 5432};
   EXPECT_TRUE(admit(false));
+  fields_.network_ports = {443, 0};
+  expectDenied(admit(false), "port 0");
+  fields_.network_ports.clear();
   fields_.network_tier = "none";
+  expectDenied(admit(false), "without a network");
+  fields_.network_plan_sha256.clear();
+  fields_.network_ports = {443};
   expectDenied(admit(false), "without a network");
 }
 

@@ -305,6 +305,7 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       .image = toText(imageOf(made)),
       .network_tier = network ? network->tier : std::string(kNoNetwork),
       .network_plan_sha256 = std::move(plan_sha256),
+      .network_ports = network ? model::namedPorts(*network) : std::vector<uint16_t>(),
       .limits = made.limits,
       .walls = within || question.walls == nullptr ? none : *question.walls,
       // People and services without an agent's name have nothing together.

@@ -76,6 +76,7 @@ TEST_F(NetworkPlanTest, ThePermitHasTheDigestOfThePlan) {
   EXPECT_EQ(permit.fields().network_tier, "restricted");
   EXPECT_EQ(permit.fields().network_plan_sha256,
             base::sha256Hex(model::encodePlan(*permit.network())));
+  EXPECT_THAT(permit.fields().network_ports, ElementsAre(443));
   const model::NetworkPlan made = plan();
   EXPECT_EQ(made.permit, "permit_1");
   EXPECT_EQ(made.generation, 1U);
@@ -100,6 +101,7 @@ TEST_F(NetworkPlanTest, WithoutANetworkThereIsNoPlan) {
   const auto& permit = std::get<model::Permit>(decision);
   EXPECT_FALSE(permit.network());
   EXPECT_EQ(permit.fields().network_tier, "none");
+  EXPECT_THAT(permit.fields().network_ports, IsEmpty());
   EXPECT_EQ(permit.fields().network_plan_sha256, "");
 }
 

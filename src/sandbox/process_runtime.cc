@@ -170,13 +170,17 @@ Result<> ProcessRuntime::checkNetwork(const model::PermitFields& permit, const K
 // Gives a sandbox, in which no program has started, its network. Returns what is weaker about it.
 Task<Result<std::vector<std::string>>> openNetwork(std::shared_ptr<Pool> pool,
                                                    std::shared_ptr<Live> live, NetworkParts network,
-                                                   std::string permit, std::string plan_sha256) {
+                                                   model::PermitFields permit) {
   // Every port of the synthetic network reaches cloister-egress: later plans may have other ports.
-  const DoorOrder order = CO_TRY(doorOrder(network.pool, {}));
+  const DoorOrder order = CO_TRY(doorOrderForAll(network.pool, permit.network_ports));
   DoorSockets sockets = CO_TRY(co_await pool->openDoor(live, order));
   std::vector<std::string> weakened = sockets.weakened;
-  live->holdDoor(CO_TRY(co_await network.doors->attach(std::move(permit), std::move(plan_sha256),
-                                                       std::move(sockets))));
+  live->holdDoor(CO_TRY(
+      co_await network.doors->attach(std::move(permit.id), std::move(permit.network_plan_sha256),
+                                     std::move(sockets), [weak = std::weak_ptr(live)] {
+                                       const auto sandbox = weak.lock();
+                                       return sandbox ? sandbox->firstProcess() : 0;
+                                     })));
   co_return weakened;
 }
 
@@ -186,8 +190,8 @@ Task<Result<std::vector<std::string>>> connectSandbox(std::shared_ptr<Pool> pool
                                                       NetworkParts network,
                                                       model::PermitFields permit) {
   if (permit.network_tier == kNoNetwork) co_return std::vector<std::string>();
-  auto weakened = co_await openNetwork(std::move(pool), live, std::move(network), permit.id,
-                                       permit.network_plan_sha256);
+  auto weakened =
+      co_await openNetwork(std::move(pool), live, std::move(network), std::move(permit));
   if (weakened) co_return weakened;
   std::ignore = co_await live->bury();
   Error error = std::move(weakened).error().within("provisioning");

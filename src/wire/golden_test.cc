@@ -57,6 +57,7 @@ model::PermitFields samplePermit() {
   p.image = "host";
   p.network_tier = "restricted";
   p.network_plan_sha256 = std::string(64, 'c');
+  p.network_ports = {443, 5432};
   p.limits.wall = std::chrono::milliseconds(2000);
   p.limits.cpu_time = std::chrono::milliseconds(1000);
   p.walls.hidden = {"/root/*", "/etc/ssl/private"};

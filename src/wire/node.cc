@@ -79,6 +79,7 @@ void describe(A& a, T& v) {
   a.text(v.image, kName);
   a.text(v.network_tier, kName);
   a.text(v.network_plan_sha256, kName);
+  a.list(v.network_ports, model::kMaxNamedPorts, [&](auto& each) { a.number(each, UINT16_MAX); });
   describe(a, v.limits);
   describe(a, v.walls);
   a.text(v.agent, kName);

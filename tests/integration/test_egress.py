@@ -13,6 +13,7 @@ import time
 import unittest
 
 import harness
+import mcp_client
 from egress_case import EgressCase, door, start_world, zone
 from session_case import Session
 
@@ -82,6 +83,13 @@ attempt("udp", datagram, EVIL, 443, b"x")
         self.assertEqual(self.world.asked(self.events()), [])
         quiet = self.run_code("print(1)")
         self.assertIsNone(quiet["network"]["hint"])
+
+    def test_the_reason_is_found_in_standard_output_too(self):
+        code = "curl -sS http://allowed.test/ 2>&1; exit "
+        loud = self.run_code(code + "7", "bash")
+        self.assertEqual((loud["exit_code"], loud["stderr"]), (7, ""))
+        self.assertIn("network_policy", loud["network"]["hint"])
+        self.assertIsNone(self.run_code(code + "0", "bash")["network"]["hint"], "a program that succeeded may print such words")
 
     def test_without_a_network_package_clients_do_not_wait(self):
         done = self.run_code("echo ${PIP_RETRIES} ${npm_config_fetch_retries}", "bash")
@@ -213,6 +221,7 @@ class Asking(EgressCase):
         with self.session("escalate") as session:
             self.assertFalse(self.tries(session))
             asked = self.wait_escalation("api.test")
+            self.assertEqual(asked["program"], "python3", "the name of the process that has the connection")
             self.assertFalse(self.tries(session))
             self.approve(asked)
             harness.wait_for("the plan to change", lambda: self.tries(session), 2)
@@ -225,6 +234,22 @@ class Asking(EgressCase):
             self.assertFalse(harness.finished(session.get(running)))
             self.approve(asked)
             self.assertIn('"ok": true', session.wait(running)["stdout"])
+
+    def test_escalate_over_mcp(self):
+        """The tools that make sandboxes take `on_denied`, and say so in their schemas."""
+        with mcp_client.connect(self.server, "modern", "http", key=self.agent_key) as client:
+            tools = {tool["name"]: tool["inputSchema"]["properties"] for tool in client.call("tools/list")["tools"]}
+            for name in ("run", "create_session"):
+                self.assertEqual(tools[name]["on_denied"]["enum"], ["deny", "escalate", "ask"], name)
+            done = client.ok("run", language="python", code=self.text(self.HOLD), on_denied="escalate")
+            self.assertIn('"ok": false', done["stdout"])
+            self.approve(self.wait_escalation("api.test"))
+            made = client.ok("create_session", language="python", on_denied="ask")["session_id"]
+            kept = self.call("GET", f"/v1/sessions/{made}", key=self.agent_key, status=200).json()["network_policy"]
+            self.assertEqual((kept["tier"], kept["on_denied"]), ("restricted", "ask"))
+            client.ok("terminate", session_id=made)
+            refused = client.tool("run", language="python", code="print(1)", on_denied="perhaps")
+            self.assertIn("on_denied", refused["structuredContent"]["error"]["field"])
 
     def test_deny_asks_nobody(self):
         with self.session("deny") as session:
@@ -263,6 +288,29 @@ class Levels(EgressCase):
             done, _ = self.reach(code, key=key)
             good = int(done["stdout"].rsplit("good ", 1)[1])
             self.assertTrue(least <= good <= most, (limits, good))
+
+    def test_a_visitor_loses_the_network_of_the_session(self):
+        """The door of a session follows the rules of its maker: a program of another agent there has to end with that
+        agent's permission. An agent that had none is let into sessions without a network alone."""
+        maker, visitor = (f"{part}-{time.monotonic_ns()}" for part in ("maker", "visitor"))
+        keys = {}
+        for name in (maker, visitor):
+            self.call("POST", f"/v1/agents/{name}/sandbox", {"level": "standard", "allowed_commands": ["python3 *"]}, status=201)
+            keys[name] = self.new_key("default", roles=["agent", "operator"], agent=name)["secret"]
+        asked = {"language": "python", "code": "import time\nprint('begun', flush=True)\ntime.sleep(600)", "background": True, "timeout_seconds": 600}
+        with Session(self.server, self.call, key=keys[maker], language="python", network_policy={"tier": "restricted"}) as session, \
+                Session(self.server, self.call, key=keys[maker], language="python") as quiet:
+            started = [self.call("POST", f"/v1/sessions/{each.id}/exec", asked, key=keys[visitor], status=202).json()["id"]
+                       for each in (session, quiet)]
+            for run in started:
+                harness.wait_for("it to run", lambda: "begun" in self.server.get(run)["stdout"], 30)  # noqa: B023
+            self.call("POST", f"/v1/agents/{visitor}/sandbox:update", {"revoke": ["network"]}, status=200)
+            ended = self.server.wait_end(started[0], 30)
+            self.assertEqual(ended["error"]["details"]["reason"], "revoked", ended)
+            self.assertEqual(self.server.get(started[1])["status"], "running", "that session has no network")
+            again = self.call("POST", f"/v1/sessions/{session.id}/exec?wait=30", asked | {"background": False}, key=keys[visitor])
+            self.assertIn(again.json().get("status", "denied"), ("denied", "blocked"), again.text)
+            harness.wait_for("the session to go on", lambda: session.exec("print(1)")["stdout"] == "1\n", 30)
 
     def test_refusals_are_violations(self):
         name = f"level-{time.monotonic_ns()}"
@@ -387,8 +435,10 @@ class Settings(EgressCase):
         status = pathlib.Path(f"/proc/{self.server.pid_of('cloister-egress')}/status").read_text()
         uid = pwd.getpwnam("daemon").pw_uid
         self.assertIn(f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n", status)
-        self.assertIn("CapEff:\t0000000000000000\n", status)
-        self.assertIn("NoNewPrivs:\t1\n", status)
+        for field in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            self.assertIn(f"{field}:\t0000000000000000\n", status)
+        for field in ("NoNewPrivs:\t1\n", "Seccomp:\t2\n", "Groups:\t \n"):
+            self.assertIn(field, status)
         self.assertTrue(self.works(FETCH, values=PLAIN))
 
     def test_upstream(self):

@@ -3,25 +3,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
+
+#include "base/hop_fields.h"
 
 namespace cloister::api {
 namespace {
 
-using Names = std::set<std::string, std::less<>>;
-
-// Headers of a single hop (RFC 9110 §7.6.1), and the framing, which is made anew.
-const Names kHop = {"connection",
-                    "keep-alive",
-                    "proxy-connection",
-                    "proxy-authenticate",
-                    "proxy-authentication-info",
-                    "proxy-authorization",
-                    "te",
-                    "trailer",
-                    "transfer-encoding",
-                    "upgrade",
-                    "content-length"};
+using Names = base::FieldNames;
 
 // Request headers with the service's credentials, or set by the service rather than by the client.
 const Names kNotInside = {"host",
@@ -80,27 +68,12 @@ const Names kNotOutside = {"date",
 constexpr std::string_view kSandbox =
     "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
 
-std::vector<std::string> elements(std::string_view list) {
-  std::vector<std::string> all;
-  while (!list.empty()) {
-    const size_t comma = std::min(list.find(','), list.size());
-    std::string_view one = list.substr(0, comma);
-    while (!one.empty() && (one.front() == ' ' || one.front() == '\t'))
-      one.remove_prefix(1);
-    while (!one.empty() && (one.back() == ' ' || one.back() == '\t'))
-      one.remove_suffix(1);
-    if (!one.empty()) all.push_back(lowerCase(one));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-  return all;
-}
-
 // The hop's headers, with the names listed in Connection.
 Names hopNames(const std::vector<Header>& headers) {
-  Names names = kHop;
+  Names names = base::hopFields();
   for (const Header& header : headers) {
     if (header.name != "connection") continue;
-    for (std::string& name : elements(header.value))
+    for (std::string& name : base::listElements(header.value))
       names.insert(std::move(name));
   }
   return names;
@@ -108,13 +81,6 @@ Names hopNames(const std::vector<Header>& headers) {
 
 bool isPlain(std::string_view target) {
   return std::ranges::all_of(target, [](char c) { return c > ' ' && c < 0x7f && c != '#'; });
-}
-
-// A line break in a value could start a header, or the next request.
-bool isOneLine(std::string_view value) {
-  return std::ranges::none_of(value, [](char c) {
-    return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
-  });
 }
 
 Result<uint16_t> portNumber(std::string_view text) {
@@ -164,9 +130,9 @@ std::string wantedUpgrade(const Request& request) {
   if (request.count("upgrade") != 1) return "";
   const bool said = std::ranges::any_of(request.headers, [](const Header& header) {
     return header.name == "connection" &&
-           std::ranges::count(elements(header.value), std::string("upgrade")) > 0;
+           std::ranges::count(base::listElements(header.value), std::string("upgrade")) > 0;
   });
-  const bool good = said && isOneLine(request.header("upgrade"));
+  const bool good = said && base::isOneLine(request.header("upgrade"));
   return good ? lowerCase(request.header("upgrade")) : "";
 }
 
@@ -212,14 +178,14 @@ std::string headForInside(const Request& request, const PortTarget& target,
   const Names hop = hopNames(request.headers);
   for (const Header& header : request.headers) {
     if (hop.contains(header.name) || kNotInside.contains(header.name)) continue;
-    if (!isOneLine(header.value) || hasToken(header.value, target)) continue;
+    if (!base::isOneLine(header.value) || hasToken(header.value, target)) continue;
     if (header.name == "authorization" && !isForInside(request, target, header.value)) continue;
     head += header.name + ": " + header.value + "\r\n";
   }
   if (request.count("origin") > 0) head += "Origin: http://" + host + "\r\n";
   const std::string proto = lowerCase(request.header("x-forwarded-proto"));
   const std::string_view asked = request.header("host");
-  head += "X-Forwarded-Host: " + std::string(isOneLine(asked) ? asked : "") +
+  head += "X-Forwarded-Host: " + std::string(base::isOneLine(asked) ? asked : "") +
           "\r\nX-Forwarded-Proto: " + (proto == "https" ? "https" : "http") + "\r\n" +
           forwardedPrefix(target);
   if (request.has_body) {

@@ -97,9 +97,10 @@ TEST(PortHeaders, SendsNothingThatIsForThisHop) {
                                    {"x-hop", "1"},
                                    {"te", "trailers"},
                                    {"upgrade", "h2c"},
+                                   {"http2-settings", "AAMAAABkAAQ"},
                                    {"transfer-encoding", "chunked"},
                                    {"x-bad", "a\r\nX-Evil: 1"}});
-  for (const char* gone : {"x-hop", "te:", "h2c", "chunked", "Evil"})
+  for (const char* gone : {"x-hop", "te:", "h2c", "http2-settings", "chunked", "Evil"})
     EXPECT_THAT(head, Not(HasSubstr(gone)));
   EXPECT_THAT(head, HasSubstr("Connection: close\r\n\r\n"));
 }

@@ -115,6 +115,11 @@ TEST(McpArguments, TheNetworkIsATierAndDestinations) {
             R"({"network_policy":{"tier":"internal","allow":["a.test:443"]}})");
   EXPECT_EQ(network(R"({"network_allow":null})"), "{}");
   EXPECT_EQ(network(R"({"network_policy":{"allow":[]},"network_allow":[]})"), "network_allow");
+  EXPECT_EQ(network(R"({"on_denied":"ask"})"),
+            R"({"network_policy":{"tier":"restricted","on_denied":"ask"}})");
+  EXPECT_EQ(network(R"({"network_policy":"full","network_allow":null,"on_denied":"escalate"})"),
+            R"({"network_policy":{"tier":"full","on_denied":"escalate"}})");
+  EXPECT_EQ(network(R"({"network_policy":{"on_denied":"ask"},"on_denied":"ask"})"), "on_denied");
 }
 
 TEST(McpText, IsUtf8WithoutControlCharacters) {

@@ -46,8 +46,8 @@ Task<Outcome> deleteMemoryTool(Server& server, Call& call, json::object argument
 Result<std::string> takeText(json::object& arguments, std::string_view name);
 // Turns `env`, a list of NAME=VALUE, into the object that requests have.
 Result<> listedEnv(json::object& arguments);
-// Turns `network_policy`, a tier or an object, and the list `network_allow` into the object that
-// requests have.
+// Turns `network_policy`, a tier or an object, the list `network_allow` and `on_denied` into the
+// object that requests have.
 Result<> namedNetwork(json::object& arguments);
 // The same for `idempotency_key`, as REST's Idempotency-Key.
 Result<std::string> takeKey(json::object& arguments);

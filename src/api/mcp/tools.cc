@@ -139,24 +139,31 @@ Result<> listedEnv(json::object& arguments) {
   return {};
 }
 
+// Moves an argument into the object `network_policy`, which it makes where there is none.
+Result<> moveToNetwork(json::object& arguments, std::string_view name, std::string_view member) {
+  const json::value* given = arguments.if_contains(name);
+  if (given == nullptr) return {};
+  json::value value = *given;
+  arguments.erase(name);
+  if (value.is_null()) return {};
+  json::value& policy = arguments["network_policy"];
+  if (policy.is_null()) policy = json::object{{"tier", "restricted"}};
+  if (!policy.is_object() || policy.get_object().contains(member)) {
+    const std::string field(name);
+    return fail(Code::kInvalid, field + ": not together with network_policy." + std::string(member),
+                field);
+  }
+  policy.get_object()[member] = std::move(value);
+  return {};
+}
+
 Result<> namedNetwork(json::object& arguments) {
   if (json::value* policy = arguments.if_contains("network_policy");
       policy != nullptr && policy->is_string()) {
     *policy = json::object{{"tier", policy->get_string()}};
   }
-  const json::value* allow = arguments.if_contains("network_allow");
-  if (allow == nullptr) return {};
-  json::value entries = *allow;
-  arguments.erase("network_allow");
-  if (entries.is_null()) return {};
-  json::value& policy = arguments["network_policy"];
-  if (policy.is_null()) policy = json::object{{"tier", "restricted"}};
-  if (!policy.is_object() || policy.get_object().contains("allow")) {
-    return fail(Code::kInvalid, "network_allow: not together with network_policy.allow",
-                "network_allow");
-  }
-  policy.get_object()["allow"] = std::move(entries);
-  return {};
+  TRY(moveToNetwork(arguments, "network_allow", "allow"));
+  return moveToNetwork(arguments, "on_denied", "on_denied");
 }
 
 Result<std::string> takeKey(json::object& arguments) {

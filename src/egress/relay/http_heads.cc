@@ -3,31 +3,17 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
+#include <utility>
 
+#include "base/hop_fields.h"
 #include "base/json.h"
 
 namespace cloister::egress {
 namespace {
 
 namespace json = base::json;
-using Names = std::set<std::string, std::less<>>;
 
 constexpr uint16_t kHttpPort = 80;
-
-// Fields of a single hop (RFC 9110 §7.6.1), and the framing, which is made anew.
-const Names kHopFields = {"connection",
-                          "keep-alive",
-                          "proxy-connection",
-                          "proxy-authenticate",
-                          "proxy-authentication-info",
-                          "proxy-authorization",
-                          "te",
-                          "trailer",
-                          "transfer-encoding",
-                          "upgrade",
-                          "http2-settings",
-                          "content-length"};
 
 std::string lowered(std::string_view text) {
   std::string out(text);
@@ -37,25 +23,10 @@ std::string lowered(std::string_view text) {
   return out;
 }
 
-// Adds the elements of a Connection field.
-void addElements(std::string_view list, Names& names) {
-  while (!list.empty()) {
-    const size_t comma = std::min(list.find(','), list.size());
-    std::string_view one = list.substr(0, comma);
-    while (!one.empty() && (one.front() == ' ' || one.front() == '\t'))
-      one.remove_prefix(1);
-    while (!one.empty() && (one.back() == ' ' || one.back() == '\t'))
-      one.remove_suffix(1);
-    if (!one.empty()) names.insert(lowered(one));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
-}
-
-// A line break in a value could start a field, or the next message.
-bool isOneLine(std::string_view value) {
-  return std::ranges::none_of(value, [](char c) {
-    return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
-  });
+// Adds the fields that the value of a Connection field names.
+void addElements(std::string_view list, base::FieldNames& names) {
+  for (std::string& name : base::listElements(list))
+    names.insert(std::move(name));
 }
 
 std::string_view titleOf(int status) {
@@ -92,7 +63,7 @@ void add(std::string& head, std::string_view name, std::string_view value) {
 }  // namespace
 
 std::string headForOrigin(const RequestHead& request, std::string_view name, uint16_t port) {
-  Names left_out = kHopFields;
+  base::FieldNames left_out = base::hopFields();
   left_out.insert("host");
   for (const HeadField& field : request.fields) {
     if (field.name == "connection" || field.name == "proxy-connection") {
@@ -104,7 +75,7 @@ std::string headForOrigin(const RequestHead& request, std::string_view name, uin
   if (port != kHttpPort) host += ":" + std::to_string(port);
   add(head, "Host", host);
   for (const HeadField& field : request.fields) {
-    if (!left_out.contains(field.name) && isOneLine(field.value)) {
+    if (!left_out.contains(field.name) && base::isOneLine(field.value)) {
       add(head, field.name, field.value);
     }
   }
@@ -123,14 +94,14 @@ std::string headForOrigin(const RequestHead& request, std::string_view name, uin
 std::string headForSandbox(const net::HttpHead& answer, Framing framing,
                            std::optional<uint64_t> length, bool keep) {
   constexpr int kSwitching = 101;
-  Names left_out = kHopFields;
+  base::FieldNames left_out = base::hopFields();
   for (const auto& [name, value] : answer.fields) {
     if (lowered(name) == "connection") addElements(value, left_out);
   }
   std::string head = "HTTP/1.1 " + std::to_string(answer.status) + " " +
-                     (isOneLine(answer.reason) ? answer.reason : "") + "\r\n";
+                     (base::isOneLine(answer.reason) ? answer.reason : "") + "\r\n";
   for (const auto& [name, value] : answer.fields) {
-    if (!left_out.contains(lowered(name)) && isOneLine(value)) add(head, name, value);
+    if (!left_out.contains(lowered(name)) && base::isOneLine(value)) add(head, name, value);
   }
   if (framing == Framing::kChunked) add(head, "Transfer-Encoding", "chunked");
   if (framing != Framing::kChunked && length) {

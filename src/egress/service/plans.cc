@@ -99,8 +99,10 @@ std::shared_ptr<PermitState> Plans::find(const std::string& permit) const {
 
 asio::awaitable<Result<std::shared_ptr<PermitState>>> Plans::await(std::string permit,
                                                                    std::string sha256,
-                                                                   base::Monotonic deadline) {
+                                                                   base::Monotonic deadline,
+                                                                   std::function<bool()> wanted) {
   while (true) {
+    if (!wanted()) co_return fail(Code::kUnavailable, "opening a door: it was detached");
     if (auto state = find(permit)) {
       const PlanInForce& plan = *state->plan();
       if (plan.plan.generation == 1 && plan.sha256 != sha256) {

@@ -3,6 +3,7 @@
 // plane's signature, and only with a higher generation than the one before. One thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,10 +39,14 @@ class Plans {
 
   // The state of a permit whose first plan has the digest `sha256`, once its plan is here. Later
   // generations need only the signature: after a restart of this process the first plan of a permit
-  // never comes again. kDenied: the plan is another one. kUnavailable: none came until `deadline`.
+  // never comes again. kDenied: the plan is another one. kUnavailable: none came until `deadline`,
+  // or `wanted` said no after wake().
   boost::asio::awaitable<Result<std::shared_ptr<PermitState>>> await(std::string permit,
                                                                      std::string sha256,
-                                                                     base::Monotonic deadline);
+                                                                     base::Monotonic deadline,
+                                                                     std::function<bool()> wanted);
+  // Lets all that await a plan ask whether the plan is still wanted.
+  void wake() { arrived_.notify(); }
 
   // A control plane has connected, and will repeat the plans that it still wants.
   void beginRound() { ++round_; }

@@ -27,12 +27,13 @@ class BrittleStore final : private store::WriteGate, public store::Store {
   }
 
   bool full = false;
-  int refused = 0;    // writes, while full
-  bool slow = false;  // new executions and all of sessions wait for letGo()
+  int refused = 0;     // writes, while full
+  bool slow = false;   // new executions and all of sessions wait for letGo()
+  bool stuck = false;  // every write waits for letGo()
 
   [[nodiscard]] size_t waiting() const { return held_.size(); }
   void letGo() {
-    slow = false;
+    slow = stuck = false;
     for (auto& write : std::exchange(held_, {}))
       pass(std::move(write));
   }
@@ -44,7 +45,7 @@ class BrittleStore final : private store::WriteGate, public store::Store {
       write->finish(fail(Code::kNoSpace, "writing the ledger: No space left on device"));
       return nullptr;
     }
-    if (!slow || !isSlow(*write)) return write;
+    if (!stuck && (!slow || !isSlow(*write))) return write;
     held_.push_back(std::move(write));
     return nullptr;
   }

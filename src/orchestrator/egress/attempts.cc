@@ -16,7 +16,6 @@ namespace json = base::json;
 
 constexpr size_t kMostHost = 300;
 constexpr size_t kMostReason = 500;
-constexpr char kAttempts[] = "network.attempts";
 
 DoorOwner ourselves() {
   return {
@@ -47,7 +46,7 @@ json::object shown(const Attempts& each) {
 model::AuditEvent rowOf(uint64_t batch, const std::string& permit, const DoorOwner& owner) {
   json::object details = {{"batch", batch}, {"permit", permit}, {"attempts", json::array()}};
   if (!owner.session_id.empty()) details["session_id"] = owner.session_id;
-  return {.action = kAttempts,
+  return {.action = kAttemptsAction,
           .subject = owner.subject(),
           .principal = owner.principal,
           .details = std::move(details)};
@@ -77,6 +76,13 @@ std::vector<model::AuditEvent> attemptEvents(const wire::egress::Batch& batch,
   events.push_back(rowOf(batch.number, "", ourselves()));
   events.back().details["left_out"] = batch.left_out;
   return events;
+}
+
+uint64_t batchOf(const model::AuditEvent& event) {
+  const json::value* batch = event.details.if_contains("batch");
+  boost::system::error_code error;
+  const auto number = batch == nullptr ? 0 : batch->to_number<uint64_t>(error);
+  return error ? 0 : number;
 }
 
 model::AuditEvent plannedEvent(const DoorOwner& owner, const model::NetworkPlan& plan,

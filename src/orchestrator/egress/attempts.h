@@ -25,6 +25,11 @@ inline constexpr size_t kAttemptsOfRow = 64;
 std::vector<model::AuditEvent> attemptEvents(const wire::egress::Batch& batch,
                                              const OwnerOf& owner_of);
 
+// The action of attemptEvents()'s rows, and the number of the batch that such a row is of; 0 for a
+// row without one, as after a redaction.
+inline constexpr char kAttemptsAction[] = "network.attempts";
+uint64_t batchOf(const model::AuditEvent& event);
+
 // "network.planned": a later plan of a door, by its digest. `why`: "policy" or "approval".
 model::AuditEvent plannedEvent(const DoorOwner& owner, const model::NetworkPlan& plan,
                                std::string_view why);

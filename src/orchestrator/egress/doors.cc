@@ -20,10 +20,22 @@ using wire::egress::Attempts;
 constexpr size_t kMostPast = 4096;
 constexpr size_t kMostLate = 4096;
 constexpr size_t kMostRefusedShown = 64;  // destinations of a door
+// Fewer than a remote engine takes at a time: the rest is for new runs. Further doors ask at the
+// next look.
+constexpr size_t kQuestionsAtOnce = 128;
+// With the interval between looks, a removal is in force well within a second.
+constexpr Millis kLedgerPatience{400};
+constexpr Millis kSendAgain{50};
 
 bool isSame(model::NetworkPlan a, const model::NetworkPlan& b) {
   a.generation = b.generation;
   return a == b;
+}
+
+// Of a later plan: whose decision it follows.
+std::string_view reasonOf(const std::optional<model::NetworkPlan>& by_policy,
+                          const model::NetworkPlan& plan) {
+  return by_policy && plan.rules.size() > by_policy->rules.size() ? "approval" : "policy";
 }
 
 }  // namespace
@@ -148,10 +160,17 @@ void Doors::refusing(bool refuses) {
   parts_.metrics.egress(link_->connected(), refuses);
 }
 
+// Without a connection nothing is in force, and connected() sends the plan. With one, the link has
+// too many requests at the moment.
 Task<void> Doors::send(DoorPtr door, model::SignedPlan plan) {
-  const auto sent = co_await EgressLink::plan(link_, plan);
-  if (sent || sent.error().code == Code::kUnavailable) co_return;
-  if (door->closed || door->signed_plan.encoded != plan.encoded) co_return;  // a later one came
+  const auto stale = [&] { return door->closed || door->signed_plan.encoded != plan.encoded; };
+  auto sent = co_await EgressLink::plan(link_, plan);
+  while (!sent && sent.error().code == Code::kUnavailable && link_->connected() && !stale()) {
+    boost::asio::steady_timer pause(executor_, kSendAgain);
+    co_await pause.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    sent = co_await EgressLink::plan(link_, plan);
+  }
+  if (sent || sent.error().code == Code::kUnavailable || stale()) co_return;
   // Without its plan the sandbox has no network.
   base::log(base::Level::kError, "a plan was refused; its door is shut",
             {{"permit", door->plan.permit}, {"reason", sent.error().message}});
@@ -168,6 +187,22 @@ Task<Result<>> Doors::record(wire::egress::Batch batch) {
   if (!events.empty()) CO_TRY(co_await ledger_.write(store::appendEvents, std::move(events)));
   count(batch);
   co_return Result<>{};
+}
+
+// Read once in the life of the process, at its first connection. All rows of a batch are of one
+// transaction. The search is bounded: with many entries since the batch it may find none, and the
+// batch is recorded twice.
+uint64_t Doors::lastRecorded() {
+  store::AuditSearch newest;
+  newest.action = kAttemptsAction;
+  newest.newest_first = true;
+  newest.limit = 1;
+  const auto page = parts_.store.searchAudit(store::Scope::allTenants(), newest);
+  if (!page) {
+    base::log(base::Level::kWarn, "the last recorded attempts are not known",
+              {{"reason", page.error().message}});
+  }
+  return page && !page->entries.empty() ? batchOf(page->entries.front().event) : 0;
 }
 
 void Doors::count(const wire::egress::Batch& batch) {
@@ -198,25 +233,35 @@ Task<void> Doors::lookRegularly() {
     timer.expires_after(terms_.look);
     co_await timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
     link_->ledgerAccepts(parts_.store.health().has_value());
-    co_await recordLate();
+    if (!recording_late_) async::spawn(executor_, recordLate());
     const bool near = parts_.engine.name() == "embedded";
     const bool changed = std::exchange(policy_id_, parts_.engine.policyId()) != policy_id_;
     const bool ask_policy = near || changed || turn % terms_.far_looks == 0;
     const auto doors = doors_;
-    for (const auto& [permit, door] : doors)
-      co_await lookAt(door, ask_policy);
+    for (const auto& [permit, door] : doors) {
+      door->ask_policy = door->ask_policy || ask_policy;
+      async::spawn(executor_, lookAt(door));
+    }
   }
 }
 
-Task<void> Doors::lookAt(DoorPtr door, bool ask_policy) {
-  if (door->closed || !door->opened) co_return;
-  if (ask_policy) {
-    auto by_policy = co_await door->again();
-    if (door->closed) co_return;
-    door->by_policy = std::move(by_policy);
+// No door waits for another one: neither for its question, nor for its row in the ledger.
+Task<void> Doors::lookAt(DoorPtr door) {
+  if (door->closed || !door->opened || std::exchange(door->looked_at, true)) co_return;
+  if (door->ask_policy && questions_ < kQuestionsAtOnce) co_await askPolicy(door);
+  if (!door->closed) {
+    model::NetworkPlan plan = wantedPlan(*door);
+    if (!isSame(plan, door->plan)) co_await replace(door, std::move(plan));
   }
-  model::NetworkPlan plan = wantedPlan(*door);
-  if (!isSame(plan, door->plan)) co_await replace(door, std::move(plan));
+  door->looked_at = false;
+}
+
+Task<void> Doors::askPolicy(DoorPtr door) {
+  door->ask_policy = false;
+  ++questions_;
+  auto by_policy = co_await door->again();
+  --questions_;
+  if (!door->closed) door->by_policy = std::move(by_policy);
 }
 
 // An approval adds to what policy allows, and lifts no denial of the sandbox. Approvals beyond the
@@ -242,23 +287,53 @@ model::NetworkPlan Doors::wantedPlan(const Door& door) const {
   return model::encodePlan(plan).size() <= model::kMaxPlanBytes ? plan : by_policy;
 }
 
-// While the ledger refuses the row of an addition, only what the plan takes away is put in force.
+// Usually the row is written within milliseconds, and the whole plan follows the one before:
+// connections of a rule that was only rewritten live on. While the ledger is slow or refuses, what
+// the plan takes away is put in force alone.
 Task<void> Doors::replace(DoorPtr door, model::NetworkPlan plan) {
-  const bool approved = door->by_policy && plan.rules.size() != door->by_policy->rules.size();
-  plan.generation = door->plan.generation + 1;
-  const model::AuditEvent event = plannedEvent(door->owner, plan, approved ? "approval" : "policy");
-  if (onlyNarrows(door->plan, plan)) {
-    co_await putInForce(door, std::move(plan));
-    if (late_.size() < kMostLate) late_.push_back(event);
-    co_return co_await recordLate();
+  if (!onlyNarrows(door->plan, plan)) {
+    auto recorded = co_await recordAddition(door, plan);
+    if (door->closed) co_return;
+    if (recorded) co_return co_await putInForce(door, *std::move(recorded));
+    plan = narrowed(door->plan, plan);
+    if (isSame(plan, door->plan)) co_return;
   }
-  const auto written = co_await ledger_.write(store::appendEvent, event);
-  if (door->closed) co_return;
-  if (written) co_return co_await putInForce(door, std::move(plan));
-  base::log(base::Level::kError, "a later network plan not recorded",
-            {{"permit", plan.permit}, {"reason", written.error().message}});
-  model::NetworkPlan kept = narrowed(door->plan, plan);
-  if (!isSame(kept, door->plan)) co_await replace(door, std::move(kept));
+  plan.generation = ++door->generations;
+  recordLater(plannedEvent(door->owner, plan, reasonOf(door->by_policy, plan)));
+  co_await putInForce(door, std::move(plan));
+}
+
+// The plan with the generation of its row, once the row is in the ledger. Nothing if the ledger
+// takes too long or refuses. A row of a plan that is not wanted any more has no effect: the next
+// look writes another one.
+Task<std::optional<model::NetworkPlan>> Doors::recordAddition(DoorPtr door,
+                                                              model::NetworkPlan plan) {
+  if (!door->addition) {
+    door->addition = std::make_shared<Addition>(executor_);
+    door->addition->plan = plan;
+    door->addition->plan.generation = ++door->generations;
+    async::spawn(executor_, writeAddition(door, door->addition));
+  }
+  const auto addition = door->addition;
+  const base::Monotonic until = addition->since + kLedgerPatience;
+  while (!addition->written && base::monotonicNow() < until)
+    co_await addition->done.wait(until);
+  if (!addition->written) co_return std::nullopt;
+  door->addition = nullptr;
+  const bool wanted =
+      isSame(addition->plan, plan) && addition->plan.generation > door->plan.generation;
+  co_return *addition->written&& wanted ? std::optional(addition->plan) : std::nullopt;
+}
+
+Task<void> Doors::writeAddition(DoorPtr door, std::shared_ptr<Addition> addition) {
+  const model::NetworkPlan& plan = addition->plan;
+  const auto event = plannedEvent(door->owner, plan, reasonOf(door->by_policy, plan));
+  addition->written = co_await ledger_.write(store::appendEvent, event);
+  if (!*addition->written) {
+    base::log(base::Level::kError, "a later network plan not recorded",
+              {{"permit", plan.permit}, {"reason", addition->written->error().message}});
+  }
+  addition->done.notify();
 }
 
 Task<void> Doors::putInForce(DoorPtr door, model::NetworkPlan plan) {
@@ -269,13 +344,21 @@ Task<void> Doors::putInForce(DoorPtr door, model::NetworkPlan plan) {
   if (link_->connected()) co_await send(door, door->signed_plan);
 }
 
+void Doors::recordLater(model::AuditEvent event) {
+  if (late_.size() < kMostLate) late_.push_back(std::move(event));
+  if (!recording_late_) async::spawn(executor_, recordLate());
+}
+
+// One at a time. The rest follows at a later look.
 Task<void> Doors::recordLate() {
+  recording_late_ = true;
   while (!late_.empty()) {
     const model::AuditEvent event = late_.front();
     const auto written = co_await ledger_.write(store::appendEvent, event);
-    if (!written) co_return;
+    if (!written) break;
     late_.pop_front();
   }
+  recording_late_ = false;
 }
 
 }  // namespace cloister::orchestrator

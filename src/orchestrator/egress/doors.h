@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Doors: the plans of all live sandboxes with a network, and their records. Doors signs plans and
 // sends them to cloister-egress, asks policy again in short intervals, and sends a later plan where
-// the answer changed: after another policy, other rules of an agent, or an approver's decision. A
-// plan that only takes rules away is sent at once; a plan that adds a rule is recorded first.
+// the answer changed: after another policy, other rules of an agent, or an approver's decision. All
+// doors are looked at side by side. A plan that only takes rules away is sent at once. A plan that
+// adds a rule is recorded first; if the ledger is slow, what the plan takes away does not wait.
 //
 // Attempts reported by cloister-egress become audit rows (attempts.h). Doors forgets nothing that a
 // late report may need: the owners of the last kMostPast closed doors are kept.
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "async/signal.h"
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "orchestrator/core/ledger.h"
@@ -75,13 +77,25 @@ class Doors final : public Network, private EgressLink::Watcher {
   Task<Result<model::NetworkUse>> use(std::string permit) override;
 
  private:
+  // A later plan that adds something, and its row on the way to the ledger.
+  struct Addition {
+    explicit Addition(const boost::asio::any_io_executor& executor) : done(executor) {}
+    model::NetworkPlan plan;
+    base::Monotonic since = base::monotonicNow();
+    std::optional<Result<>> written;
+    async::Signal done;
+  };
   struct Door {
     DoorOwner owner;
     Again again;
-    model::NetworkPlan plan;  // in force, or soon
+    model::NetworkPlan plan;   // in force, or soon
+    uint64_t generations = 1;  // given to plans so far
     model::SignedPlan signed_plan;
     std::optional<model::NetworkPlan> by_policy;         // policy's last answer, without approvals
     std::set<std::pair<std::string, uint16_t>> refused;  // destinations told to the asker
+    std::shared_ptr<Addition> addition;                  // at most one is at the ledger
+    bool ask_policy = false;                             // at the next look
+    bool looked_at = false;                              // a look is under way
     bool opened = false;  // its first plan is in force; later plans come only after it
     bool closed = false;
   };
@@ -91,14 +105,19 @@ class Doors final : public Network, private EgressLink::Watcher {
   void disconnected() override;
   Task<Result<>> record(wire::egress::Batch batch) override;
   void wanted(wire::egress::Wanted wanted) override;
+  uint64_t lastRecorded() override;
   void refusing(bool refuses) override;
 
   Task<void> lookRegularly();
-  Task<void> lookAt(DoorPtr door, bool ask_policy);
+  Task<void> lookAt(DoorPtr door);
+  Task<void> askPolicy(DoorPtr door);
   [[nodiscard]] model::NetworkPlan wantedPlan(const Door& door) const;
   Task<void> replace(DoorPtr door, model::NetworkPlan plan);
+  Task<std::optional<model::NetworkPlan>> recordAddition(DoorPtr door, model::NetworkPlan plan);
+  Task<void> writeAddition(DoorPtr door, std::shared_ptr<Addition> addition);
   Task<void> putInForce(DoorPtr door, model::NetworkPlan plan);
   Task<void> send(DoorPtr door, model::SignedPlan plan);
+  void recordLater(model::AuditEvent event);
   Task<void> recordLate();
   [[nodiscard]] model::SignedPlan sign(const model::NetworkPlan& plan) const;
   [[nodiscard]] DoorPtr find(const std::string& permit) const;
@@ -113,8 +132,10 @@ class Doors final : public Network, private EgressLink::Watcher {
   std::map<std::string, DoorPtr> doors_;  // by permit
   std::map<std::string, DoorPtr> past_;
   std::deque<std::string> past_order_;
-  std::deque<model::AuditEvent> late_;  // rows that the ledger refused
-  std::string policy_id_;               // at the last look
+  std::deque<model::AuditEvent> late_;  // rows of plans that are in force already
+  bool recording_late_ = false;
+  size_t questions_ = 0;   // to policy, under way
+  std::string policy_id_;  // at the last look
 };
 
 // Whether every rule and bound of `plan` is also in `before`, in the same order.

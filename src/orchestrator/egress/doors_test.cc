@@ -53,6 +53,7 @@ class DoorsTest : public testing::Test {
   }
   ~DoorsTest() override {
     io_.shutdown();
+    restarted_.reset();
     doors_.reset();
     store_.reset();
     std::error_code ignored;
@@ -103,6 +104,7 @@ class DoorsTest : public testing::Test {
   CountingMetrics metrics_;
   std::unique_ptr<BrittleStore> store_;
   std::unique_ptr<Doors> doors_;
+  std::unique_ptr<Doors> restarted_;
   std::shared_ptr<HeardAsks> asker_ = std::make_shared<HeardAsks>();
   std::map<std::string, std::optional<model::NetworkPlan>> now_;  // policy's answer
 };
@@ -236,6 +238,46 @@ TEST_F(DoorsTest, TakesRulesAwayWhileTheLedgerRefuses) {
   EXPECT_EQ(actions(), std::vector<std::string>{"network.planned"});
 }
 
+// All doors at once, while the rows of what is added wait for a ledger that does not answer.
+TEST_F(DoorsTest, TakesRulesAwayWithinASecondWhateverTheLedgerDoes) {
+  constexpr size_t kDoors = 20;
+  start();
+  for (size_t i = 0; i < kDoors; ++i)
+    ASSERT_TRUE(open("p" + std::to_string(i)));
+  store_->stuck = true;
+  const auto began = base::monotonicNow();
+  for (size_t i = 0; i < kDoors; ++i)
+    now_["p" + std::to_string(i)] = planOf("p" + std::to_string(i), "b.test");
+  egress_.until([&] { return egress_.plans.size() == 2 * kDoors; });
+  EXPECT_LT(base::monotonicNow() - began, std::chrono::seconds(1));
+  for (size_t i = kDoors; i < egress_.plans.size(); ++i)
+    EXPECT_TRUE(egress_.plans[i].rules.empty()) << "nothing is added without its row";
+  store_->letGo();
+  egress_.until([&] { return egress_.plans.size() == 3 * kDoors; });
+  EXPECT_EQ(egress_.plans.back().rules, planOf("p", "b.test").rules);
+}
+
+// A row at the ledger delays no later removal.
+TEST_F(DoorsTest, TakesRulesAwayWhileAnAdditionIsWritten) {
+  start();
+  ASSERT_TRUE(open("p1"));
+  store_->stuck = true;
+  asker_->grants["p1"] = {grantOf("c.test")};
+  egress_.until([&] { return store_->waiting() == 1; });
+  io_.run_for(std::chrono::milliseconds(600));
+  EXPECT_EQ(egress_.plans.size(), 1U);
+  const auto began = base::monotonicNow();
+  now_["p1"]->rules.clear();
+  egress_.until([&] { return egress_.plans.size() == 2; });
+  EXPECT_LT(base::monotonicNow() - began, std::chrono::milliseconds(300)) << "it waits no more";
+  EXPECT_TRUE(egress_.plans[1].rules.empty());
+  store_->letGo();
+  egress_.until([&] { return egress_.plans.size() == 3; });
+  ASSERT_EQ(egress_.plans[2].rules.size(), 1U);
+  EXPECT_EQ(egress_.plans[2].rules[0].entry.name, "c.test");
+  EXPECT_GT(egress_.plans[2].generation, egress_.plans[1].generation);
+}
+
 TEST_F(DoorsTest, RefusesConnectionsWhileTheLedgerDoes) {
   start();
   store_->full = true;
@@ -270,6 +312,25 @@ TEST_F(DoorsTest, RecordsAttemptsOfOpenAndClosedDoors) {
   EXPECT_EQ(metrics_.left_out, 3U);
   ASSERT_EQ(asker_->refusals.size(), 1U) << "once for each destination of a door";
   EXPECT_EQ(asker_->refusals[0], std::pair(std::string("exec_p2"), std::string("evil.test")));
+}
+
+// The ledger was written, and the process died before cloister-egress was told.
+TEST_F(DoorsTest, RecordsABatchOnceAlsoAfterACrash) {
+  start();
+  egress_.report({.number = 8, .attempts = {attemptOf("p1", "a.test")}, .left_out = 1});
+  egress_.until([&] { return !egress_.taken.empty(); });
+  egress_.hangUp();
+  egress_.taken.clear();
+  restarted_ = std::make_unique<Doors>(io_.get_executor(),
+                                       DoorParts{*store_, key_, engine_, metrics_}, Doors::Terms{});
+  restarted_->start(egress_.connect(9));
+  egress_.report({.number = 8, .attempts = {attemptOf("p1", "a.test")}, .left_out = 1});
+  egress_.report({.number = 9, .attempts = {attemptOf("p1", "b.test")}, .left_out = 0});
+  egress_.until([&] { return !egress_.taken.empty() && egress_.taken.back() == 9; });
+  std::vector<uint64_t> batches;
+  for (const auto& entry : *store_->audit(store::Scope::allTenants(), 0, 1000))
+    batches.push_back(batchOf(entry.event));
+  EXPECT_EQ(batches, (std::vector<uint64_t>{8, 8, 9})) << "batch 8 has a row for what it left out";
 }
 
 TEST_F(DoorsTest, PassesOnWhatAnApproverIsAskedFor) {

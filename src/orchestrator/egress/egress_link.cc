@@ -129,9 +129,12 @@ Result<> EgressLink::greet(const net::Frame& hello, pid_t peer) {
       !reader.done()) {
     return broken("its first message is another");
   }
+  // A number of an earlier process is lower than all of this one, so it hides no batch. A higher
+  // one is of a clock that was set back since.
+  const uint64_t before = process_ == 0 ? watcher_.lastRecorded() : 0;
   if (peer != peer_ || last < seen_ || process_ == 0) {
     process_++;
-    seen_ = taken_ = 0;
+    seen_ = taken_ = before <= last ? before : 0;
   }
   peer_ = peer;
   ready_ = true;

@@ -5,7 +5,9 @@
 // new connections (kStop).
 //
 // cloister-egress repeats unacknowledged batches after a reconnection; repeated numbers are
-// recorded once. Another process at the other end begins its own numbers.
+// recorded once, also after a crash of this process: the ledger knows the last recorded one.
+// Another process at the other end begins its own numbers, which are higher: they come from the
+// wall clock.
 //
 // On the services' executor (one thread). Always in a shared_ptr, also held by its coroutines. The
 // watcher outlives the executor's context.
@@ -41,6 +43,8 @@ class EgressLink : public std::enable_shared_from_this<EgressLink> {
     // Records the attempts in the ledger. Called again after a failure.
     virtual Task<Result<>> record(wire::egress::Batch batch) = 0;
     virtual void wanted(wire::egress::Wanted wanted) = 0;
+    // The number of the newest recorded batch in the ledger; 0: none, or not known.
+    virtual uint64_t lastRecorded() = 0;
     // The ledger refuses attempts, or accepts them again.
     virtual void refusing(bool refuses) = 0;
   };

@@ -29,9 +29,11 @@ struct WatchedLink final : EgressLink::Watcher {
     co_return Result<>{};
   }
   void wanted(wire::egress::Wanted one) override { wants.push_back(std::move(one)); }
+  uint64_t lastRecorded() override { return recorded_before; }
   void refusing(bool refuses) override { states.push_back(refuses); }
 
   bool full = false;
+  uint64_t recorded_before = 0;  // by an earlier process
   int refused = 0;
   int connections = 0;
   int losses = 0;
@@ -146,6 +148,26 @@ TEST_F(EgressLinkTest, RecordsARepeatedBatchOnce) {
   egress_.until([&] { return watcher_.numbers.size() == 3; });
   egress_.until([&] { return egress_.taken.back() == 3; });
   EXPECT_EQ(watcher_.numbers, (std::vector<uint64_t>{1, 2, 3}));
+}
+
+TEST_F(EgressLinkTest, RecordsABatchOnceAlsoAfterACrash) {
+  watcher_.recorded_before = 2;
+  connect(3);
+  egress_.until([&] { return !egress_.taken.empty(); });
+  EXPECT_EQ(egress_.taken, std::vector<uint64_t>{2}) << "the ledger has these";
+  for (uint64_t number = 1; number <= 3; ++number)
+    egress_.report(batch(number));
+  egress_.until([&] { return egress_.taken.back() == 3; });
+  EXPECT_EQ(watcher_.numbers, std::vector<uint64_t>{3});
+}
+
+// The clock was set back before the start of cloister-egress.
+TEST_F(EgressLinkTest, AHigherNumberOfTheLedgerHidesNoBatch) {
+  watcher_.recorded_before = 900;
+  connect(3);
+  egress_.report(batch(3));
+  egress_.until([&] { return !egress_.taken.empty(); });
+  EXPECT_EQ(watcher_.numbers, std::vector<uint64_t>{3});
 }
 
 TEST_F(EgressLinkTest, RecordsTheBatchesOfAnotherProcess) {

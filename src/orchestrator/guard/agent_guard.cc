@@ -470,10 +470,11 @@ Result<std::optional<AgentRefusal>> AgentGuard::judgeFiles(
   return refusal;
 }
 
-bool letsMore(const Held& has, const policy::HeldRules& rules) {
+bool letsMore(const Held& has, const policy::HeldRules& rules, std::string_view network_tier) {
   const policy::HeldRules none;
   const policy::HeldRules& before = has ? *has : none;
-  return (before.runs && !rules.runs) || policy::takesAway(before.walls, rules.walls);
+  return (before.runs && !rules.runs) || policy::takesAway(before.walls, rules.walls) ||
+         !policy::accessPermits(rules.network.access, network_tier);
 }
 
 Error toError(const policy::Denied& denied, const std::string& doing) {

@@ -134,8 +134,10 @@ class AgentGuard {
 };
 
 // Whether a sandbox with `has` permits programs an action that `rules` deny; null: the sandbox was
-// made without rules.
-bool letsMore(const Held& has, const policy::HeldRules& rules);
+// made without rules. `network_tier`: of a door that follows the rules of others alone; a door that
+// follows `rules` too changes by itself, and is "none" here.
+bool letsMore(const Held& has, const policy::HeldRules& rules,
+              std::string_view network_tier = "none");
 
 // The reason for an approval by a rule: the matching entries of the table of safe operations.
 std::string safeReason(const std::vector<std::string>& safe_by);

@@ -96,5 +96,18 @@ TEST_F(AgentNetworks, ApprovedDestinationsAreNotForVisitors) {
   EXPECT_TRUE(refusal(open));
 }
 
+TEST(LetsMore, ComparesTheNetworkOfASession) {
+  policy::HeldRules rules;
+  const auto lets_more = [&](std::string_view access, std::string_view tier) {
+    rules.network.access = access;
+    return letsMore(nullptr, rules, tier);
+  };
+  EXPECT_TRUE(lets_more("denied", "internal"));
+  EXPECT_TRUE(lets_more("internal_only", "restricted"));
+  EXPECT_FALSE(lets_more("internal_only", "internal"));
+  EXPECT_FALSE(lets_more("allowed_with_monitoring", "full"));
+  EXPECT_FALSE(lets_more("denied", "none")) << "the session has none";
+}
+
 }  // namespace
 }  // namespace cloister::orchestrator

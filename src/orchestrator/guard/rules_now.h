@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -22,15 +23,18 @@ class RulesNow {
   // unreadable now. Ignores rules that only compare texts (HeldRules::by_text): no sandbox enforces
   // such rules.
   Result<Held> stricter(const model::Principal& principal, const Held& held) {
-    return stricterThan(held, principal, false);
+    return stricterThan(held, principal, false, "none");
   }
-  // The same of the sandbox of another agent's session, where its standing rules count.
-  Result<Held> stricterOnVisit(const model::Principal& principal, const Held& held) {
-    return stricterThan(held, principal, true);
+  // The same of the sandbox of another agent's session, where its standing rules count. The plan of
+  // the session's door follows the rules of its maker alone, so the tier counts too.
+  Result<Held> stricterOnVisit(const model::Principal& principal, const Held& held,
+                               std::string_view network_tier) {
+    return stricterThan(held, principal, true, network_tier);
   }
 
  private:
-  Result<Held> stricterThan(const Held& held, const model::Principal& principal, bool standing) {
+  Result<Held> stricterThan(const Held& held, const model::Principal& principal, bool standing,
+                            std::string_view network_tier) {
     const auto key = std::tuple(principal.tenant, principal.agent, principal.isAdmin(), standing);
     auto found = known_.find(key);
     if (found == known_.end()) {
@@ -39,7 +43,7 @@ class RulesNow {
     }
     const Result<Held>& now = found->second;
     if (!now || !*now) return now;
-    return letsMore(held, **now) ? *now : Held();
+    return letsMore(held, **now, network_tier) ? *now : Held();
   }
 
   const AgentGuard& guard_;

@@ -48,13 +48,18 @@ bool hasText(std::string_view output, std::string_view text) {
   return std::ranges::search(output, text, same).begin() != output.end();
 }
 
+bool looksForNetwork(std::string_view output) {
+  return std::ranges::any_of(kKnown,
+                             [&](const Known& known) { return hasText(output, known.text); });
+}
+
 }  // namespace
 
-std::optional<std::string> networkHint(const model::Execution& ended, std::string_view tail) {
+// A program with exit code 0 did its task by its own account. The words in its output may then be
+// data, as of a program that reads logs, and a hint would send its reader the wrong way.
+std::optional<std::string> networkHint(const model::Execution& ended, const OutputTails& tails) {
   const bool well = ended.status == model::Status::kCompleted && ended.exit_code.value_or(0) == 0;
-  const bool looked =
-      std::ranges::any_of(kKnown, [&](const Known& known) { return hasText(tail, known.text); });
-  if (well || !looked) return std::nullopt;
+  if (well || !(looksForNetwork(tails.err) || looksForNetwork(tails.out))) return std::nullopt;
   return kHint;
 }
 

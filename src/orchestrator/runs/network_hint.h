@@ -12,8 +12,14 @@
 
 namespace cloister::orchestrator {
 
-// `tail`: the end of the program's error output. Nothing for a program that ended well, or whose
-// output has none of the known texts.
-std::optional<std::string> networkHint(const model::Execution& ended, std::string_view tail);
+// The ends of a program's streams, each bounded (Recorder::kTailBytes). Many programs print their
+// errors to standard output: console.log() of Node, test runners, and everything behind `2>&1`.
+struct OutputTails {
+  std::string_view err;
+  std::string_view out;
+};
+
+// Nothing for a program that ended well, or whose output has none of the known texts.
+std::optional<std::string> networkHint(const model::Execution& ended, const OutputTails& tails);
 
 }  // namespace cloister::orchestrator

@@ -14,7 +14,7 @@ model::Execution ended(model::Status status, std::optional<int> exit_code) {
 }
 
 bool hints(std::string_view text) {
-  return networkHint(ended(model::Status::kCompleted, 1), text).has_value();
+  return networkHint(ended(model::Status::kCompleted, 1), {.err = text, .out = {}}).has_value();
 }
 
 // As printed by the programs of Debian 12 in a sandbox without a network.
@@ -46,8 +46,8 @@ TEST(NetworkHint, KnowsWhatToolsPrint) {
 }
 
 TEST(NetworkHint, SaysWhyAndHowToAsk) {
-  const auto hint =
-      networkHint(ended(model::Status::kFailed, 6), "curl: (6) Could not resolve host: a.test\n");
+  const auto hint = networkHint(ended(model::Status::kFailed, 6),
+                                {.err = "curl: (6) Could not resolve host: a.test\n", .out = {}});
   ASSERT_TRUE(hint);
   EXPECT_TRUE(hint->contains("network_policy.tier"));
   EXPECT_TRUE(hint->contains("--allow"));
@@ -60,7 +60,18 @@ TEST(NetworkHint, IsSilentWithoutReason) {
 }
 
 TEST(NetworkHint, IsSilentForAProgramThatEndedWell) {
-  EXPECT_FALSE(networkHint(ended(model::Status::kCompleted, 0), "Network is unreachable"));
+  constexpr std::string_view kWords = "Network is unreachable";
+  EXPECT_FALSE(networkHint(ended(model::Status::kCompleted, 0), {.err = kWords, .out = kWords}));
+}
+
+// Node's console.log(), `2>&1`, and test runners.
+TEST(NetworkHint, ReadsStandardOutputToo) {
+  EXPECT_TRUE(networkHint(ended(model::Status::kCompleted, 1),
+                          {.err = {}, .out = "Error: getaddrinfo EAI_AGAIN a.test\n"}));
+  EXPECT_TRUE(networkHint(ended(model::Status::kFailed, std::nullopt),
+                          {.err = "Terminated\n", .out = "curl: (6) Could not resolve host: a\n"}));
+  EXPECT_FALSE(networkHint(ended(model::Status::kCompleted, 1),
+                           {.err = "AssertionError\n", .out = "1 failed\n"}));
 }
 
 }  // namespace

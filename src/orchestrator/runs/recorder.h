@@ -51,7 +51,7 @@ class Recorder final : public runtime::ExecObserver {
   void record(model::Stream stream, std::string_view bytes);
 
   // The last bytes of a stream, at most kTailBytes.
-  static constexpr size_t kTailBytes = 4096;
+  static constexpr size_t kTailBytes = 8192;
   [[nodiscard]] std::string_view tail(model::Stream stream);
 
   // Completes the record: output, digests, artifacts, and lost artifacts. `truncated`: the sandbox

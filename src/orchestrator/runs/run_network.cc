@@ -116,11 +116,12 @@ Task<void> RunService::Impl::noteUse(LivePtr run) const {
   }
 }
 
-// A terminal carries the errors in its one stream.
 void RunService::Impl::noteHint(Live& run) {
   if (!run.recorder || run.request.network.tier != "none") return;
-  const auto stream = run.terminal ? model::Stream::kStdout : model::Stream::kStderr;
-  run.execution.network.hint = networkHint(run.execution, run.recorder->tail(stream));
+  Recorder& recorder = *run.recorder;
+  run.execution.network.hint = networkHint(
+      run.execution,
+      {.err = recorder.tail(model::Stream::kStderr), .out = recorder.tail(model::Stream::kStdout)});
 }
 
 }  // namespace cloister::orchestrator

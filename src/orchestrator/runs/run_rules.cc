@@ -33,7 +33,8 @@ void RunService::Impl::endWhatIsRevoked(RulesNow& now) {
     if (!(own || visits) || run->revoked || run->execution.status != model::Status::kRunning)
       continue;
     const model::Principal& by = run->execution.principal;
-    const auto stricter = visits ? now.stricterOnVisit(by, run->home->within().held)
+    const std::string& tier = run->request.network.tier;  // "none" beside the session
+    const auto stricter = visits ? now.stricterOnVisit(by, run->home->within().held, tier)
                                  : now.stricter(by, run->by_rules);
     run->unreadable = stricter ? 0 : run->unreadable + 1;
     const bool taken = stricter ? *stricter != nullptr : run->unreadable >= kMostUnreadable;

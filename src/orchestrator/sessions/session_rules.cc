@@ -43,7 +43,7 @@ void Sessions::Impl::lookAtRules(RulesNow& now) {
 // A visitor's remaining processes cannot be ended separately, only with the sandbox.
 Result<bool> Sessions::Impl::isTooOpenForVisitors(const LiveSession& session, RulesNow& now) {
   for (const auto& [agent, visitor] : session.visitors) {
-    if (TRY(now.stricterOnVisit(visitor, session.held))) return true;
+    if (TRY(now.stricterOnVisit(visitor, session.held, session.record.network.tier))) return true;
   }
   return false;
 }
