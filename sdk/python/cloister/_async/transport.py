@@ -94,8 +94,8 @@ class AsyncTransport:
     """Requests over connections of our own, which are kept for the next request."""
 
     def __init__(self, target: Target) -> None:
-        self._target, self._context = target, target.ssl_context()
         self._idle: Deque[AsyncWire] = collections.deque()
+        self._target, self._context = target, target.ssl_context()
 
     async def open(self, method: str, path: str, headers: Mapping[str, str], content: Optional[Content], seconds: float,
                    silence: float, fresh: bool) -> AsyncAnswer:
@@ -119,6 +119,12 @@ class AsyncTransport:
             raise
 
     async def close(self) -> None:
+        self._close_idle()
+
+    def __del__(self) -> None:
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         while self._idle:
             self._idle.pop().close()
 
