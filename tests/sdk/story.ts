@@ -7,11 +7,16 @@ import { Client, Sandbox, run, runCommand } from "cloister";
 
 declare const process: { argv: string[]; env: Record<string, string | undefined>; stdout: { write(text: string): void } };
 
+// JSON with the members of objects in order.
+function text(value: unknown): string {
+  const sorted = (_: string, inner: unknown): unknown => inner !== null && typeof inner === "object" && !Array.isArray(inner)
+    ? Object.fromEntries(Object.entries(inner).sort(([one], [other]) => (one < other ? -1 : 1))) : inner;
+  return (JSON.stringify(value, sorted) ?? "undefined").slice(0, 4000);
+}
+
 // Throws unless both are the same JSON.
 function equal(actual: unknown, expected: unknown, about = ""): void {
-  if (JSON.stringify(actual) !== JSON.stringify(expected)) {
-    throw new Error(`${about}: ${JSON.stringify(actual)?.slice(0, 2000)} is not ${JSON.stringify(expected)?.slice(0, 2000)}`);
-  }
+  if (text(actual) !== text(expected)) throw new Error(`${about}: ${text(actual)} is not ${text(expected)}`);
 }
 
 // The error that `call` throws, which must be of exactly this class and have a remedy.
@@ -258,7 +263,7 @@ async function answers(): Promise<void> {
     equal([error.field, error.requestId], ["a.b", "req_test"], kind);
     if (kind !== "Blocked") equal(error.remedy, "the remedy", kind);
   }
-  const gone = await thrown(cloister.Unavailable, () => new Client({ url: "http://127.0.0.1:9", apiKey: "k", retries: 1 }).whoami());
+  const gone = await thrown(cloister.Unavailable, () => new Client({ url: "http://127.0.0.1:49151", apiKey: "k", retries: 1 }).whoami());
   equal(gone.message.includes("ECONNREFUSED"), true, gone.message);
   await thrown(cloister.Timeout, () => new Client({ url: String(process.env.CLOISTER_SILENT), apiKey: "k", retries: 0, timeout: 0.2 }).whoami());
   for (const url of ["ftp://h", "h:80", "http://u:p@h", "http://h?q", "unix:/socket"]) {
@@ -279,11 +284,14 @@ async function attempts(): Promise<unknown> {
   return outcomes;
 }
 
-// The server of the state directory, without any variable.
+// The server of the state directory CLOISTER_STATE, without other variables; CLOISTER_ELSEWHERE is another server.
 async function local(): Promise<unknown> {
-  const client = new Client();
-  const elsewhere = await thrown(cloister.Unavailable, () => new Client({ url: "http://127.0.0.1:9", retries: 0 }).whoami());
-  return { url: await client.url(), roles: (await client.whoami()).roles, elsewhere: elsewhere.message.includes("ECONNREFUSED") };
+  const state = String(process.env.CLOISTER_STATE);
+  const client = new Client({ state });
+  await new Client({ url: String(process.env.CLOISTER_ELSEWHERE), state }).whoami();
+  await thrown(cloister.ConfigurationError, () => new Client({ state: "/nonexistent" }).whoami());
+  const named = await new Client({ url: await client.url(), state }).whoami();
+  return { url: await client.url(), roles: (await client.whoami()).roles, named: named.roles };
 }
 
 // Through proxies that cut connections: CLOISTER_OUTPUT, CLOISTER_TRANSFER, CLOISTER_WATCH, CLOISTER_LOST are their URLs.
