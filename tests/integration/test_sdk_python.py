@@ -55,6 +55,7 @@ class SdkTest(unittest.TestCase):
         return caught.exception
 
 
+@unittest.skipIf(harness.SLOW, "not in the guest's image: the pages")
 class Examples(SdkTest):
     def run_python(self, text):
         return subprocess.run([sys.executable, "-W", "error", "-"], input=text, env=sdk_case.environment(self.server), capture_output=True,
