@@ -16,7 +16,7 @@ from suites import REPO
 VARIABLE = "CLOISTER_BASE"
 # No unit is built from these, and no unit reads them, except files named by a test (READS).
 OUTSIDE = ("*.md", ".ci/*", ".clang-*", ".gitignore", "LICENSE", "bench/*", "deploy/*", "dev", "docs/*", "egress-conformance/*", "fuzz/*",
-           "tests/*.py", "tests/*.tsv", "tests/data/*", "tests/skips.txt", "tools/*")
+           "sdk/*", "tests/*.py", "tests/*.tsv", "tests/data/*", "tests/skips.txt", "tools/*")
 READS = re.compile(r'CLOISTER_SOURCE_DIR\)?[\s+]*"/([^"\s]+)')
 # The units of these folders run programs made of these other folders.
 RUNS = {"sandbox": {"bin", "runner", "guest", "vmm", "krun", "zygote"}}

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Installs the suites' npm packages into build/, as pinned by tests/*/package-lock.json.
+"""Installs the suites' npm packages into build/, as pinned by tests/*/package-lock.json and that of the SDK.
 
-    tests/fetch_npm.py [mcp|oidc]…
+    tests/fetch_npm.py [mcp|oidc|sdk]…
 
 Needs npm and a network, and skips installed packages. Ends with 1 and the reason if packages are not available: the
 suites that need them would fail.
@@ -25,7 +25,7 @@ def main():
         try:
             npm_packages.Packages(name).fetch()
         except npm_packages.Absent as why:
-            print(f"fetch_npm: tests/{name}: {why}", file=sys.stderr)
+            print(f"fetch_npm: {name}: {why}", file=sys.stderr)
             return 1
     return 0
 

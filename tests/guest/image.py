@@ -74,9 +74,9 @@ def project(tree):
     build = WORK.parent / "release"
     target = tree / str(REPO).lstrip("/")
     shutil.rmtree(target, ignore_errors=True)
-    for folder in ("tests", "languages", "policies", "spec"):
+    for folder in ("tests", "languages", "policies", "spec", "sdk"):
         shutil.copytree(REPO / folder, target / folder, symlinks=True,
-                        ignore=shutil.ignore_patterns("__pycache__"))
+                        ignore=shutil.ignore_patterns("__pycache__", "node_modules", "dist"))
     programs = [p for p in (build / "bin").iterdir() if p.name.startswith("cloister")]
     inside = target / "build" / "release"  # the path for inside.py, independent of the build's place
     (inside / "bin").mkdir(parents=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The npm packages for tests, below build/: tests/fetch_npm.py installs them, suites only look.
 
-A suite runs in a network of its own, and so cannot fetch. Each set of packages is a folder of tests/ whose
+A suite runs in a network of its own, and so cannot fetch. Each set of packages is a folder of tests/, or the SDK, whose
 package-lock.json pins every package by its digest. The set is installed once per lock, into build/NAME/DIGEST,
 without running any package's own scripts.
 """
@@ -18,7 +18,8 @@ import unittest
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("CLOISTER_BUILD", TESTS.parent / "build"))
-NAMES = ("mcp", "oidc")
+NAMES = ("mcp", "oidc", "sdk")
+OTHER_FOLDERS = {"sdk": TESTS.parent / "sdk/typescript"}  # its compiler
 PINS = ("package.json", "package-lock.json", ".npmrc")
 INSTALL_SECONDS = 420
 ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}  # with a Node.js among the packages of mcp
@@ -29,10 +30,10 @@ class Absent(Exception):
 
 
 class Packages:
-    """A set: its pins in tests/NAME, the packages in build/NAME/DIGEST."""
+    """A set: its pins in tests/NAME or OTHER_FOLDERS, the packages in build/NAME/DIGEST."""
 
     def __init__(self, name):
-        self.name, self.source = name, TESTS / name
+        self.name, self.source = name, OTHER_FOLDERS.get(name, TESTS / name)
         digest = hashlib.sha256()
         for path in self._pins():
             digest.update(path.read_bytes())
