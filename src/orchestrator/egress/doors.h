@@ -71,6 +71,7 @@ class Doors final : public Network, private EgressLink::Watcher {
   void ask(std::weak_ptr<Asker> asker) { asker_ = std::move(asker); }
 
   Task<Result<>> open(model::NetworkPlan first, DoorOwner owner, Again again) override;
+  Task<Result<>> confirm(std::string permit) override;
   void close(const std::string& permit) override;
   Task<Result<model::NetworkUse>> use(std::string permit) override;
 
@@ -82,6 +83,7 @@ class Doors final : public Network, private EgressLink::Watcher {
     model::SignedPlan signed_plan;
     std::optional<model::NetworkPlan> by_policy;         // policy's last answer, without approvals
     std::set<std::pair<std::string, uint16_t>> refused;  // destinations told to the asker
+    EgressLink::Sent first;                              // the first plan's call, until confirm()
     bool opened = false;  // its first plan is in force; later plans come only after it
     bool closed = false;
   };
