@@ -76,7 +76,7 @@ def timed(count, step):
         step()
         times.append(1e6 * (time.perf_counter() - start))
     return sorted(times)
-def look_up(): return socket.getaddrinfo(HOST, ECHO_PORT, socket.AF_INET, socket.SOCK_STREAM)[0][4][0]
+def look_up(): return socket.getaddrinfo(HOST, ECHO_PORT, type=socket.SOCK_STREAM)[0][4][0]
 PLACE = look_up()
 look_ups = timed(LOOK_UPS, look_up)
 def dial(port):
