@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of the door: a run with a network against a run without, and the same client by the door, directly, by
-slirp4netns where installed, and by an HTTP proxy of the environment. The servers are in the fake internet of egress-conformance.
+"""The cost of the door: a run with a network against a run without, and the same client by the door, over loopback, over
+the link to the servers, by slirp4netns where installed, and by an HTTP proxy of the environment. The servers are in the
+fake internet of egress-conformance.
 
-    ./dev bench egress [--pairs N] [--mib N] [--before DIRECTORY]
+    ./dev bench egress [--pairs N] [--rounds N] [--mib N] [--before DIRECTORY]
+
+A connection goes to an address: by the door the name is looked up once before, and the time of a look-up is measured by
+itself. Rounds of loopback, link and door alternate, and the ratios are medians over the rounds.
 
 --before: the programs of an earlier build, such as build/release/bin; runs without a network are compared with theirs, in nine
 alternating pairs. As root, in namespaces of its own.
@@ -32,8 +36,9 @@ from doorcheck.world import World  # noqa: E402
 
 INSIDE = "CLOISTER_BENCH_INSIDE"  # set in the namespaces
 ECHO_PORT, SOURCE_PORT, SINK_PORT = 9100, 9101, 9102
-PAIRS, MIB, CONNECTS, WARM_UP, SEED = 400, 512, 400, 20, 1
+PAIRS, ROUNDS, MIB, CONNECTS, LOOK_UPS, WARM_UP, SEED = 400, 9, 256, 400, 200, 20, 1
 BEFORE_PAIRS, BEFORE_RUNS = 9, 60
+TTL = 60  # seconds, as many names of the internet have; a TTL of 0 would measure the resolver at each dial
 TARGETS = {"door_adds_ms": 0.5, "connect_ratio": 4.0, "throughput_ratio": 0.4, "before_ratio": 1.05}
 
 # Blocking servers: little besides the path is measured.
@@ -64,19 +69,26 @@ print("ready", flush=True)
 # The same client everywhere. PROXY: (host, port) of an HTTP proxy, or None.
 CLIENT = r'''
 import json, socket, time
+def timed(count, step):
+    times = []
+    for _ in range(count):
+        start = time.perf_counter()
+        step()
+        times.append(1e6 * (time.perf_counter() - start))
+    return sorted(times)
+def look_up(): return socket.getaddrinfo(HOST, ECHO_PORT, type=socket.SOCK_STREAM)[0][4][0]
+PLACE = look_up()
+look_ups = timed(LOOK_UPS, look_up)
 def dial(port):
-    if PROXY is None: return socket.create_connection((HOST, port), 10)
+    if PROXY is None: return socket.create_connection((PLACE, port), 10)
     connection = socket.create_connection(PROXY, 10)
     connection.sendall(f"CONNECT {HOST}:{port} HTTP/1.1\r\nHost: {HOST}:{port}\r\n\r\n".encode())
     while not connection.recv(4096).endswith(b"\r\n\r\n"): pass
     return connection
-times = []
-for _ in range(CONNECTS):
-    start = time.perf_counter()
+def echo():
     with dial(ECHO_PORT) as connection:
         connection.sendall(b"x"); assert connection.recv(1) == b"x"
-    times.append(1e6 * (time.perf_counter() - start))
-times.sort()
+times = timed(CONNECTS, echo)
 buffer = bytearray(1 << 20)
 start = time.perf_counter()
 with dial(SOURCE_PORT) as connection:
@@ -90,12 +102,13 @@ with dial(SINK_PORT) as connection:
     for _ in range(MIB): connection.sendall(buffer)
     assert connection.recv(64) == b"all"
 up = MIB / (time.perf_counter() - start)
-print(json.dumps({"connect_best_us": times[0], "connect_p50_us": times[len(times) // 2], "down_mib_s": down, "up_mib_s": up}))
+print(json.dumps({"connect_best_us": times[0], "connect_p50_us": times[len(times) // 2], "down_mib_s": down, "up_mib_s": up,
+                  "look_up_p50_us": look_ups[len(look_ups) // 2]}))
 '''
 
 
 def client(host, mib, proxy=None):
-    values = {"HOST": host, "PROXY": proxy, "MIB": mib, "CONNECTS": CONNECTS, "ECHO_PORT": ECHO_PORT, "SOURCE_PORT": SOURCE_PORT,
+    values = {"HOST": host, "PROXY": proxy, "MIB": mib, "CONNECTS": CONNECTS, "LOOK_UPS": LOOK_UPS, "ECHO_PORT": ECHO_PORT, "SOURCE_PORT": SOURCE_PORT,
               "SINK_PORT": SINK_PORT}
     return "".join(f"{name} = {value!r}\n" for name, value in values.items()) + CLIENT
 
@@ -113,6 +126,10 @@ def output(command, **how):
 
 def directly(mib):
     return figures(output([sys.executable, "-c", client(zone.NEIGHBOUR, mib)]))
+
+
+def over_loopback(world, mib):
+    return figures(output(["nsenter", f"--net=/proc/{world.process.pid}/ns/net", sys.executable, "-c", client("127.0.0.1", mib)]))
 
 
 def by_door(server, mib):
@@ -209,33 +226,49 @@ def servers(world):
         process.stdout.close()
 
 
+def median_round(rounds):
+    """The median of each figure over the rounds."""
+    return {name: round(statistics.median(each[name] for each in rounds), 1) for name in rounds[0]}
+
+
+def ratios(rounds):
+    """Of the door to loopback, in the same round."""
+    pairs = list(zip(rounds["door"], rounds["loopback"]))
+    throughput = (min(door[each] / plain[each] for each in ("down_mib_s", "up_mib_s")) for door, plain in pairs)
+    return {"connect_ratio": round(statistics.median(door["connect_p50_us"] / plain["connect_p50_us"] for door, plain in pairs), 2),
+            "throughput_ratio": round(statistics.median(throughput), 2)}
+
+
 def measure(chosen):
     found = {"ways": {}}
-    with World() as world, servers(world):
+    rounds = {"loopback": [], "link": [], "door": []}
+    with World(ttl=TTL) as world, servers(world):
         config = f"pool:\n  ready: 4\negress:\n  resolver: {world.resolver}\n  connections_per_second: 100000\n"
         with harness.Server(config) as server:
             entries = tuple(Entry("neighbour.test", port, "tcp") for port in (ECHO_PORT, SOURCE_PORT, SINK_PORT))
             answer = server.request("POST", "/v1/policies", {"document": document_of(Policy(entries))})
             assert answer.status == 201, answer.body
-            found["ways"]["direct"] = directly(chosen.mib)
-            found["ways"]["door"] = by_door(server, chosen.mib)
+            for _ in range(chosen.rounds):
+                rounds["loopback"].append(over_loopback(world, chosen.mib))
+                rounds["link"].append(directly(chosen.mib))
+                rounds["door"].append(by_door(server, chosen.mib))
             found["runs"] = claims(server, chosen.pairs)
         if shutil.which("slirp4netns"):
             found["ways"]["slirp4netns"] = by_slirp(chosen.mib)
         found["ways"]["http proxy"] = by_proxy(world, chosen.mib)
     if chosen.before:
         found["before_ratio"] = against_before(chosen.before.resolve())
-    direct, door = found["ways"]["direct"], found["ways"]["door"]
+    found["ways"] = {**{way: median_round(each) for way, each in rounds.items()}, **found["ways"]}
+    found.update(ratios(rounds))
     found["door_adds_ms"] = round(found["runs"]["restricted"]["p50_ms"] - found["runs"]["none"]["p50_ms"], 3)
-    found["connect_ratio"] = round(door["connect_p50_us"] / direct["connect_p50_us"], 2)
-    found["throughput_ratio"] = round(min(door[each] / direct[each] for each in ("down_mib_s", "up_mib_s")), 2)
-    return {**found, "targets": TARGETS, "pairs": chosen.pairs, "mib": chosen.mib}
+    return {**found, "targets": TARGETS, "pairs": chosen.pairs, "rounds": chosen.rounds, "mib": chosen.mib}
 
 
 def table(found):
-    lines = [f"{'':14}{'connect+echo us':>22}{'MiB/s down':>12}{'up':>9}"]
+    lines = [f"{'':14}{'connect+echo us':>22}{'MiB/s down':>12}{'up':>9}{'look-up us':>12}"]
     for name, row in found["ways"].items():
-        lines.append(f"{name:14}{row['connect_best_us']:>12.0f} / {row['connect_p50_us']:<7.0f}{row['down_mib_s']:>12.0f}{row['up_mib_s']:>9.0f}")
+        lines.append(f"{name:14}{row['connect_best_us']:>12.0f} / {row['connect_p50_us']:<7.0f}{row['down_mib_s']:>12.0f}{row['up_mib_s']:>9.0f}"
+                     f"{row['look_up_p50_us'] if name == 'door' else '':>12}")
     lines += ["", f"{'':14}{'p50 ms':>10}{'p99 ms':>10}"]
     lines += [f"{tier:14}{row['p50_ms']:10.3f}{row['p99_ms']:10.3f}" for tier, row in found["runs"].items()]
     lines += ["", *(f"{name} {found[name]} (target {'at least' if name == 'throughput_ratio' else 'at most'} {target})"
@@ -255,6 +288,7 @@ def enter():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--mib", type=int, default=MIB)
     parser.add_argument("--before", type=pathlib.Path)
     chosen = parser.parse_args()

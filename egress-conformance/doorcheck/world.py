@@ -93,11 +93,11 @@ class Canary(threading.Thread):
 
 class World:
     """`h2`: with an HTTP/2 server, which needs node(1). `ssh`: with dropbear(8). `fill`: a function that puts files into
-    the directory that the web servers serve."""
+    the directory that the web servers serve. `ttl`: how long answers of the authoritative server live, in seconds."""
 
-    def __init__(self, h2=False, ssh=False, fill=None):
+    def __init__(self, h2=False, ssh=False, fill=None, ttl=None):
         self._wanted = {"h2": h2, "ssh": ssh}
-        self._fill = fill
+        self._fill, self._ttl = fill, ttl
         self._marks = 0
         self.directory = self.process = None
 
@@ -112,6 +112,8 @@ class World:
             if self._fill is not None:
                 self._fill(self.directory / "files")
             make_certificates(self.directory)
+            if self._ttl is not None:
+                (self.directory / "ttl").write_text(str(self._ttl))
             if self._wanted["h2"]:
                 (self.directory / "h2").touch()
             if self._wanted["ssh"]:

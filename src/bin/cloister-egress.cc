@@ -169,8 +169,9 @@ Result<egress::DialOptions> dialOptions(const Options& options) {
   egress::DialOptions dial;
   dial.addresses.pool = TRY(base::Network::parse(from.pool));
   // An address whose state is unknown counts as the host's.
-  dial.addresses.isOurs = [](const base::Address& address) {
-    return linux::isLocalAddress(address).value_or(true);
+  const auto ours = std::make_shared<linux::LocalAddresses>();
+  dial.addresses.isOurs = [ours](const base::Address& address) {
+    return ours->contains(address).value_or(true);
   };
   if (!from.upstream.empty()) {
     dial.upstream =

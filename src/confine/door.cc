@@ -23,7 +23,6 @@ namespace {
 constexpr int kBacklog = 256;
 constexpr int kDnsQueueBytes = 128 << 10;
 // Listened to without tproxy, beside the ports of the first plan: later plans may have others.
-constexpr uint16_t kUsualPorts[] = {22, 80, 443, 8080, 8443};
 
 Result<> setOption(const Fd& socket, int level, int option, int value) {
   if (::setsockopt(socket.get(), level, option, &value, sizeof value) != 0) {

@@ -46,6 +46,10 @@ Result<DoorOrder> doorOrderForAll(std::string_view pool, std::span<const uint16_
   return orderOf(pool, first.first(std::min(first.size(), DoorOrder::kMaxPorts)), false);
 }
 
+bool isUsualPort(uint16_t port) {
+  return std::ranges::find(kUsualPorts, port) != kUsualPorts.end();
+}
+
 bool isSound(const DoorOrder& order) {
   if (order.pool_bits < kFewestPoolBits || order.pool_bits > kMostPoolBits) return false;
   if ((order.pool & (UINT32_MAX >> order.pool_bits)) != 0) return false;

@@ -34,6 +34,9 @@ inline constexpr uint32_t kDoorAddresses = 16;
 inline constexpr uint16_t kDnsPort = 53;
 // The explicit proxy of cloister-egress. Each door has this port and kDnsPort besides its own.
 inline constexpr uint16_t kProxyPort = 3128;
+// A kernel without tproxy has listeners for these in every door with room for them.
+inline constexpr std::array<uint16_t, 5> kUsualPorts = {22, 80, 443, 8080, 8443};
+bool isUsualPort(uint16_t port);
 
 // `pool` is like "198.18.0.0/15": IPv4, 8 to 24 bits. More than kMaxPorts ports, or none: every
 // port. kInvalid for another network.

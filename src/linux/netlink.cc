@@ -126,7 +126,7 @@ Result<> sendTo(int socket, const std::string& bytes, std::string_view doing) {
 
 // The answer is there as soon as the request is sent: the kernel works within sendto(2).
 Result<std::string_view> readAnswer(int socket, std::string& buffer, std::string_view doing) {
-  buffer.resize(kMostAnswer);
+  buffer.resize_and_overwrite(kMostAnswer, [](char*, size_t size) { return size; });
   sockaddr_nl from{};
   socklen_t size = sizeof from;
   const ssize_t n = ::recvfrom(socket, buffer.data(), buffer.size(), MSG_TRUNC,
@@ -221,14 +221,11 @@ bool meansNoRoute(int error) {
   return error == ENETUNREACH || error == EHOSTUNREACH || error == EACCES;
 }
 
-}  // namespace
-
-Result<bool> isLocalAddress(const base::Address& address) {
+Result<bool> isLocal(int socket, const base::Address& address) {
   constexpr std::string_view kDoing = "asking for a route";
-  const Fd socket = TRY(netlinkSocket(NETLINK_ROUTE));
-  TRY(sendTo(socket.get(), routeQuery(address).bytes(), kDoing));
+  TRY(sendTo(socket, routeQuery(address).bytes(), kDoing));
   std::string buffer;
-  std::string_view rest = TRY(readAnswer(socket.get(), buffer, kDoing));
+  std::string_view rest = TRY(readAnswer(socket, buffer, kDoing));
   NetlinkAnswer answer;
   if (!nextMessage(rest, answer)) return fail(Code::kInternal, "asking for a route: no answer");
   if (answer.type == NLMSG_ERROR) {
@@ -242,6 +239,16 @@ Result<bool> isLocalAddress(const base::Address& address) {
   }
   std::memcpy(&route, answer.payload.data(), sizeof route);
   return route.rtm_type != RTN_UNICAST;
+}
+
+}  // namespace
+
+// An answer that was not read goes with its socket, and so never answers a later question.
+Result<bool> LocalAddresses::contains(const base::Address& address) {
+  if (!socket_) socket_ = TRY(netlinkSocket(NETLINK_ROUTE));
+  auto local = isLocal(socket_.get(), address);
+  if (!local) socket_.reset();
+  return local;
 }
 
 }  // namespace cloister::linux

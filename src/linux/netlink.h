@@ -91,8 +91,15 @@ Result<> routeAllToLoopback(int socket, in_addr source);
 // The same for every IPv6 address.
 Result<> routeAllToLoopback6(int socket);
 
-// Whether packets for the address stay on this host: its own addresses, and those of broadcast.
-// An address without a route is not the host's. Needs no capability.
-Result<bool> isLocalAddress(const base::Address& address);
+// Whether packets for an address stay on this host: its own addresses, and those of broadcast. An
+// address without a route is not the host's. Each question is answered by the routes of now. Needs
+// no capability. One thread.
+class LocalAddresses {
+ public:
+  Result<bool> contains(const base::Address& address);
+
+ private:
+  Fd socket_;  // from the first question on; after a failure another one
+};
 
 }  // namespace cloister::linux

@@ -19,7 +19,8 @@ in_addr addressOf(const char* text) {
 }
 
 bool isLocal(const char* text) {
-  const auto local = isLocalAddress(*base::Address::parse(text));
+  LocalAddresses addresses;
+  const auto local = addresses.contains(*base::Address::parse(text));
   return local && *local;
 }
 
@@ -119,6 +120,23 @@ TEST(Netlink, EveryAddressIsDeliveredLocally) {
 TEST(Netlink, AnAddressOfThisHostIsLocal) {
   EXPECT_TRUE(isLocal("127.0.0.1"));
   EXPECT_TRUE(isLocal("::1"));
+}
+
+TEST(Netlink, EachQuestionIsAnsweredByTheRoutesOfNow) {
+  const int code = inNetwork([] {
+    LocalAddresses addresses;
+    const base::Address own = *base::Address::parse("198.18.0.2");
+    const auto before = addresses.contains(own);
+    const auto route = netlinkSocket(NETLINK_ROUTE);
+    if (!before || *before || !route) return 1;
+    if (!addLoopbackAddress(route->get(), addressOf("198.18.0.2"))) return 2;
+    const auto after = addresses.contains(own);
+    if (!after || !*after) return 3;
+    const auto other = addresses.contains(*base::Address::parse("198.18.0.3"));
+    return other && !*other ? 0 : 4;
+  });
+  if (code == kNoNamespaces) GTEST_SKIP() << "no user namespaces for this user";
+  EXPECT_EQ(code, 0);
 }
 
 TEST(Netlink, WithoutTheCapabilityNothingChanges) {

@@ -127,6 +127,22 @@ TEST_F(NetworkTest, WithoutAPlanThereIsNoSandbox) {
   EXPECT_THAT(provisioned_->error().message, HasSubstr("there is no plan"));
 }
 
+// So their doors are opened ahead (pool_door_test.cc).
+TEST_F(NetworkTest, SandboxesWithANetworkAreAKindOfThePool) {
+  auto without = async::runTask(io_, runtime_->provision(permit()));
+  ASSERT_TRUE(without) << without.error().message;
+  ASSERT_EQ(runtime_->pool()->kinds.size(), 1U);
+  const auto door = asked();
+  EXPECT_EQ(runtime_->pool()->kinds.size(), 2U);
+  egress_.say(DoorMessage::kAttached, door.id);
+  egress_.until([&] { return provisioned_.has_value(); });
+  ASSERT_TRUE(*provisioned_) << provisioned_->error().message;
+  std::ignore = async::runTask(io_, (*without)->teardown());
+  async::spawn(io_.get_executor(), teardown(***provisioned_));
+  egress_.say(DoorMessage::kDetached, egress_.packet().door.id);
+  egress_.until([&] { return torn_down_; });
+}
+
 TEST_F(NetworkTest, WithoutANetworkNoDoorIsMade) {
   auto sandbox = async::runTask(io_, runtime_->provision(permit()));
   ASSERT_TRUE(sandbox) << sandbox.error().message;

@@ -167,12 +167,19 @@ Result<> ProcessRuntime::checkNetwork(const model::PermitFields& permit, const K
               "provisioning: this node has no cloister-egress for the tier " + permit.network_tier);
 }
 
+// Every port of the synthetic network reaches cloister-egress: later plans may have other ports.
+// Doors for the usual ports alone are alike, so that they can be opened ahead.
+Result<DoorOrder> orderOf(const NetworkParts& network, const model::PermitFields& permit) {
+  const bool usual = std::ranges::all_of(permit.network_ports, isUsualPort);
+  if (usual) return doorOrder(network.pool, {});
+  return doorOrderForAll(network.pool, permit.network_ports);
+}
+
 // Gives a sandbox, in which no program has started, its network. Returns what is weaker about it.
 Task<Result<std::vector<std::string>>> openNetwork(std::shared_ptr<Pool> pool,
                                                    std::shared_ptr<Live> live, NetworkParts network,
                                                    model::PermitFields permit) {
-  // Every port of the synthetic network reaches cloister-egress: later plans may have other ports.
-  const DoorOrder order = CO_TRY(doorOrderForAll(network.pool, permit.network_ports));
+  const DoorOrder order = CO_TRY(orderOf(network, permit));
   DoorSockets sockets = CO_TRY(co_await pool->openDoor(live, order));
   std::vector<std::string> weakened = sockets.weakened;
   live->holdDoor(CO_TRY(
@@ -296,6 +303,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
                     .walls = fields.walls.none() ? "" : wire::encodeWalls(fields.walls),
                     .nests = nests && of.guest->nesting() == Guest::Nesting::kPrepared};
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
+  if (fields.network_tier != kNoNetwork && !of.guest) alike.door = CO_TRY(orderOf(network_, fields));
   auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
   auto weaker = CO_TRY(co_await connectSandbox(of.pool, live, network_, fields));
   live->watchLocks();

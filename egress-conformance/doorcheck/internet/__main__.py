@@ -57,7 +57,8 @@ class Internet:
         self.directory = directory
         self._log_file = os.open(directory / "world.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self.zone = zone.Zone()
-        self.dns = Server(self.zone, self.log)
+        ttl = directory / "ttl"
+        self.dns = Server(self.zone, self.log, **({"ttl": int(ttl.read_text())} if ttl.exists() else {}))
         self.web = Web(str(directory / "files"), self.zone, self.log)
         self.sniffer = Sniffer(LINK, self.log)
         self.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

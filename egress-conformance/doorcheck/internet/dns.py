@@ -8,7 +8,7 @@ import struct
 TYPES = {"A": 1, "NS": 2, "CNAME": 5, "SOA": 6, "PTR": 12, "MX": 15, "TXT": 16, "AAAA": 28, "SRV": 33, "HTTPS": 65, "ANY": 255}
 NAMES = {number: name for name, number in TYPES.items()}
 NXDOMAIN, NOTIMP, FORMERR = 3, 4, 1
-TTL = 0  # so that each dial of a resolver without a cache of its own asks again
+TTL = 0  # seconds, unless told otherwise: each dial of a resolver without a cache of its own asks again
 MOST_DEPTH = 4  # of CNAMEs
 
 
@@ -50,8 +50,8 @@ def question(message):
 class Server:
     """`log`: called with the fields of an event."""
 
-    def __init__(self, zone, log):
-        self._zone, self._log = zone, log
+    def __init__(self, zone, log, ttl=TTL):
+        self._zone, self._log, self._ttl = zone, log, ttl
 
     def _collect(self, name, kind, depth=0):
         found = self._zone.records(name)
@@ -75,7 +75,7 @@ class Server:
         self._log(kind="dns", name=name, type=kind, transport=transport, source=peer)
         answers = self._collect(name.lower(), kind)
         self._zone.answered(name.lower(), kind)
-        body = b"".join(packed_name(owner) + struct.pack("!HHIH", TYPES[each], 1, TTL, len(data)) + data
+        body = b"".join(packed_name(owner) + struct.pack("!HHIH", TYPES[each], 1, self._ttl, len(data)) + data
                         for owner, each, data in ((o, e, packed_data(e, d)) for o, e, d in answers or []))
         code = NXDOMAIN if answers is None else 0
         flags = 0x8480 | (message[2] & 0x01) << 8 | code

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "egress/dial/dial.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -68,6 +69,34 @@ boost::system::error_code open(tcp::socket& socket, const tcp& protocol) {
   return error;
 }
 
+// A peer on this machine, or nearby, has answered already.
+bool connectedNow(const tcp::socket& socket) {
+  pollfd wanted{const_cast<tcp::socket&>(socket).native_handle(), POLLOUT, 0};
+  return ::poll(&wanted, 1, 0) == 1;
+}
+
+// The result of a connect(2) that has ended.
+boost::system::error_code resultOf(tcp::socket& socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(socket.native_handle(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
+  return {error, boost::system::system_category()};
+}
+
+// Ends early, with an error, if the socket is closed meanwhile.
+asio::awaitable<boost::system::error_code> connectTo(tcp::socket& socket, const tcp::endpoint& to) {
+  if (::connect(socket.native_handle(), to.data(), static_cast<socklen_t>(to.size())) == 0)
+    co_return boost::system::error_code();
+  if (errno != EINPROGRESS) {
+    co_return boost::system::error_code(errno, boost::system::system_category());
+  }
+  if (!connectedNow(socket)) {
+    const auto [error] = co_await socket.async_wait(tcp::socket::wait_write, kAwait);
+    if (error) co_return error;
+  }
+  co_return resultOf(socket);
+}
+
 }  // namespace
 
 Dialler::Dialler(asio::any_io_executor executor, Resolver& resolver, DialOptions options)
@@ -120,7 +149,7 @@ Dialler::Task<Result<Dialled>> Dialler::connect(const Target& target, Endpoint t
   if (error) co_return unreached(target, error.message());
   {
     const Alarm alarm(dialled.socket, deadline);
-    std::tie(error) = co_await dialled.socket.async_connect(to, kAwait);
+    error = co_await connectTo(dialled.socket, to);
     if (alarm.rang()) co_return unreached(target, "no answer in time");
   }
   if (error) co_return unreached(target, error.message());

@@ -37,11 +37,14 @@ Task<Moved> moveArrived(Connection& connection, Socket& from, Socket& to, bool o
 
 Task<void> pump(Connection& connection, Socket& from, Socket& to, bool out) {
   for (;;) {
-    const auto [error] =
-        co_await from.async_wait(Socket::wait_read, asio::as_tuple(asio::use_awaitable));
     Moved moved = Moved::kFailed;
-    if (!error && !connection.over()) moved = co_await moveArrived(connection, from, to, out);
-    if (moved == Moved::kAll) continue;
+    if (!connection.over()) moved = co_await moveArrived(connection, from, to, out);
+    if (moved == Moved::kAll) {
+      const auto [error] =
+          co_await from.async_wait(Socket::wait_read, asio::as_tuple(asio::use_awaitable));
+      if (!error) continue;
+      moved = Moved::kFailed;
+    }
     Connection::Error failed;
     if (moved == Moved::kEnd) to.shutdown(Socket::shutdown_send, failed);
     if (moved == Moved::kFailed || failed) connection.reset();

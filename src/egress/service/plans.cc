@@ -26,8 +26,18 @@ Result<> Plans::accept(const model::SignedPlan& plan) {
   }
   auto decoded = model::decodePlan(plan.encoded);
   if (!decoded) return std::unexpected(std::move(decoded).error().within("taking a network plan"));
-  return put(std::make_shared<const PlanInForce>(
+  const std::string permit = decoded->permit;
+  auto taken = put(std::make_shared<const PlanInForce>(
       PlanInForce{*std::move(decoded), base::sha256Hex(plan.encoded), plan.encoded.size()}));
+  if (!taken) refuse(permit, taken.error());
+  return taken;
+}
+
+// The permit's door may be waiting already.
+void Plans::refuse(const std::string& permit, const Error& why) {
+  if (permits_.contains(permit) || refused_.size() >= settings_.plans) return;
+  refused_[permit] = why;
+  arrived_.notify();
 }
 
 Result<> Plans::put(std::shared_ptr<const PlanInForce> plan) {
@@ -57,6 +67,7 @@ Result<> Plans::put(std::shared_ptr<const PlanInForce> plan) {
   }
   if (!entry.state) entry.state = std::make_shared<PermitState>(executor_, id, settings_);
   entry.round = round_;
+  refused_.erase(id);
   auto agent = agentBucket(plan->plan);
   entry.state->set(std::move(plan), std::move(agent));
   arrived_.notify();
@@ -79,6 +90,7 @@ std::shared_ptr<Bucket> Plans::agentBucket(const model::NetworkPlan& plan) {
 }
 
 void Plans::forget(const std::string& permit) {
+  refused_.erase(permit);
   const auto known = permits_.find(permit);
   if (known != permits_.end()) drop(known);
 }
@@ -109,6 +121,9 @@ asio::awaitable<Result<std::shared_ptr<PermitState>>> Plans::await(std::string p
         co_return fail(Code::kDenied, "opening a door: the permit's plan is another one");
       }
       co_return state;
+    }
+    if (const auto refused = refused_.find(permit); refused != refused_.end()) {
+      co_return std::unexpected(refused->second);
     }
     if (base::monotonicNow() >= deadline) {
       co_return fail(Code::kUnavailable,

@@ -40,7 +40,8 @@ class Plans {
   // The state of a permit whose first plan has the digest `sha256`, once its plan is here. Later
   // generations need only the signature: after a restart of this process the first plan of a permit
   // never comes again. kDenied: the plan is another one. kUnavailable: none came until `deadline`,
-  // or `wanted` said no after wake().
+  // or `wanted` said no after wake(). A refused plan (accept()) is the end of the wait, with the
+  // same error.
   boost::asio::awaitable<Result<std::shared_ptr<PermitState>>> await(std::string permit,
                                                                      std::string sha256,
                                                                      base::Monotonic deadline,
@@ -49,7 +50,10 @@ class Plans {
   void wake() { arrived_.notify(); }
 
   // A control plane has connected, and will repeat the plans that it still wants.
-  void beginRound() { ++round_; }
+  void beginRound() {
+    ++round_;
+    refused_.clear();
+  }
   // Ends the plans that were not repeated since beginRound().
   void endRound();
 
@@ -60,6 +64,7 @@ class Plans {
   };
 
   Result<> put(std::shared_ptr<const PlanInForce> plan);
+  void refuse(const std::string& permit, const Error& why);
   std::shared_ptr<Bucket> agentBucket(const model::NetworkPlan& plan);
   void drop(std::map<std::string, Entry>::iterator entry);
 
@@ -68,7 +73,8 @@ class Plans {
   std::optional<base::VerifyKey> key_;
   std::map<std::string, Entry> permits_;
   std::map<std::string, std::weak_ptr<PermitState>> ended_;  // that doors may still have
-  size_t bytes_ = 0;                                         // of all encoded plans
+  std::map<std::string, Error> refused_;  // signed plans of permits without another, until forget()
+  size_t bytes_ = 0;                      // of all encoded plans
   uint64_t round_ = 0;
   std::map<std::string, std::shared_ptr<Bucket>> agents_;
   async::Signal arrived_;

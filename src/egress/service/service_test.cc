@@ -75,6 +75,21 @@ TEST_F(ServiceTest, ADoorWaitsForItsPlanAndNoOther) {
   EXPECT_EQ(refused.why.code, Code::kUnavailable) << "no plan within the patience";
 }
 
+TEST_F(ServiceTest, ARefusedPlanEndsTheWaitOfItsDoor) {
+  settings_.attach_patience = Millis(600'000);
+  settings_.plan_bytes = 1;
+  ready();
+  const std::string digest = base::sha256Hex(model::encodePlan(plan()));
+  for (const uint64_t door : {1, 2}) {  // before its plan, and behind it
+    handOver(door, digest);
+    if (door == 1) EXPECT_THAT(refusalOf(send(plan())), HasSubstr("too many plans"));
+    const auto refused = packet();
+    EXPECT_EQ(refused.type, DoorMessage::kRefused);
+    EXPECT_EQ(refused.door.id, door);
+    EXPECT_EQ(refused.why.code, Code::kQuota);
+  }
+}
+
 TEST_F(ServiceTest, ALaterPlanServesADoorThatComesAgain) {
   ready();
   accept(plan(3));

@@ -37,10 +37,14 @@ class Network {
 
   virtual ~Network() = default;
 
-  // Puts the first plan of a permit in force. Call before the sandbox is requested from the node.
-  // `again` is called until close(). kInternal: cloister-egress is not connected, or does not
-  // answer; the start may be tried again. No node is lost, so the error is not kUnavailable.
+  // Sends the first plan of a permit. Call before the sandbox is requested from the node; the
+  // request need not wait for confirm(), because cloister-egress serves no door before its plan.
+  // `again` is called until close(). kInternal: cloister-egress is not connected; the start may be
+  // tried again. No node is lost, so the error is not kUnavailable.
   virtual Task<Result<>> open(model::NetworkPlan first, DoorOwner owner, Again again) = 0;
+  // Returns once the plan of open() is in force. No program starts before. An error closes the
+  // door: cloister-egress refuses the plan, or does not answer (kInternal).
+  virtual Task<Result<>> confirm(std::string permit) = 0;
   // Ends the plan, after the teardown of the sandbox. No effect for an unknown permit.
   virtual void close(const std::string& permit) = 0;
   // What the sandbox did so far. kUnavailable: cloister-egress is not connected, or does

@@ -27,6 +27,12 @@ constexpr size_t kQuestionsAtOnce = 128;
 constexpr Millis kLedgerPatience{400};
 constexpr Millis kSendAgain{50};
 
+std::unexpected<Error> notOpened(Error error) {
+  error = std::move(error).within("opening the network");
+  if (error.code == Code::kUnavailable) error.code = Code::kInternal;  // no node is lost
+  return std::unexpected(std::move(error));
+}
+
 bool isSame(model::NetworkPlan a, const model::NetworkPlan& b) {
   a.generation = b.generation;
   return a == b;
@@ -106,16 +112,28 @@ Task<Result<>> Doors::open(model::NetworkPlan first, DoorOwner owner, Again agai
     co_return fail(Code::kInternal, "opening a door: permit " + permit + " has one already");
   }
   parts_.metrics.doors(doors_.size());
-  auto sent = co_await EgressLink::plan(link_, door->signed_plan);
-  if (sent) {
+  auto sent = co_await EgressLink::sendPlan(link_, door->signed_plan);
+  if (!sent) {
+    close(permit);
+    co_return notOpened(std::move(sent).error());
+  }
+  door->first = *std::move(sent);
+  co_return Result<>{};
+}
+
+Task<Result<>> Doors::confirm(std::string permit) {
+  const DoorPtr door = find(permit);
+  if (!door || !door->first) {
+    co_return fail(Code::kInternal, "opening the network: permit " + permit + " has no new door");
+  }
+  auto planned = co_await EgressLink::planned(link_, std::exchange(door->first, nullptr));
+  if (planned) {
     door->opened = true;
     parts_.metrics.planned("start");
     co_return Result<>{};
   }
   close(permit);
-  Error error = std::move(sent).error().within("opening the network");
-  if (error.code == Code::kUnavailable) error.code = Code::kInternal;
-  co_return std::unexpected(std::move(error));
+  co_return notOpened(std::move(planned).error());
 }
 
 void Doors::close(const std::string& permit) {

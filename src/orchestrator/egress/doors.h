@@ -73,6 +73,7 @@ class Doors final : public Network, private EgressLink::Watcher {
   void ask(std::weak_ptr<Asker> asker) { asker_ = std::move(asker); }
 
   Task<Result<>> open(model::NetworkPlan first, DoorOwner owner, Again again) override;
+  Task<Result<>> confirm(std::string permit) override;
   void close(const std::string& permit) override;
   Task<Result<model::NetworkUse>> use(std::string permit) override;
 
@@ -96,6 +97,7 @@ class Doors final : public Network, private EgressLink::Watcher {
     std::shared_ptr<Addition> addition;                  // at most one is at the ledger
     bool ask_policy = false;                             // at the next look
     bool looked_at = false;                              // a look is under way
+    EgressLink::Sent first;                              // the first plan's call, until confirm()
     bool opened = false;  // its first plan is in force; later plans come only after it
     bool closed = false;
   };

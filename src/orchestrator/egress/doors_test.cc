@@ -69,6 +69,13 @@ class DoorsTest : public testing::Test {
     egress_.until([&] { return doors_->link()->connected(); });
   }
   Result<> open(const std::string& permit) {
+    auto sent = send(permit);
+    return sent ? opened(permit) : sent;
+  }
+  Result<> opened(const std::string& permit) {
+    return async::runTask(io_, doors_->confirm(permit));
+  }
+  Result<> send(const std::string& permit) {
     DoorOwner owner;
     owner.principal.tenant = "acme";
     owner.principal.agent = "agent";
@@ -135,6 +142,30 @@ TEST_F(DoorsTest, OpensNothingThatIsRefused) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kQuota);
   EXPECT_EQ(metrics_.open_doors, 0U);
+}
+
+TEST_F(DoorsTest, SendsAPlanWithoutWaitingForTheAnswer) {
+  start();
+  egress_.silent = true;
+  ASSERT_TRUE(send("p1"));
+  EXPECT_EQ(metrics_.open_doors, 1U);
+  EXPECT_EQ(metrics_.plans["start"], 0) << "not in force";
+  const auto late = opened("p1");
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Code::kInternal) << "no node is lost";
+  EXPECT_EQ(metrics_.open_doors, 0U);
+  EXPECT_EQ(opened("p1").error().code, Code::kInternal) << "no such door";
+}
+
+TEST_F(DoorsTest, ADoorWhosePlanIsNotAnsweredGetsNoLaterPlan) {
+  start();
+  egress_.silent = true;
+  ASSERT_TRUE(send("p1"));
+  egress_.until([&] { return egress_.plans.size() == 1; });
+  now_["p1"] = planOf("p1", "b.test");
+  const auto end = base::monotonicNow() + Millis(100);  // several looks
+  egress_.until([&] { return base::monotonicNow() > end; });
+  EXPECT_EQ(egress_.plans.size(), 1U);
 }
 
 TEST_F(DoorsTest, ForgetsAClosedDoor) {

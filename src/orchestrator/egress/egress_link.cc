@@ -273,21 +273,27 @@ Task<Result<>> EgressLink::waitConnected(std::shared_ptr<EgressLink> self) {
   co_return Result<>{};
 }
 
-Task<Result<net::Frame>> EgressLink::call(std::shared_ptr<EgressLink> self, ToEgress type,
-                                          std::string payload) {
+Task<Result<EgressLink::Sent>> EgressLink::send(std::shared_ptr<EgressLink> self, ToEgress type,
+                                                std::string payload) {
   CO_TRY(co_await waitConnected(self));
   if (self->calls_.size() >= kMostCalls) co_return unreachable("has too many requests");
   const uint32_t number = self->next_call_++;
   if (self->next_call_ == 0) self->next_call_ = 1;
   const auto call = std::make_shared<Call>(self->executor_);
   self->calls_[number] = call;
-  const auto connection = self->connection_;
-  co_await connection->send(static_cast<uint16_t>(type), number, std::move(payload));
-  const base::Monotonic until = base::monotonicNow() + self->terms_.answer;
-  while (!call->answer && base::monotonicNow() < until)
-    co_await call->answered.wait(until);
+  call->connection = self->connection_;
+  co_await call->connection->send(static_cast<uint16_t>(type), number, std::move(payload));
+  call->until = base::monotonicNow() + self->terms_.answer;
+  co_return call;
+}
+
+Task<Result<net::Frame>> EgressLink::answerTo(std::shared_ptr<EgressLink> self, Sent call) {
+  while (!call->answer && base::monotonicNow() < call->until)
+    co_await call->answered.wait(call->until);
   // The process hangs: its connection ends, and so this call.
-  if (!call->answer && self->connection_ == connection) self->end("it did not answer in time");
+  if (!call->answer && self->connection_ == call->connection) {
+    self->end("it did not answer in time");
+  }
   if (!call->answer) co_return unreachable("did not answer in time");
   net::Frame answer = CO_TRY(*std::move(call->answer));
   if (answer.type != static_cast<uint16_t>(FromEgress::kFailed)) co_return answer;
@@ -295,8 +301,17 @@ Task<Result<net::Frame>> EgressLink::call(std::shared_ptr<EgressLink> self, ToEg
 }
 
 Task<Result<>> EgressLink::plan(std::shared_ptr<EgressLink> self, model::SignedPlan plan) {
-  const net::Frame answer =
-      CO_TRY(co_await call(self, ToEgress::kPlan, wire::egress::encodeSignedPlan(plan)));
+  Sent sent = CO_TRY(co_await sendPlan(self, std::move(plan)));
+  co_return co_await planned(std::move(self), std::move(sent));
+}
+
+Task<Result<EgressLink::Sent>> EgressLink::sendPlan(std::shared_ptr<EgressLink> self,
+                                                    model::SignedPlan plan) {
+  co_return co_await send(std::move(self), ToEgress::kPlan, wire::egress::encodeSignedPlan(plan));
+}
+
+Task<Result<>> EgressLink::planned(std::shared_ptr<EgressLink> self, Sent sent) {
+  const net::Frame answer = CO_TRY(co_await answerTo(self, std::move(sent)));
   if (answer.type == static_cast<uint16_t>(FromEgress::kPlanned)) co_return Result<>{};
   self->end("it answered a plan with another message");
   co_return unreachable("answered wrongly");
@@ -304,7 +319,8 @@ Task<Result<>> EgressLink::plan(std::shared_ptr<EgressLink> self, model::SignedP
 
 Task<Result<model::NetworkUse>> EgressLink::use(std::shared_ptr<EgressLink> self,
                                                 std::string permit) {
-  const net::Frame answer = CO_TRY(co_await call(self, ToEgress::kUse, std::move(permit)));
+  Sent sent = CO_TRY(co_await send(self, ToEgress::kUse, std::move(permit)));
+  const net::Frame answer = CO_TRY(co_await answerTo(self, std::move(sent)));
   constexpr base::JsonLimits kBounds{.max_bytes = wire::egress::kMaxPayload};
   const auto parsed = base::parseJson(answer.payload, kBounds);
   if (answer.type == static_cast<uint16_t>(FromEgress::kUsed) && parsed && parsed->is_object()) {

@@ -33,6 +33,8 @@
 namespace cloister::orchestrator {
 
 class EgressLink : public std::enable_shared_from_this<EgressLink> {
+  struct Call;
+
  public:
   class Watcher {
    public:
@@ -68,6 +70,10 @@ class EgressLink : public std::enable_shared_from_this<EgressLink> {
 
   // kUnavailable: not connected, or no answer in time. Otherwise the answer of cloister-egress.
   static Task<Result<>> plan(std::shared_ptr<EgressLink> self, model::SignedPlan plan);
+  // The two halves of plan(): the plan is on its way, and then it is in force.
+  using Sent = std::shared_ptr<Call>;
+  static Task<Result<Sent>> sendPlan(std::shared_ptr<EgressLink> self, model::SignedPlan plan);
+  static Task<Result<>> planned(std::shared_ptr<EgressLink> self, Sent sent);
   static Task<Result<model::NetworkUse>> use(std::shared_ptr<EgressLink> self, std::string permit);
   // Without effect while not connected: then nothing is in force.
   void forget(const std::string& permit);
@@ -85,14 +91,17 @@ class EgressLink : public std::enable_shared_from_this<EgressLink> {
     explicit Call(const boost::asio::any_io_executor& executor) : answered(executor) {}
     std::optional<Result<net::Frame>> answer;
     async::Signal answered;
+    base::Monotonic until;                             // its patience
+    std::shared_ptr<net::FrameConnection> connection;  // that it went over
   };
   struct Queued {
     uint64_t process = 0;  // `process_` at its arrival
     wire::egress::Batch batch;
   };
 
-  static Task<Result<net::Frame>> call(std::shared_ptr<EgressLink> self,
-                                       wire::egress::ToEgress type, std::string payload);
+  static Task<Result<Sent>> send(std::shared_ptr<EgressLink> self, wire::egress::ToEgress type,
+                                 std::string payload);
+  static Task<Result<net::Frame>> answerTo(std::shared_ptr<EgressLink> self, Sent sent);
   static Task<Result<>> waitConnected(std::shared_ptr<EgressLink> self);
   static Task<void> recordAll(std::shared_ptr<EgressLink> self);
   static Task<void> closeLate(std::shared_ptr<net::FrameConnection> connection,

@@ -27,6 +27,11 @@ class FakeNetwork final : public Network {
     opened.insert_or_assign(permit, Opened{std::move(first), std::move(owner), std::move(again)});
     co_return Result<>{};
   }
+  Task<Result<>> confirm(std::string permit) override {
+    if (late_refusal) co_return std::unexpected(*late_refusal);
+    in_force.push_back(std::move(permit));
+    co_return Result<>{};
+  }
   void close(const std::string& permit) override { closed.push_back(permit); }
   Task<Result<model::NetworkUse>> use(std::string /*permit*/) override {
     uses++;
@@ -34,11 +39,13 @@ class FakeNetwork final : public Network {
     co_return used;
   }
 
-  std::optional<Error> refusal;      // of further doors
-  std::optional<Error> use_refusal;  // of further questions for the use
+  std::optional<Error> refusal;       // of further doors
+  std::optional<Error> late_refusal;  // of further doors, after the sandbox was requested
+  std::optional<Error> use_refusal;   // of further questions for the use
   model::NetworkUse used;
   std::map<std::string, Opened> opened;
   std::vector<std::string> order;
+  std::vector<std::string> in_force;
   std::vector<std::string> closed;
   int uses = 0;
 };

@@ -126,8 +126,11 @@ Task<void> RunService::Impl::execute(LivePtr run) {
   const auto self = shared_from_this();
   const Result<Outcome> outcome = co_await perform(run);
   run->hold.reset();  // before the end is reported
-  co_await noteUse(run);
+  run->use_noted = false;
+  async::spawn(control->executor, noteUse(run));  // answered while the record is put together
   conclude(*run, outcome);
+  while (!run->use_noted)
+    co_await run->settled.wait();
   async::spawn(control->executor, tearDown(run));
   co_await recordEnd(*run);
   while (!run->released)
@@ -220,8 +223,13 @@ void RunService::Impl::askForSandbox(const LivePtr& run) {
 
 Task<void> RunService::Impl::provisionBeside(LivePtr run, model::SignedPermit permit) {
   const auto self = shared_from_this();
-  const auto open = co_await openDoor(run);
-  run->provisioned = open ? co_await provision(*run, std::move(permit)) : open;
+  auto made = co_await openDoor(run);
+  if (made) {
+    made = co_await provision(*run, std::move(permit));
+    auto opened = co_await confirmDoor(*run);
+    if (!opened) made = std::move(opened);  // the cause, where both failed
+  }
+  run->provisioned = std::move(made);
   run->settled.notify();
 }
 

@@ -78,9 +78,11 @@ struct Live {
   std::string plan_sha256;
   std::string door;
   model::NetworkUse network_before;     // by its session's door, before the program
+  bool use_noted = false;               // the use of the network is in the record
   int64_t image_since = 0;              // model::ImageState::since of its sandbox
   std::optional<Result<>> provisioned;  // once the result is known
-  async::Signal settled;  // notified of `provisioned`, of the start, and of the recorded end
+  async::Signal settled;  // notified of `provisioned`, of the start, of the noted use, and of the
+                          // recorded end
 };
 using LivePtr = std::shared_ptr<Live>;
 

@@ -218,6 +218,7 @@ struct RunService::Impl final : Programs,
   // Another policy came into force after the record of the start.
   Task<Result<>> recordPlan(Live& live);
   Task<Result<>> openDoor(LivePtr live);
+  Task<Result<>> confirmDoor(Live& run);
   Task<std::optional<model::NetworkPlan>> planNow(LivePtr live);
   void closeDoor(Live& live) const;
   // Before the program's start, and after its end.

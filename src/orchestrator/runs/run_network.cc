@@ -65,6 +65,12 @@ Task<Result<>> RunService::Impl::openDoor(LivePtr run) {
   co_return Result<>{};
 }
 
+// The plan is in force by now, as a rule: the node asks for the door only behind it.
+Task<Result<>> RunService::Impl::confirmDoor(Live& run) {
+  if (run.door.empty()) co_return Result<>{};
+  co_return co_await control->network->confirm(run.door);
+}
+
 // By the policy and the agent's rules in force. An approval of the run stays good for its sandbox.
 Task<std::optional<model::NetworkPlan>> RunService::Impl::planNow(LivePtr run) {
   Held held = run->held;
@@ -107,13 +113,15 @@ Task<void> RunService::Impl::beginUse(LivePtr run) const {
 
 Task<void> RunService::Impl::noteUse(LivePtr run) const {
   const std::string door = doorOf(*run);
-  if (door.empty() || !run->started) co_return;
-  const auto use = co_await control->network->use(door);
-  if (use) {
-    run->execution.network = model::useSince(*use, run->network_before);
-  } else {
-    run->execution.network.hint = "its use of the network is not known: " + use.error().message;
+  if (!door.empty() && run->started) {
+    const auto use = co_await control->network->use(door);
+    auto hint = std::move(run->execution.network.hint);
+    if (use) run->execution.network = model::useSince(*use, run->network_before);
+    if (!use) hint = "its use of the network is not known: " + use.error().message;
+    if (hint) run->execution.network.hint = std::move(hint);
   }
+  run->use_noted = true;
+  run->settled.notify();
 }
 
 void RunService::Impl::noteHint(Live& run) {

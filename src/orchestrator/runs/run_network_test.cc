@@ -143,6 +143,22 @@ TEST_F(RunNetworkTest, FailsRetryablyWithoutCloisterEgress) {
   EXPECT_EQ(runs(request({"echo", "x"})).status, Status::kCompleted) << "others are not affected";
 }
 
+TEST_F(RunNetworkTest, NoProgramStartsBeforeItsPlanIsInForce) {
+  doors_.late_refusal = Error{Code::kInternal, "cloister-egress refused the plan", ""};
+  open();
+  const auto execution = runs(withNetwork({"echo", "x"}));
+  EXPECT_EQ(execution.status, Status::kFailed);
+  ASSERT_TRUE(execution.error);
+  EXPECT_EQ(execution.error->type, "SANDBOX_STARTUP_FAILED");
+  EXPECT_THAT(execution.error->message, HasSubstr("refused the plan"));
+  EXPECT_EQ(fake_->provisioned().size(), 1U) << "its sandbox was made meanwhile";
+  EXPECT_EQ(stored(execution.id).out.total, 0U);
+  waitClosed(1);
+  doors_.late_refusal.reset();
+  EXPECT_EQ(runs(withNetwork({"echo", "x"})).status, Status::kCompleted);
+  EXPECT_EQ(doors_.in_force.size(), 1U);
+}
+
 TEST_F(RunNetworkTest, RecordsTheUse) {
   doors_.used.connections = 2;
   doors_.used.bytes_in = 70;
@@ -219,6 +235,15 @@ TEST_F(RunNetworkTest, ProgramsOfASessionShareItsDoor) {
   ASSERT_TRUE(again(doors_.order[0]));
   ASSERT_TRUE(end(id));
   EXPECT_EQ(doors_.closed, doors_.order);
+}
+
+TEST_F(RunNetworkTest, ASessionWhosePlanIsRefusedHasNoSandbox) {
+  doors_.late_refusal = Error{Code::kInternal, "cloister-egress refused the plan", ""};
+  open();
+  const auto made = create(askedNetwork());
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().message, HasSubstr("refused the plan"));
+  EXPECT_TRUE(fake_->provisioned().empty());
 }
 
 TEST_F(RunNetworkTest, ASessionFailsWithoutCloisterEgress) {

@@ -26,6 +26,7 @@ Task<Result<std::string>> Sessions::Impl::openDoor(SessionPtr session,
     co_return co_await self->planNow(session);
   };
   CO_TRY(co_await control->network->open(*std::move(plan), std::move(owner), std::move(again)));
+  CO_TRY(co_await control->network->confirm(permit));
   co_return permit;
 }
 

@@ -423,6 +423,7 @@ Task<void> Live::remove(std::shared_ptr<Live> self) {
   ProcessHost& host = *self->parts_.host;
   const ProcessHost::Dying dying(host);
   auto emptied = co_await self->empty();
+  self->ready_door_.reset();
   // Last: a program that is being killed sees no other end of its connections than its own.
   if (self->door_) co_await self->door_->release();
   if (self->disk_) co_await self->disk_->end(self->executor_);

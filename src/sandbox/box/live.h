@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/any_io_executor.hpp>
@@ -20,6 +21,7 @@
 #include "linux/cgroup.h"
 #include "model/limits.h"
 #include "model/outcome.h"
+#include "sandbox/box/door.h"
 #include "sandbox/box/guest_words.h"
 #include "sandbox/box/held_door.h"
 #include "sandbox/box/housing.h"
@@ -73,6 +75,10 @@ class Live : public Housing,
   // From now on until bury(), shares the processor with the owner's other sandboxes. Needs a
   // cgroup.
   void shareCpu(CpuShares& shares, const std::string& owner, uint32_t together);
+  // A door that was opened ahead and is attached nowhere: it waits for its claim until bury().
+  void keepDoor(DoorSockets sockets) { ready_door_ = std::move(sockets); }
+  [[nodiscard]] bool hasDoor() const { return ready_door_.has_value(); }
+  std::optional<DoorSockets> takeDoor() { return std::exchange(ready_door_, std::nullopt); }
   // From now on until bury(), which releases it, the sandbox's network.
   void holdDoor(std::shared_ptr<HeldDoor> door) { door_ = std::move(door); }
   [[nodiscard]] uint64_t cpuMicros() const override { return rawUsage().cpu_micros; }
@@ -207,6 +213,7 @@ class Live : public Housing,
                                         // (giveCpu)
   std::shared_ptr<void> cpu_place_;     // membership in the sharing
   std::shared_ptr<HeldDoor> door_;      // nullptr: no network
+  std::optional<DoorSockets> ready_door_;
   boost::asio::steady_timer lull_;
   Fd pidfd_;
   [[nodiscard]] linux::CgroupUsage rawUsage() const;

@@ -99,8 +99,9 @@ model::Limits toStartIn(model::Limits limits) {
 }
 
 // As well as anything made ahead could.
-bool serves(const Live* live, bool with_interpreter) {
-  if (live == nullptr || !with_interpreter) return live != nullptr;
+bool serves(const Live* live, const Pool::Alike& alike) {
+  if (live == nullptr || (alike.door && !live->hasDoor())) return false;
+  if (alike.key.empty()) return true;
   if (live->ahead() == Live::Ahead::kCopied) return true;
   return live->ahead() == Live::Ahead::kAtFifo &&
          base::monotonicNow() - live->settledAt() >= kWarmUp;
@@ -147,7 +148,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::serve(Kind& kind, model::Limits limits
   kind.failed = false;
   startPeriod();
   std::shared_ptr<Live> live = takeFor(kind);
-  if (!serves(live.get(), !kind.alike.key.empty()) && kind.claims > 1) {
+  if (!serves(live.get(), kind.alike) && kind.claims > 1) {
     kind.wanted = std::min(kind.wanted + 1, mostReady());
   }
   kind.waiting++;
@@ -204,13 +205,23 @@ void Pool::learn(const model::Limits& limits, const Alike& alike, Prestart prest
   if (!kind.prestart) kind.prestart = std::move(prestart);
 }
 
-// A sandbox without a prestarted program suits any program; but copying a zygote is faster.
+// A sandbox without a door suits a claim with a network, and a sandbox without a prestarted program
+// suits any program; but copying a zygote is faster.
 std::shared_ptr<Live> Pool::takeFor(Kind& kind) {
+  const Alike& alike = kind.alike;
+  const Alike no_door{.key = alike.key, .walls = alike.walls, .nests = alike.nests};
   auto live = take(kind);
-  const bool copies = kind.alike.walls.empty() && zygotes_->has(kind.alike.key);
-  if (live || kind.alike.key.empty() || copies) return live;
-  Kind* plain = find(kind.spec, {.walls = kind.alike.walls, .nests = kind.alike.nests});
-  return plain != nullptr ? take(*plain) : nullptr;
+  if (!live && alike.door) live = takeLike(kind, no_door);
+  const bool copies = alike.walls.empty() && zygotes_->has(alike.key);
+  if (live || alike.key.empty() || copies) return live;
+  live = takeLike(kind, {.walls = alike.walls, .nests = alike.nests, .door = alike.door});
+  if (live || !alike.door) return live;
+  return takeLike(kind, {.walls = alike.walls, .nests = alike.nests});
+}
+
+std::shared_ptr<Live> Pool::takeLike(const Kind& kind, Alike alike) {
+  Kind* like = find(kind.spec, alike);
+  return like != nullptr ? take(*like) : nullptr;
 }
 
 // A ready and living sandbox in the current root.
@@ -395,12 +406,19 @@ Task<Result<std::shared_ptr<Live>>> Pool::makeAhead(Kind& kind) {
   auto live = CO_TRY(co_await makeNow(kind, kind.limits));
   live->settle();
   live->settleIo();
-  if (!kind.prestart || live->ahead() != Live::Ahead::kNone) co_return live;
+  auto prepared = co_await prepare(kind, live);
+  if (prepared) co_return live;
+  std::ignore = co_await live->bury();
+  co_return std::unexpected(std::move(prepared).error());
+}
+
+// Opens the door and starts the program, as far as claims of the kind need them.
+Task<Result<>> Pool::prepare(const Kind& kind, std::shared_ptr<Live> live) {
+  if (kind.alike.door) live->keepDoor(CO_TRY(co_await makeDoor(live, *kind.alike.door)));
+  if (!kind.prestart || live->ahead() != Live::Ahead::kNone) co_return Result<>();
   auto started = co_await startAhead(*live, aheadFor(kind));
   live->settleIo();
-  if (started) co_return live;
-  std::ignore = co_await live->bury();
-  co_return std::unexpected(std::move(started).error());
+  co_return started;
 }
 
 // Frees a slot: removes a ready sandbox of any kind, or waits for a sandbox being made or removed.

@@ -9,6 +9,10 @@
 // given up. The first claim of a kind adds none, so a single run pays for no second sandbox. Beside
 // demand, a minimum may be kept for each requested kind.
 //
+// Sandboxes with a network are kinds of their own: their doors are opened ahead. A claim with a
+// network also takes a ready sandbox without a door, whose door is then opened at the claim. A
+// claim without a network never takes a sandbox that has a door.
+//
 // While the machine is short of memory or processors (pressure.h) no sandbox is made ahead. While
 // memory is short the pool removes ready sandboxes, starting with the least used kind. Shortage
 // does not affect claims.
@@ -57,6 +61,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     std::string key = {};    // of programs that may share a prestarted interpreter, or ""
     std::string walls = {};  // model::Walls, encoded; "" for none
     bool nests = false;      // SandboxSpec::nests
+    std::optional<DoorOrder> door = {};  // of a sandbox with a network; never with a guest
 
     friend bool operator==(const Alike&, const Alike&) = default;
   };
@@ -79,8 +84,9 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Task<Result<std::shared_ptr<Live>>> makeBeside(std::shared_ptr<Live> session,
                                                  model::Limits limits, std::string walls);
 
-  // Opens the door of a claimed sandbox, in which no program has started (box/door.h). At most once
-  // for a sandbox; after an error the sandbox is of no use. Never with a guest.
+  // The door of a claimed sandbox, in which no program has started (box/door.h): the door that was
+  // opened ahead, or a new one. At most once for a sandbox; after an error the sandbox is of no
+  // use. `order`: that of the claim (Alike). Never with a guest.
   Task<Result<DoorSockets>> openDoor(std::shared_ptr<Live> live, DoorOrder order);
 
   // Called after a program's start, when the node has time to make wanted sandboxes.
@@ -121,6 +127,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   Task<Result<std::shared_ptr<Live>>> serve(Kind& kind, model::Limits limits, model::Served& how);
   std::shared_ptr<Live> take(Kind& kind);
   std::shared_ptr<Live> takeFor(Kind& kind);
+  std::shared_ptr<Live> takeLike(const Kind& kind, Alike alike);
   [[nodiscard]] uint32_t target(const Kind& kind) const;
   [[nodiscard]] bool lacks(const Kind& kind) const;
   [[nodiscard]] bool lacksAny() const;
@@ -142,6 +149,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   void endPeriod();
 
   Task<Result<std::shared_ptr<Live>>> makeAhead(Kind& kind);
+  Task<Result<>> prepare(const Kind& kind, std::shared_ptr<Live> live);
   Task<Result<std::shared_ptr<Live>>> makeNow(Kind& kind, model::Limits limits);
   // How to make a sandbox: by a zygote or the spawner, and how its guest begins.
   struct How {
@@ -165,6 +173,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   [[nodiscard]] Templates::Shape shapeOf(const Kind& kind) const;
   void forgetTemplates();
   Task<Result<Fd>> openWorkspace(std::shared_ptr<Live> session);
+  Task<Result<DoorSockets>> makeDoor(std::shared_ptr<Live> live, DoorOrder order);
   Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
   std::shared_ptr<SpawnQueue> zygoteFor(const Kind& kind);
   [[nodiscard]] bool hasWholeRoot(const Kind& kind) const;

@@ -11,9 +11,14 @@
 
 namespace cloister::runtime {
 
+Task<Result<DoorSockets>> Pool::openDoor(std::shared_ptr<Live> live, DoorOrder order) {
+  if (auto ahead = live->takeDoor()) co_return *std::move(ahead);
+  co_return co_await makeDoor(std::move(live), order);
+}
+
 // The root's spawner opens the door of each sandbox, also of one that a zygote made: only the
 // spawner has CAP_NET_BIND_SERVICE over every network below.
-Task<Result<DoorSockets>> Pool::openDoor(std::shared_ptr<Live> live, DoorOrder order) {
+Task<Result<DoorSockets>> Pool::makeDoor(std::shared_ptr<Live> live, DoorOrder order) {
   const auto self = shared_from_this();
   if (live->guest() != nullptr) {
     co_return fail(Code::kUnsupported, "opening a door: not for " + live->guest()->name());

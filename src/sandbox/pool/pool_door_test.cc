@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -184,6 +186,113 @@ TEST_F(DoorTest, UnsoundOrdersAreRefused) {
   order_.pool_bits = 0;
   EXPECT_FALSE(opened(live));
   bury(live);
+}
+
+// What a program of the tier none sees of the network: nothing, at once.
+constexpr char kNothing[] = R"(
+import fcntl, os, socket, struct
+def tcp(address, port, family=socket.AF_INET):
+    made = socket.socket(family)
+    made.settimeout(10)
+    print('tcp', address, port, made.connect_ex((address, port)), flush=True)
+def udp(address, port):
+    made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    made.settimeout(10)
+    try:
+        made.connect((address, port))
+        made.send(b'?')
+        print('udp', address, port, made.recv(9), flush=True)
+    except OSError as e:
+        print('udp', address, port, e.errno, flush=True)
+for address in ('198.18.0.1', '198.18.0.2', '198.18.0.77', '203.0.113.5'):
+    tcp(address, 1)
+tcp('2001:db8::5', 443, socket.AF_INET6)
+udp('127.0.0.1', 53)
+udp('198.18.0.77', 53)
+own = socket.socket()
+own.bind(('127.0.0.1', 0))
+own.listen()
+socket.create_connection(own.getsockname(), 10)
+own.close()
+asked = struct.pack('iP', 0, 0)
+print('addresses', struct.unpack('iP', fcntl.ioctl(socket.socket(), 0x8912, asked))[0] // 40)
+for table in ('tcp', 'udp'):
+    rows = open('/proc/net/' + table).read().splitlines()[1:]
+    print(table, 'listening', sum(row.split()[3] in ('0A', '07') for row in rows), flush=True)
+)";
+
+constexpr char kNothingSeen[] =
+    "tcp 198.18.0.1 1 101\ntcp 198.18.0.2 1 101\ntcp 198.18.0.77 1 101\n"
+    "tcp 203.0.113.5 1 101\ntcp 2001:db8::5 443 101\nudp 127.0.0.1 53 111\n"
+    "udp 198.18.0.77 53 101\naddresses 1\ntcp listening 0\nudp listening 0\n";
+
+// Claims with a network, whose doors are opened ahead.
+class DoorAheadTest : public DoorTest {
+ protected:
+  std::shared_ptr<Live> claimWithDoor() {
+    auto live = async::runTask(io_, pool_->claim(limits_, {.door = order_}));
+    EXPECT_TRUE(live) << live.error().message;
+    return live ? *live : nullptr;
+  }
+  // As makeOneReady().
+  void makeOneReadyWithDoor() {
+    bury(claimWithDoor());
+    bury(claimWithDoor());
+    pool_->refill();
+    ASSERT_TRUE(until([&] { return !pool_->refilling(); }));
+    ASSERT_EQ(pool_->ready(), 1U);
+  }
+  static size_t openFiles() {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return static_cast<size_t>(std::distance(begin(all), end(all)));
+  }
+};
+
+TEST_F(DoorAheadTest, AReadySandboxHasADoorBeforeItsClaim) {
+  makeOneReadyWithDoor();
+  const auto live = claimWithDoor();
+  ASSERT_TRUE(live);
+  EXPECT_EQ(served(model::Served::kReady), 1U);
+  EXPECT_TRUE(live->hasDoor());
+  expectAttempts(live, testbed::command({"python3", "-c", kAttempts}));
+  EXPECT_FALSE(live->hasDoor()) << "taken";
+  bury(live);
+}
+
+TEST_F(DoorAheadTest, AClaimWithoutANetworkNeverTakesOne) {
+  makeOneReadyWithDoor();
+  const auto live = claim(limits_);
+  ASSERT_TRUE(live);
+  EXPECT_EQ(served(model::Served::kReady), 0U);
+  EXPECT_FALSE(live->hasDoor());
+  EXPECT_EQ(pool_->ready(), 1U);
+  EXPECT_EQ(output(live, testbed::command({"python3", "-c", kNothing})), kNothingSeen);
+  bury(live);
+}
+
+TEST_F(DoorAheadTest, AClaimWithANetworkTakesOneWithoutADoorToo) {
+  makeOneReady();
+  const auto live = claimWithDoor();
+  ASSERT_TRUE(live);
+  EXPECT_EQ(served(model::Served::kReady), 1U);
+  EXPECT_FALSE(live->hasDoor());
+  expectAttempts(live, testbed::command({"python3", "-c", kAttempts}));
+  bury(live);
+  bury(claimWithDoor());
+  pool_->refill();
+  ASSERT_TRUE(until([&] { return !pool_->refilling(); }));
+  const auto next = claimWithDoor();
+  ASSERT_TRUE(next);
+  EXPECT_TRUE(next->hasDoor()) << "the pool learned that claims need doors";
+  bury(next);
+}
+
+TEST_F(DoorAheadTest, AReadyDoorGoesWithItsSandbox) {
+  makeOneReadyWithDoor();
+  const size_t before = openFiles();
+  pool_->drop();
+  ASSERT_TRUE(until([&] { return testbed::slotsInUse(*host_) == 0; }));
+  EXPECT_LE(openFiles() + 3, before) << "a listener, the resolver and the log, at least";
 }
 
 // The sockets keep the network namespace, and nothing else of the sandbox.
