@@ -22,8 +22,8 @@ namespace {
 
 constexpr int kBacklog = 256;
 constexpr int kDnsQueueBytes = 128 << 10;
+constexpr char kNeedsTproxy[] = "a network link needs tproxy";
 // Listened to without tproxy where the plan has every port.
-constexpr char kNeedsTproxy[] = "a machine's network needs tproxy";
 constexpr uint16_t kUsualPorts[] = {22, 80, 443, 8080, 8443};
 
 Result<> setOption(const Fd& socket, int level, int option, int value) {

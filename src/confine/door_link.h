@@ -3,8 +3,8 @@
 // machine's sandbox. The machine's packets reach the rules and the sockets of the sandbox's door,
 // as packets of a sandbox without a machine do.
 //
-// The interface is made with the sandbox and is down: a machine that was made ahead reaches nothing.
-// connectLink() brings the interface up, as the last step of opening a door.
+// The interface is made with the sandbox and is down: a machine that was made ahead reaches
+// nothing. connectLink() brings the interface up, as the last step of opening a door.
 #pragma once
 
 #include <array>
@@ -37,6 +37,6 @@ Result<> connectLink(const DoorOrder& order);
 
 // For results of such sandboxes.
 inline constexpr char kWeakerLink[] =
-    "attempts to connect over IPv6 are refused by the machine's kernel, without a record";
+    "attempts to connect over IPv6 are refused by the sandbox's own kernel, without a record";
 
 }  // namespace cloister::runtime

@@ -160,7 +160,8 @@ void arrangeFds(const Sandbox::How& how, const Fd& program) {
 unsigned long namespacesFor(const Ground& ground, unsigned number) {
   unsigned long all = CLONE_NEWPID | CLONE_NEWNS;
   if (ground.machine || number != 0) all |= CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
-  if (ground.machine && number == 0 && hasNetwork()) all &= ~static_cast<unsigned long>(CLONE_NEWNET);
+  if (ground.machine && number == 0 && hasNetwork())
+    all &= ~static_cast<unsigned long>(CLONE_NEWNET);
   return all;
 }
 

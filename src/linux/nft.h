@@ -39,8 +39,8 @@ struct Chain {
 
 // --- matches
 
-Expression loadFamily();    // register 1 = NFPROTO_IPV4 or NFPROTO_IPV6
-Expression loadProtocol();  // register 1 = IPPROTO_*, behind extension headers
+Expression loadFamily();      // register 1 = NFPROTO_IPV4 or NFPROTO_IPV6
+Expression loadProtocol();    // register 1 = IPPROTO_*, behind extension headers
 Expression loadInterface();   // register 1 = the number of the interface, in 4 bytes
 Expression loadPacketType();  // register 1 = PACKET_* of packet(7), in a byte
 // Register 1 = `length` bytes at `offset` of the network or transport header.
