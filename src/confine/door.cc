@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 
+#include "confine/door_link.h"
 #include "confine/door_rules.h"
 #include "linux/netlink.h"
 #include "linux/nflog.h"
@@ -22,7 +23,7 @@ namespace {
 
 constexpr int kBacklog = 256;
 constexpr int kDnsQueueBytes = 128 << 10;
-// Listened to without tproxy, beside the ports of the first plan: later plans may have others.
+constexpr char kNeedsTproxy[] = "a network link needs tproxy";
 
 Result<> setOption(const Fd& socket, int level, int option, int value) {
   if (::setsockopt(socket.get(), level, option, &value, sizeof value) != 0) {
@@ -169,9 +170,14 @@ Result<DoorSockets> openDoor(const DoorOrder& order) {
   Frame frame(order);
   DoorSockets door = TRY(frame.begin());
   if (auto listens = listenTransparently(order, door); !listens) {
+    // Without rules nothing bounds what the frames of a machine reach.
+    if (order.linked) return std::unexpected(std::move(listens).error().within(kNeedsTproxy));
     return finishByPorts(order, frame, std::move(door), listens.error().message);
   }
   TRY(frame.end(door));
+  if (!order.linked) return door;
+  TRY(connectLink(order));
+  door.weakened.emplace_back(kWeakerLink);
   return door;
 }
 

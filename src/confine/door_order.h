@@ -26,6 +26,8 @@ struct DoorOrder {
   uint32_t only_ports = 0;
   uint32_t port_count = 0;
   std::array<uint16_t, kMaxPorts> ports{};
+  // Whether the sandbox is a virtual machine with a network link (door_link.h).
+  bool linked = false;
 
   friend bool operator==(const DoorOrder&, const DoorOrder&) = default;
 };

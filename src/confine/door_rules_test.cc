@@ -57,7 +57,8 @@ std::string outputOf(const char* command) {
   return text;
 }
 
-TEST(DoorRules, AreWhatNftReadsBack) {
+// The rules as nft(8) lists them, held to the golden file.
+void holdToNft(const std::string& name, const DoorOrder& order) {
   constexpr char kNft[] = "/usr/sbin/nft";
   if (::access(kNft, X_OK) != 0) GTEST_SKIP() << "nft is not installed";
   int ends[2];
@@ -66,7 +67,7 @@ TEST(DoorRules, AreWhatNftReadsBack) {
   Fd to(ends[1]);
   const int code = linux::inNetwork([&] {
     const auto netlink = linux::netlinkSocket(NETLINK_NETFILTER);
-    if (!netlink || !linux::nft::install(netlink->get(), doorRules(sampleOrder(), true))) return 1;
+    if (!netlink || !linux::nft::install(netlink->get(), doorRules(order, true))) return 1;
     const std::string text = outputOf("/usr/sbin/nft -n list ruleset");
     return ::write(to.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 2;
   });
@@ -76,7 +77,17 @@ TEST(DoorRules, AreWhatNftReadsBack) {
   std::string text(size_t{64} << 10, '\0');
   text.resize(
       static_cast<size_t>(std::max<ssize_t>(::read(from.get(), text.data(), text.size()), 0)));
-  holdTo("door.nft", text);
+  holdTo(name, text);
+}
+
+TEST(DoorRules, AreWhatNftReadsBack) {
+  holdToNft("door.nft", sampleOrder());
+}
+
+TEST(DoorRules, OfAMachineAreWhatNftReadsBack) {
+  DoorOrder order = sampleOrder();
+  order.linked = true;
+  holdToNft("door-of-a-machine.nft", order);
 }
 
 TEST(DoorRules, EachRuleSaysWhy) {

@@ -85,6 +85,7 @@ SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits, const P
   SandboxSpec spec = host.planFor(limits, 0, guest).spec;
   host.addWalls(alike.walls, guest, spec);
   spec.nests = alike.nests;
+  spec.guest_link = alike.link;
   spec.ids = {};
   return spec;
 }
@@ -209,14 +210,18 @@ void Pool::learn(const model::Limits& limits, const Alike& alike, Prestart prest
 // suits any program; but copying a zygote is faster.
 std::shared_ptr<Live> Pool::takeFor(Kind& kind) {
   const Alike& alike = kind.alike;
-  const Alike no_door{.key = alike.key, .walls = alike.walls, .nests = alike.nests};
+  const Alike no_door{
+      .key = alike.key, .walls = alike.walls, .nests = alike.nests, .link = alike.link};
   auto live = take(kind);
   if (!live && alike.door) live = takeLike(kind, no_door);
   const bool copies = alike.walls.empty() && zygotes_->has(alike.key);
   if (live || alike.key.empty() || copies) return live;
-  live = takeLike(kind, {.walls = alike.walls, .nests = alike.nests, .door = alike.door});
+  live = takeLike(kind, {.walls = alike.walls,
+                         .nests = alike.nests,
+                         .door = alike.door,
+                         .link = alike.link});
   if (live || !alike.door) return live;
-  return takeLike(kind, {.walls = alike.walls, .nests = alike.nests});
+  return takeLike(kind, {.walls = alike.walls, .nests = alike.nests, .link = alike.link});
 }
 
 std::shared_ptr<Live> Pool::takeLike(const Kind& kind, Alike alike) {
@@ -493,6 +498,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, Alike alike
   SandboxPlan plan = host_->planFor(limits, *slot, guest_.get());
   host_->addWalls(alike.walls, guest_.get(), plan.spec);
   plan.spec.nests = alike.nests;
+  plan.spec.guest_link = alike.link;
   plan.spec.guest_begins = how.begins;
   if (zygote) plan.spec.ids = host_->idsInZygote(*slot);
   const auto maker = zygote ? zygote->spawner() : spawner_->root().spawner();

@@ -62,6 +62,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     std::string walls = {};  // model::Walls, encoded; "" for none
     bool nests = false;      // SandboxSpec::nests
     std::optional<DoorOrder> door = {};  // of a sandbox with a network; never with a guest
+    uint32_t link = 0;       // SandboxSpec::guest_link
 
     friend bool operator==(const Alike&, const Alike&) = default;
   };
@@ -86,7 +87,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
 
   // The door of a claimed sandbox, in which no program has started (box/door.h): the door that was
   // opened ahead, or a new one. At most once for a sandbox; after an error the sandbox is of no
-  // use. `order`: that of the claim (Alike). Never with a guest.
+  // use. `order`: that of the claim (Alike). A guest's needs a claim with its link.
   Task<Result<DoorSockets>> openDoor(std::shared_ptr<Live> live, DoorOrder order);
 
   // Called after a program's start, when the node has time to make wanted sandboxes.
