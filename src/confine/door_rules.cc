@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 
+#include "confine/door_link.h"
 #include "linux/netlink.h"
 #include "linux/nflog.h"
 
@@ -143,6 +144,7 @@ in_addr ownAddress(const DoorOrder& order) {
 nft::Chain doorRules(const DoorOrder& order, bool logs) {
   const Expressions redirect = nft::redirect4(listenerAddress(order), kListenerPort);
   nft::Chain chain = emptyChain();
+  if (order.linked) chain.rules = linkRules(order);
   chain.rules.push_back(notOpening());
   addDns(chain.rules, redirect);
   addOwn(chain.rules, order);

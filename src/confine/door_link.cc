@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "confine/door_link.h"
+
+#include <fcntl.h>
+#include <linux/if_packet.h>
+#include <linux/netfilter.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <arpa/inet.h>
+
+#include "confine/door_rules.h"
+#include "linux/netlink.h"
+#include "linux/tap.h"
+
+namespace cloister::runtime {
+namespace {
+
+namespace nft = linux::nft;
+
+constexpr uint32_t kGatewayOffset = 1;  // listenerAddress()
+constexpr uint32_t kMachineOffset = 3;  // behind ownAddress()
+static_assert(kMachineOffset < kDoorAddresses);
+
+// Offsets of RFC 791.
+constexpr uint32_t kSourceAddress = 12;
+constexpr uint32_t kDestinationAddress = 16;
+
+// `rest` judges packets that come over the link; every other packet passes.
+nft::Rule dropped(std::string_view why, std::vector<nft::Expression> rest) {
+  std::vector<nft::Expression> all = {nft::loadInterface(),
+                                      nft::differ(linux::bytesOf(linux::kLoopback))};
+  for (nft::Expression& each : rest)
+    all.push_back(std::move(each));
+  all.push_back(nft::drop());
+  return {why, std::move(all)};
+}
+
+// Of this process's network namespace. The kernel limits answers to refused datagrams to one a
+// second, and for all networks of the host together; clients of QUIC would wait. A kernel without
+// the file has no such limit, or the clients wait.
+void set(const char* path, std::string_view value) {
+  const Fd file(::open(path, O_WRONLY | O_CLOEXEC));
+  if (file) std::ignore = ::write(file.get(), value.data(), value.size());
+}
+
+}  // namespace
+
+uint32_t linkAddress(const DoorOrder& order) {
+  return order.pool + kMachineOffset;
+}
+
+uint32_t linkGateway(uint32_t address) {
+  return address - kMachineOffset + kGatewayOffset;
+}
+
+std::vector<nft::Rule> linkRules(const DoorOrder& order) {
+  constexpr uint8_t kIpv4 = NFPROTO_IPV4;
+  constexpr uint8_t kToThisHost = PACKET_HOST;
+  const in_addr guest{.s_addr = htonl(linkAddress(order))};
+  return {
+      dropped("the link has no IPv6", {nft::loadFamily(), nft::differ(linux::bytesOf(kIpv4))}),
+      dropped("frames to everybody",
+              {nft::loadPacketType(), nft::differ(linux::bytesOf(kToThisHost))}),
+      dropped("a source that is not the machine's",
+              {nft::loadNetwork(kSourceAddress, sizeof guest), nft::differ(linux::bytesOf(guest))}),
+      dropped("the loopback addresses are each kernel's own",
+              {nft::loadNetwork(kDestinationAddress, 1), nft::equal("\x7F")}),
+      dropped("multicast, broadcast and reserved addresses",
+              {nft::loadNetwork(kDestinationAddress, 1), nft::mask("\xE0"), nft::equal("\xE0")})};
+}
+
+Result<> connectLink(const DoorOrder& order) {
+  set("/proc/sys/net/ipv4/icmp_ratemask", "0");
+  set((std::string("/proc/sys/net/ipv6/conf/") + kLinkName + "/disable_ipv6").c_str(), "1");
+  const Fd netlink = TRY(linux::netlinkSocket(NETLINK_ROUTE));
+  return linux::connectTap(netlink.get(), {.name = kLinkName,
+                                           .ethernet = kLinkEthernet,
+                                           .guest = {.s_addr = htonl(linkAddress(order))},
+                                           .host = ownAddress(order)});
+}
+
+}  // namespace cloister::runtime
