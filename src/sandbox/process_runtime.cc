@@ -252,6 +252,7 @@ std::string ProcessRuntime::keepsNoMemory(const Kind& kind, const SandboxSpec& s
   if (!kind.guest) return "the runtime process keeps none; use gvisor";
   if (spec.nests) return "there are sandboxes within it";
   if (spec.on_disk) return "its workspace is on disk";
+  if (spec.guest_link != 0) return "it has a network";
   return kind.guest->keepsNoMemory(host_->requestFor(spec, kind.guest.get()).rest.count == 0);
 }
 
@@ -279,6 +280,7 @@ void ProcessRuntime::addMemory(const Kind& kind, const model::PermitFields& perm
   SandboxPlan plan = host_->planFor(permit.limits, 0, guest.get());
   host_->addWalls(alike.walls, guest.get(), plan.spec);
   plan.spec.nests = alike.nests;
+  plan.spec.guest_link = alike.link;
   traits.no_memory = keepsNoMemory(kind, plan.spec);
   if (!traits.no_memory.empty()) return;
   plan.spec.ids = {};
