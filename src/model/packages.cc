@@ -104,6 +104,10 @@ std::string_view ecosystemName(Ecosystem ecosystem) {
   return ecosystem == Ecosystem::kPypi ? "pypi" : "npm";
 }
 
+bool isPackageRule(std::string_view name) {
+  return std::ranges::find(kPackageRuleNames, name) != kPackageRuleNames.end();
+}
+
 std::optional<Ecosystem> ecosystemFromName(std::string_view name) {
   const auto* found = std::ranges::find(kEcosystems, name, ecosystemName);
   return found == kEcosystems.end() ? std::nullopt : std::optional(*found);

@@ -28,15 +28,23 @@ std::string_view gatewayName(Ecosystem ecosystem);
 // nullopt: the name is none of the gateway.
 std::optional<Ecosystem> ecosystemOfGateway(std::string_view name);
 
+// The rules of the gateway, by their names in records (egress/packages/judgement.h says what each
+// refuses).
+inline constexpr std::array<std::string_view, 10> kPackageRuleNames = {
+    "packages.deny",    "packages.allow",  "packages.undated", "packages.cooldown",
+    "packages.cutoff",  "packages.sdists", "packages.scripts", "packages.pins",
+    "packages.max_bytes", "packages.hash"};
+bool isPackageRule(std::string_view name);
+
 // `packages.rules`, for all tenants; `packages.tenants.NAME.rules` replaces single members.
 struct PackageRules {
   bool undated_allowed = false;    // `undated`: versions without a date of publication
   uint32_t cooldown_days = 0;      // younger versions are refused
   bool sdists_allowed = false;     // PyPI: source distributions
   bool scripts_allowed = false;    // npm: packages with install scripts
-  std::vector<std::string> allow;  // "numpy", "numpy>=1.26,<3", "@scope/*"; empty: every name
-  std::vector<std::string> deny;   // the same form; stronger than `allow`
-  std::vector<std::string> pins;   // "NAME==VERSION sha256:HEX": other content is refused;
+  std::vector<std::string> allow = {};  // "numpy", "numpy>=1.26,<3", "@scope/*"; empty: every name
+  std::vector<std::string> deny = {};   // the same form; stronger than `allow`
+  std::vector<std::string> pins = {};   // "NAME==VERSION sha256:HEX": other content is refused;
                                    // package_selector.h reads the items of the three lists
   uint64_t max_bytes = uint64_t{512} << 20;  // of one file
 
@@ -89,8 +97,8 @@ std::vector<std::pair<std::string, std::string>> packageEnvironment(
 // The part of a plan: whether the gateway answers this sandbox, and by which rules.
 struct PlanPackages {
   std::vector<Ecosystem> ecosystems;  // never empty
-  PackageRules rules;
-  std::string cutoff;  // RFC 3339: versions published later are not there; "": the present time
+  PackageRules rules = {};
+  std::string cutoff = {};  // RFC 3339: versions published later are not there; "": the present time
 
   friend bool operator==(const PlanPackages&, const PlanPackages&) = default;
 };

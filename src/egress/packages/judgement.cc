@@ -12,10 +12,7 @@ namespace {
 
 constexpr int64_t kDay = int64_t{86'400} * 1'000'000;
 constexpr size_t kMaxShown = 100;
-constexpr std::array<std::string_view, 10> kRuleNames = {
-    "packages.deny",   "packages.allow",   "packages.undated", "packages.cooldown",
-    "packages.cutoff", "packages.sdists",  "packages.scripts", "packages.pins",
-    "packages.max_bytes", "packages.hash"};
+constexpr auto& kRuleNames = model::kPackageRuleNames;
 
 std::string printable(std::string_view text) {
   std::string out;

@@ -29,6 +29,7 @@
 
 namespace cloister::egress {
 
+// In the order of model::kPackageRuleNames.
 enum class PackageRule : uint8_t {
   kDeny,
   kAllow,
