@@ -477,8 +477,25 @@ def cell(code, namespace):
     report.close()
 
 
+def add_user_site():
+    """A package that a cell or another program of the session installs is there for the next import: Python itself looks for
+    the folder only when it starts."""
+    if "PYTHONUSERBASE" not in os.environ:
+        return
+    import site
+    folder = site.getusersitepackages()
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:
+        return
+    if folder not in sys.path:
+        system = set(site.getsitepackages())
+        sys.path.insert(next((n for n, path in enumerate(sys.path) if path in system), len(sys.path)), folder)
+
+
 def main():
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    add_user_site()
     os.environ.setdefault("MPLBACKEND", "Agg")
     import warnings
     warnings.filterwarnings("ignore", message=".*non-interactive.*cannot be shown.*")

@@ -217,6 +217,10 @@ void ServiceMetrics::networkAttempts(bool allowed, std::string_view transport, u
   state_->network.attempts(allowed, transport, count);
 }
 
+void ServiceMetrics::packageRefused(std::string_view rule, uint64_t count) {
+  state_->network.packageRefused(rule, count);
+}
+
 void ServiceMetrics::networkBytes(uint64_t in, uint64_t out) {
   state_->network.bytes(in, out);
 }

@@ -34,6 +34,7 @@ class ServiceMetrics : public orchestrator::Metrics {
   void sessionEnded(const model::Session& session) override;
   void sessionCount(size_t creating, size_t running) override;
   void networkAttempts(bool allowed, std::string_view transport, uint64_t count) override;
+  void packageRefused(std::string_view rule, uint64_t count) override;
   void networkBytes(uint64_t in, uint64_t out) override;
   void networkLeftOut(uint64_t attempts) override;
   void networkViolation() override;

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <string>
 
+#include "model/packages.h"
+
 namespace cloister::api {
 namespace {
 
@@ -34,6 +36,10 @@ NetworkMetrics::NetworkMetrics(prometheus::Registry& registry)
               .Name("cloister_network_attempts_total")
               .Help("Recorded attempts of sandboxes to reach something, by outcome and transport")
               .Register(registry)),
+      packages_(BuildCounter()
+                    .Name("cloister_package_refusals_total")
+                    .Help("Packages that the package gateway refused, by rule")
+                    .Register(registry)),
       bytes_(BuildCounter()
                  .Name("cloister_network_bytes_total")
                  .Help("Bytes between sandboxes and their destinations, by direction")
@@ -56,6 +62,11 @@ void NetworkMetrics::attempts(bool allowed, std::string_view transport, uint64_t
   attempts_
       .Add({{"outcome", allowed ? "allowed" : "denied"}, {"transport", transportLabel(transport)}})
       .Increment(static_cast<double>(count));
+}
+
+void NetworkMetrics::packageRefused(std::string_view rule, uint64_t count) {
+  if (!model::isPackageRule(rule)) return;  // cloister-egress chooses the name
+  packages_.Add({{"rule", std::string(rule)}}).Increment(static_cast<double>(count));
 }
 
 void NetworkMetrics::bytes(uint64_t in, uint64_t out) {

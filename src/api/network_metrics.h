@@ -18,6 +18,7 @@ class NetworkMetrics {
 
   // As orchestrator::Metrics.
   void attempts(bool allowed, std::string_view transport, uint64_t count);
+  void packageRefused(std::string_view rule, uint64_t count);
   void bytes(uint64_t in, uint64_t out);
   void leftOut(uint64_t attempts);
   void violation();
@@ -27,6 +28,7 @@ class NetworkMetrics {
 
  private:
   prometheus::Family<prometheus::Counter>& attempts_;
+  prometheus::Family<prometheus::Counter>& packages_;
   prometheus::Family<prometheus::Counter>& bytes_;
   prometheus::Counter& left_out_;
   prometheus::Counter& violations_;

@@ -23,6 +23,7 @@
 #include "bin/stop_watch.h"
 #include "egress/plan/own_names.h"
 #include "egress/service/listen.h"
+#include "egress/service/package_setup.h"
 #include "egress/service/readable_files.h"
 #include "egress/service/service.h"
 #include "linux/credentials.h"
@@ -186,6 +187,7 @@ Result<egress::ServiceConfig> serviceConfig(const Options& options, const Users&
   config.settings = settingsOf(options.config.egress);
   config.resolver.servers = options.config.egress.resolver;
   config.dial = TRY(dialOptions(options));
+  config.gateway = TRY(egress::prepareGateway(options.config.packages, options.config.egress));
   config.control_uid = users.control.uid;
   config.node_uid = ::geteuid();
   config.key = keyReader(options.state);

@@ -237,12 +237,14 @@ Result<Data> readData(const Options& options) {
   auto known_levels = TRY(policy::parseLevels(levels, "levels"));
   TRY(checkDefaultLevel(options.config, known_levels));
   auto audit_key = TRY(readKey(options.state + "/keys/audit.key"));
+  auto languages = TRY(model::LanguageSet::load(share + "/languages"));
+  languages.setWithNetwork(model::packageEnvironment(options.config.packages.ecosystems()));
   return Data{
       .admin_secret = TRY(readLine(options.state + "/admin.key")),
       .audit_key = std::make_shared<const base::SigningKey>(std::move(audit_key)),
       .permit_key = TRY(readKey(options.state + "/keys/permit.key")),
       .master_keys = TRY(artifacts::readMasterKeys(masterKeyFile(options))),
-      .languages = TRY(model::LanguageSet::load(share + "/languages")),
+      .languages = std::move(languages),
       .policy = {.name = std::filesystem::path(policy_path).stem().string(),
                  .text = std::move(policy),
                  .chosen = !options.config.policy.document.empty()},

@@ -156,6 +156,7 @@ Result<orchestrator::ControlConfig> controlConfig(const model::Config& config) {
   control.permit_life = std::chrono::seconds(config.run.permit_life_seconds);
   control.end_revoked = config.agents.end_revoked;
   control.internal = TRY(model::readInternal(config.egress.internal));
+  control.packages = config.packages;
   return control;
 }
 

@@ -18,9 +18,14 @@ namespace {
 
 using std::chrono::milliseconds;
 using Names = std::vector<std::string>;
+using RulesOfTenants = std::map<std::string, PackageRules>;
+// A value of `refuse` or `allow`.
+struct Allowed {
+  bool* value;
+};
 // Destination of a value; the type determines the form in the file.
 using Target = std::variant<std::string*, Names*, Durability*, Accelerator*, Vmm*, OnRevoke*, bool*,
-                            uint32_t*, uint64_t*, milliseconds*>;
+                            uint32_t*, uint64_t*, milliseconds*, Allowed, RulesOfTenants*>;
 
 struct Key {
   std::string_view path;
@@ -38,6 +43,7 @@ constexpr uint64_t kDay = 86'400;
 // The path of a key is the path of its member.
 #define KEY(path, member) #path, [](Config& c) -> Target { return &c.member; }
 #define SAME(path) KEY(path, path)
+#define REFUSED(path, member) #path, [](Config& c) -> Target { return Allowed{&c.member}; }
 
 constexpr Key kKeys[] = {
     {SAME(listen)},
@@ -256,6 +262,27 @@ constexpr Key kKeys[] = {
     {SAME(egress.open_connections), "connections", 1, 100'000},
     {SAME(egress.idle_seconds), "seconds", 1, kDay},
     {SAME(egress.attempts_kept), "attempts", 256, 1'000'000},
+    {SAME(packages.pypi.index)},
+    {SAME(packages.pypi.credentials_file)},
+    {SAME(packages.pypi.file_hosts)},
+    {KEY(packages.npm.registry, packages.npm.index)},
+    {SAME(packages.npm.credentials_file)},
+    {SAME(packages.npm.file_hosts)},
+    {SAME(packages.ca_file)},
+    {SAME(packages.advisories)},
+    {SAME(packages.index_seconds), "seconds", 0, 3600},
+    {SAME(packages.index_mb), "MiB", 1, 256},
+    {SAME(packages.timeout_seconds), "seconds", 1, 600},
+    {SAME(packages.concurrent), "requests", 1, 1000},
+    {REFUSED(packages.rules.undated, packages.rules.undated_allowed)},
+    {SAME(packages.rules.cooldown_days), "days", 0, 36'500},
+    {REFUSED(packages.rules.sdists, packages.rules.sdists_allowed)},
+    {REFUSED(packages.rules.scripts, packages.rules.scripts_allowed)},
+    {SAME(packages.rules.allow)},
+    {SAME(packages.rules.deny)},
+    {SAME(packages.rules.pins)},
+    {SAME(packages.rules.max_bytes), "bytes", 1, 1024 * kGiB},
+    {SAME(packages.tenants)},
     {SAME(audit.checkpoint_every), "entries", 1, 1'000'000},
     {SAME(audit.checkpoint_file)},
     {SAME(audit.anchor_file)},
@@ -267,6 +294,7 @@ constexpr Key kKeys[] = {
     {SAME(audit.publish.webhook.ca_file)},
 };
 
+#undef REFUSED
 #undef SAME
 #undef KEY
 
@@ -327,6 +355,17 @@ class Setter {
     const std::string word = TRY(text(node_));
     if (word != "true" && word != "false") return wrong("true or false");
     *target = word == "true";
+    return {};
+  }
+  Result<> operator()(Allowed target) const {
+    const std::string word = TRY(text(node_));
+    if (word != "refuse" && word != "allow") return wrong("refuse or allow");
+    *target.value = word == "allow";
+    return {};
+  }
+  // Read by readTenants(), once the rules of all tenants are known.
+  Result<> operator()(RulesOfTenants* /*target*/) const {
+    if (!node_.IsMap() && !node_.IsNull()) return wrong("a map of tenants");
     return {};
   }
   Result<> operator()(uint32_t* target) const {
@@ -418,6 +457,39 @@ Result<> applyMap(const YAML::Node& map, const std::string& prefix, std::set<std
   return {};
 }
 
+// `packages.tenants.NAME.rules`: members of `packages.rules` for one tenant.
+Result<> readTenants(const YAML::Node& file, Config& config) {
+  const auto member = [](const YAML::Node& map, const char* name) {
+    const YAML::Node found = map.IsMap() ? map[name] : YAML::Node();
+    return found.IsDefined() ? found : YAML::Node();
+  };
+  const YAML::Node tenants = member(member(file, "packages"), "tenants");
+  if (!tenants.IsMap()) return {};
+  constexpr size_t kMost = 1000;
+  if (tenants.size() > kMost) {
+    return fail(Code::kInvalid, "packages.tenants: has more than 1000 tenants", "packages.tenants");
+  }
+  for (const auto& entry : tenants) {
+    const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "?";
+    const std::string path = "packages.tenants." + name;
+    const YAML::Node rules = member(entry.second, "rules");
+    if (!rules.IsMap() || entry.second.size() != 1) {
+      return fail(Code::kInvalid, path + ": must be a map with `rules` alone", path);
+    }
+    Config own;
+    own.packages.rules = config.packages.rules;
+    std::set<std::string> seen;
+    if (auto read = applyMap(rules, "packages.rules.", seen, own); !read) {
+      read.error().field = path;
+      return std::unexpected(std::move(read).error().within(path));
+    }
+    if (!config.packages.tenants.emplace(name, own.packages.rules).second) {
+      return fail(Code::kInvalid, path + ": given twice", path);
+    }
+  }
+  return {};
+}
+
 std::string shown(const std::string& text) {
   return text.empty() ? "\"\"" : text;
 }
@@ -499,6 +571,10 @@ struct Describer {
   void operator()(const Vmm*) const { set(kVmmWords, "auto"); }
   void operator()(const OnRevoke*) const { set(kOnRevokeWords, "finish"); }
   void operator()(const bool* value) const { set("true or false", *value ? "true" : "false"); }
+  void operator()(Allowed allowed) const {
+    set("refuse or allow", *allowed.value ? "allow" : "refuse");
+  }
+  void operator()(const RulesOfTenants*) const { set("map of tenants to rules", "{}"); }
   void operator()(const uint32_t* value) const { number(*value); }
   void operator()(const uint64_t* value) const { number(*value); }
   void operator()(const milliseconds* value) const {
@@ -520,11 +596,16 @@ Result<Config> parseConfig(std::string_view yaml, std::string_view name) {
   const std::string doing = "reading " + std::string(name);
   try {
     Result<> good = requireOneDocument(yaml);
-    if (good) good = applyMap(YAML::Load(std::string(yaml)), "", seen, config);
+    if (good) {
+      const YAML::Node file = YAML::Load(std::string(yaml));
+      good = applyMap(file, "", seen, config);
+      if (good) good = readTenants(file, config);
+    }
     if (good) good = agree(config);
     if (good) good = checkCgroup(config.node.cgroup_parent);
     if (good) good = checkOperations(config.escalation.safe_operations);
     if (good) good = checkEgress(config.egress);
+    if (good) good = checkPackages(config.packages);
     if (!good) return std::unexpected(std::move(good).error().within(doing));
   } catch (const YAML::Exception& error) {
     return fail(Code::kInvalid, doing + ": " + error.what());

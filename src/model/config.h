@@ -16,6 +16,7 @@
 #include "model/image.h"
 #include "model/limits.h"
 #include "model/node_settings.h"
+#include "model/packages.h"
 #include "model/run_request.h"
 #include "model/session_settings.h"
 
@@ -243,6 +244,7 @@ struct Config {
 
   EscalationSettings escalation;
   EgressSettings egress;
+  PackageSettings packages;  // docs/PACKAGES.md
 
   struct Audit {
     uint32_t checkpoint_every = 1000;  // entries

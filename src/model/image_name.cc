@@ -50,12 +50,15 @@ Result<ImageRef> parseImageRef(std::string_view text) {
 
 void addImageEnv(const std::vector<std::string>& image, std::vector<std::string>& env) {
   const std::string usual = "PATH=" + std::string(kDefaultPath);
+  const std::string with_installed = usual + std::string(kInstalledPath);
   for (const std::string& variable : image) {
     const auto has = std::ranges::find(env, nameOf(variable), nameOf);
     if (has == env.end()) {
       env.push_back(variable);
     } else if (*has == usual) {
       *has = variable;
+    } else if (*has == with_installed) {
+      *has = variable + std::string(kInstalledPath);
     }
   }
 }

@@ -34,6 +34,8 @@ Result<ImageRef> parseImageRef(std::string_view text);
 
 // PATH of programs without a different setting.
 inline constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
+// Programs that package tools install inside of a sandbox; behind PATH where there is a gateway.
+inline constexpr std::string_view kInstalledPath = ":/workspace/.local/bin";
 
 // Adds an image's variables ("NAME=value") to a program's, unless the program has the name; PATH is
 // replaced if equal to kDefaultPath.

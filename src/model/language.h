@@ -58,9 +58,16 @@ class LanguageSet {
   [[nodiscard]] const Language* find(std::string_view name_or_alias) const;
   [[nodiscard]] const std::vector<Language>& all() const { return languages_; }
 
+  // Variables for every program of a sandbox with a network (model/packages.h), whatever its
+  // language. Set before the set is shared.
+  using Environment = std::vector<std::pair<std::string, std::string>>;
+  void setWithNetwork(Environment env) { with_network_ = std::move(env); }
+  [[nodiscard]] const Environment& withNetwork() const { return with_network_; }
+
  private:
   std::vector<Language> languages_;
   std::map<std::string, size_t, std::less<>> index_;
+  Environment with_network_;
 };
 
 }  // namespace cloister::model

@@ -113,6 +113,9 @@ Result<NetworkPlan> readPlan(const json::object& object) {
   TRY(readPolicy(reader, plan));
   TRY(readRules(reader, plan));
   TRY(readInternal(reader, plan));
+  if (const json::object* packages = TRY(reader.object("packages"))) {
+    plan.packages = TRY(readPlanPackages(*packages, reader.pathOf("packages")));
+  }
   TRY(reader.finish());
   return plan;
 }
@@ -135,17 +138,18 @@ std::string encodePlan(const NetworkPlan& plan) {
   for (const PlanRule& rule : plan.rules)
     rules.push_back(toJsonObject(rule));
   const auto& networks = plan.internal_networks;
-  return base::toJson(
-      json::object{{"agent", plan.agent},
-                   {"generation", plan.generation},
-                   {"internal_networks", json::array(networks.begin(), networks.end())},
-                   {"on_denied", onDeniedName(plan.on_denied)},
-                   {"permit", plan.permit},
-                   {"policy_id", plan.policy_id},
-                   {"requests_per_minute", plan.requests_per_minute},
-                   {"rules", std::move(rules)},
-                   {"tenant", plan.tenant},
-                   {"tier", plan.tier}});
+  json::object object = {{"agent", plan.agent},
+                         {"generation", plan.generation},
+                         {"internal_networks", json::array(networks.begin(), networks.end())},
+                         {"on_denied", onDeniedName(plan.on_denied)}};
+  if (plan.packages) object["packages"] = toJsonObject(*plan.packages);
+  object["permit"] = plan.permit;
+  object["policy_id"] = plan.policy_id;
+  object["requests_per_minute"] = plan.requests_per_minute;
+  object["rules"] = std::move(rules);
+  object["tenant"] = plan.tenant;
+  object["tier"] = plan.tier;
+  return base::toJson(object);
 }
 
 Result<NetworkPlan> decodePlan(std::string_view bytes) {

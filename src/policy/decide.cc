@@ -418,7 +418,11 @@ std::optional<Denied> refusalOf(const Decision& decision) {
 }
 
 std::string weakerOf(const Policy& policy, const Question& question) {
-  return evaluate(policy, question).weaker;
+  const Evaluation made = evaluate(policy, question);
+  const bool installs = question.packages != nullptr && made.rule != nullptr &&
+                        made.rule->packages && question.request.network.tier != kNoNetwork;
+  const std::string packages = installs ? question.packages->weakness() : std::string();
+  return made.weaker + (made.weaker.empty() || packages.empty() ? "" : "; ") + packages;
 }
 
 std::string decidingRule(const Policy& policy, const Question& question) {

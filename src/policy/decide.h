@@ -76,6 +76,7 @@ struct Question {
   const RiskFacts* risk_facts = nullptr;                  // null: no facts
   const AgentNetwork* agent_network = nullptr;            // null: the agent is held to no rules
   const model::InternalDestinations* internal = nullptr;  // of the configuration; null: none
+  const model::PackageSettings* packages = nullptr;       // the same
 };
 
 // The name compared with `languages` of a rule: the language's own name, never an alias, or
@@ -130,8 +131,8 @@ Result<model::ExecSpec> resolve(const model::RunRequest& request,
                                 const model::LanguageSet& languages, std::string_view tag = {});
 
 // A session's kernel for `language`, with the session's variables: its argv, with {dir} for `dir`,
-// and its environment.
+// and its environment. `languages` has the variables of programs with a network.
 model::ExecSpec resolveKernel(const model::Language& language, const model::RunRequest& request,
-                              const std::string& dir);
+                              const std::string& dir, const model::LanguageSet& languages);
 
 }  // namespace cloister::policy

@@ -58,6 +58,7 @@ Result<> readRuleNetwork(base::ObjectReader& reader, Rule& rule) {
     return wrong(reader.pathOf("secrets"),
                  "this version cannot inspect TLS yet, so it sets no secret; leave it out");
   }
+  rule.packages = TRY(reader.boolean("packages")).value_or(true);
   return readDestinations(reader, "network", rule);
 }
 

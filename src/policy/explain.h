@@ -26,6 +26,7 @@ struct ReaderParts {
   const std::vector<std::string>* runtimes = nullptr;        // the node's offers
   const std::vector<model::OfferedImage>* images = nullptr;  // offered by the node, too
   const model::InternalDestinations* internal = nullptr;     // of the configuration
+  const model::PackageSettings* packages = nullptr;          // the same
 };
 
 // A supposed request by a supposed principal.
@@ -40,6 +41,7 @@ struct Supposed {
   std::vector<std::string> runtimes;
   std::vector<model::OfferedImage> images;
   model::InternalDestinations internal;
+  model::PackageSettings packages;
   std::optional<AgentNetwork> agent_network;  // nullopt: the agent is held to no rules
 
   // Valid for the lifetime of this object.

@@ -180,12 +180,31 @@ std::expected<Grants, Denied> asked(const Rule& rule, const Question& question,
 // Everything that the rule grants for the tier. An entry for any name belongs to the tier full.
 std::expected<Grants, Denied> everything(const Rule& rule, const Question& question,
                                          Grants grants) {
-  if (question.request.network.tier == kFull) return grants;
+  if (question.request.network.tier == kFull || grants.empty()) return grants;
   std::erase_if(grants, [](const PlanRule& grant) { return grant.anyone; });
   if (!grants.empty()) return grants;
   return std::unexpected(
       Denied{rule.name, "this rule grants any name, and the request names none",
              R"(name the destinations in network_policy.allow, or ask for {"tier":"full"})"});
+}
+
+// The gateway answers every sandbox with a door, unless the rule forbids it.
+std::optional<model::PlanPackages> packagesOf(const Rule& rule, const Question& question) {
+  if (question.packages == nullptr || !rule.packages) return std::nullopt;
+  auto ecosystems = question.packages->ecosystems();
+  if (ecosystems.empty()) return std::nullopt;
+  return model::PlanPackages{.ecosystems = std::move(ecosystems),
+                             .rules = question.packages->rulesOf(question.principal.tenant),
+                             .cutoff = {}};
+}
+
+// A rule that names the tier restricted and has no entries grants the gateway alone.
+bool grantsGatewayAlone(const Rule& rule, const Question& question) {
+  const model::NetworkRequest& asked = question.request.network;
+  const auto& named = rule.match.network_tiers;
+  return asked.tier == kRestricted && asked.allow.empty() &&
+         std::ranges::find(named, kRestricted) != named.end() &&
+         packagesOf(rule, question).has_value();
 }
 
 // Tiers that open more than a list of names are granted only by a rule that names the tier.
@@ -204,7 +223,7 @@ std::optional<Denied> unnamed(const Rule& rule, const Question& question, const 
                   "this rule grants the tier \"full\" without an entry for the name \"*\"",
                   "ask for the tier restricted, or ask the operator to add the entry to the rule"};
   }
-  if (!grants.empty()) return std::nullopt;
+  if (!grants.empty() || grantsGatewayAlone(rule, question)) return std::nullopt;
   if (tier == kInternal) {
     return Denied{rule.name,
                   "the operator's list (egress.internal) has no destination for this rule",
@@ -254,6 +273,7 @@ std::expected<model::NetworkPlan, Denied> networkPlan(const Policy& policy, cons
   plan.on_denied = request.on_denied;
   plan.requests_per_minute = agentOf(question).requests_per_minute;
   if (request.tier == kInternal) plan.internal_networks = question.internal->networks;
+  plan.packages = packagesOf(rule, question);
   if (auto denied = tooLarge(plan, rule)) return std::unexpected(*std::move(denied));
   return plan;
 }

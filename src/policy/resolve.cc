@@ -86,9 +86,11 @@ Argv commandArgv(const RunRequest& request) {
 }
 
 // The request's own variables take precedence over the language's, and those over the base.
-std::vector<std::string> environment(const RunRequest& request, const Language* language) {
+std::vector<std::string> environment(const RunRequest& request, const Language* language,
+                                     const model::LanguageSet::Environment& with_network) {
   std::map<std::string, std::string> env = request.env;
   if (language != nullptr) env.insert(language->env.begin(), language->env.end());
+  if (request.network.tier != "none") env.insert(with_network.begin(), with_network.end());
   env.insert(std::begin(kBaseEnvironment), std::end(kBaseEnvironment));
   if (request.network.tier == "none")
     env.insert(std::begin(kWithoutNetwork), std::end(kWithoutNetwork));
@@ -142,14 +144,14 @@ std::unexpected<Error> unknownLanguage(const std::string& name,
 }  // namespace
 
 model::ExecSpec resolveKernel(const Language& language, const RunRequest& request,
-                              const std::string& dir) {
+                              const std::string& dir, const model::LanguageSet& languages) {
   model::ExecSpec spec;
   for (std::string word : language.kernel) {
     replaceAll(word, "{dir}", dir);
     if (word == "{kernel}") word = language.kernel_text;
     spec.run.argv.push_back(std::move(word));
   }
-  spec.env = environment(request, &language);
+  spec.env = environment(request, &language, languages.withNetwork());
   return spec;
 }
 
@@ -170,7 +172,7 @@ Result<model::ExecSpec> resolve(const RunRequest& request, const model::Language
   }
   spec.run.timeout = request.limits.wall;
   spec.files.insert(spec.files.end(), request.files.begin(), request.files.end());
-  spec.env = environment(request, language);
+  spec.env = environment(request, language, languages.withNetwork());
   spec.input = request.input;
   spec.artifacts.globs = request.artifacts;
   return spec;

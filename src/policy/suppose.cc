@@ -133,7 +133,8 @@ Question Supposed::question() const {
           .operation = operation,
           .risk_facts = &facts,
           .agent_network = agent_network ? &*agent_network : nullptr,
-          .internal = &internal};
+          .internal = &internal,
+          .packages = &packages};
 }
 
 Supposed suppose(model::RunRequest request, model::Principal principal, const ReaderParts& parts) {
@@ -146,6 +147,7 @@ Supposed suppose(model::RunRequest request, model::Principal principal, const Re
   if (parts.runtimes != nullptr) made.runtimes = *parts.runtimes;
   if (parts.images != nullptr) made.images = *parts.images;
   if (parts.internal != nullptr) made.internal = *parts.internal;
+  if (parts.packages != nullptr) made.packages = *parts.packages;
   return made;
 }
 

@@ -119,9 +119,11 @@ bool namesTier(const Rule& rule, std::string_view tier) {
 }
 
 // Silence grants no network, so a tier that a rule names needs more than its name.
-void addNetwork(const Rule& rule, Names& warnings) {
+void addNetwork(const Rule& rule, const ReaderParts& parts, Names& warnings) {
   if (rule.effect == Effect::kDeny) return;
-  if (namesTier(rule, "restricted") && rule.network.empty()) {
+  const bool gateway =
+      rule.packages && parts.packages != nullptr && !parts.packages->ecosystems().empty();
+  if (namesTier(rule, "restricted") && rule.network.empty() && !gateway) {
     warnings.push_back(
         inRule(rule) +
         "it names the network tier restricted and grants no destination; add network");
@@ -168,7 +170,7 @@ std::vector<std::string> warningsOf(const Policy& policy, const ReaderParts& par
   for (const Rule& rule : policy.rules) {
     addLanguages(rule, parts, warnings);
     addImages(rule, parts, warnings);
-    addNetwork(rule, warnings);
+    addNetwork(rule, parts, warnings);
     if (rule.effect != Effect::kDeny) addSmallLimits(rule, warnings);
   }
   addRisk(policy.risk, parts, warnings);

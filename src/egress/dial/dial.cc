@@ -107,10 +107,29 @@ Dialler::Task<Result<Dialled>> Dialler::dial(Target target) {
   if (const auto own = options_.own.find(target.name); own != options_.own.end()) {
     co_return co_await connect(target, own->second, deadline);
   }
+  if (target.name.ends_with(".cloister.internal")) {
+    // Such a name must not be asked of a resolver: nobody outside has it.
+    co_return fail(Code::kNotFound, target.name + " is not reached through the proxy; add it to no_proxy");
+  }
   if (options_.upstream && !target.internal) {
     co_return co_await throughUpstream(target, deadline);
   }
   co_return co_await direct(target, deadline);
+}
+
+Dialler::Task<Result<Dialled>> Dialler::dialOwn(std::string host, uint16_t port, bool direct) {
+  const Monotonic deadline = base::monotonicNow() + options_.most_time;
+  const Target target{.name = std::move(host), .port = port, .internal = true};
+  const bool local = target.name == "localhost";
+  std::vector<base::Address> addresses;
+  if (const auto address = base::Address::parse(local ? "127.0.0.1" : target.name)) {
+    addresses = {*address};
+  } else if (options_.upstream && !direct) {
+    co_return co_await throughUpstream(target, deadline);
+  } else {
+    addresses = CO_TRY(co_await resolver_.addresses(target.name));
+  }
+  co_return co_await firstOf(target, addresses, deadline);
 }
 
 Dialler::Task<Result<Dialled>> Dialler::direct(const Target& target, Monotonic deadline) {

@@ -82,6 +82,10 @@ class Dialler {
 
   Dialler(boost::asio::any_io_executor executor, Resolver& resolver, DialOptions options);
 
+  // A server of the operator's own configuration, by name or address: its address may be private.
+  // `direct`: never through the proxy. Errors as below.
+  Task<Result<Dialled>> dialOwn(std::string host, uint16_t port, bool direct);
+
   // kDenied: an address is refused; kNotFound: the name has no address; kConflict: `wanted` said
   // no; kUnavailable: nothing could be reached; kQuota: too many look-ups. The message is for the
   // sandbox. The caller keeps the dialler.

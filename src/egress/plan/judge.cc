@@ -257,6 +257,26 @@ Verdict refuseApi() {
   return verdict;
 }
 
+// The package gateway needs no rule of the policy: its own rules decide about each package.
+Verdict judgeGateway(const model::NetworkPlan& plan, model::Ecosystem ecosystem,
+                     const Attempt& attempt) {
+  const PlanRule& rule = gatewayRule(ecosystem);
+  const std::string name(model::gatewayName(ecosystem));
+  const bool has = plan.packages && std::ranges::find(plan.packages->ecosystems, ecosystem) !=
+                                        plan.packages->ecosystems.end();
+  if (!has) {
+    return {.reason = name + " is the package gateway, which does not answer this sandbox.",
+            .remedy = "Ask the operator to configure packages." +
+                      std::string(model::ecosystemName(ecosystem)) +
+                      ", and for a rule of the policy without `packages: false`."};
+  }
+  const Stop stop = stopOf(rule, attempt);
+  if (stop == Stop::kNowhere) return {.allowed = true, .rule = &rule, .reason = {}, .remedy = {}};
+  return {.rule = &rule,
+          .reason = name + " answers plain HTTP at port 80 alone.",
+          .remedy = "Use http://" + name + "/."};
+}
+
 // The policy's answer to a refused attempt. An approver can grant names, ports and
 // requests, but neither other record types nor other readings of a path.
 OnDenied onDenied(const model::NetworkPlan& plan, Stop stop, const PlanRule* nearest) {
@@ -266,10 +286,27 @@ OnDenied onDenied(const model::NetworkPlan& plan, Stop stop, const PlanRule* nea
 
 }  // namespace
 
+const PlanRule& gatewayRule(model::Ecosystem ecosystem) {
+  static const auto rule_for = [](model::Ecosystem of) {
+    PlanRule rule;
+    rule.entry.name = model::gatewayName(of);
+    rule.entry.ports = {80};
+    rule.entry.protocol = model::Protocol::kHttp;
+    rule.rule = "packages";
+    return rule;
+  };
+  static const PlanRule kPypi = rule_for(model::Ecosystem::kPypi);
+  static const PlanRule kNpm = rule_for(model::Ecosystem::kNpm);
+  return ecosystem == model::Ecosystem::kPypi ? kPypi : kNpm;
+}
+
 Verdict judge(const model::NetworkPlan& plan, const Attempt& attempt) {
   const auto name = model::hostName(attempt.host);
   if (!name || *name != attempt.host) return refuseHost(attempt);
   if (isBeyondTier(plan, attempt)) return refuseApi();
+  if (const auto ecosystem = model::ecosystemOfGateway(attempt.host)) {
+    return judgeGateway(plan, *ecosystem, attempt);
+  }
   Stop furthest = Stop::kName;
   const PlanRule* nearest = nullptr;
   for (const PlanRule& rule : plan.rules) {

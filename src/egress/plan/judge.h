@@ -34,6 +34,9 @@ struct Verdict {
   model::OnDenied on_denied = model::OnDenied::kDeny;
 };
 
+// The rule under which a sandbox reaches the package gateway. Not of any plan; lives for ever.
+const model::PlanRule& gatewayRule(model::Ecosystem ecosystem);
+
 // A look-up is allowed if any port of the name is. A connection whose protocol or request is not
 // yet known is allowed if a rule could allow it.
 Verdict judge(const model::NetworkPlan& plan, const Attempt& attempt);

@@ -13,4 +13,7 @@ inline constexpr uint16_t kProxyPort = 3128;
 // This service's own API, for the tier api.
 inline constexpr std::string_view kApiName = "api.cloister.internal";
 
+// The package gateway (model/packages.h has its names).
+inline constexpr uint16_t kGatewayPort = 80;
+
 }  // namespace cloister::egress

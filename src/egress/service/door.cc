@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "egress/relay/proxy.h"
 #include "egress/relay/relay.h"
+#include "egress/service/gateway_relay.h"
 #include "linux/nflog.h"
 
 namespace cloister::egress {
@@ -209,7 +210,10 @@ Task<void> Door::serve(std::shared_ptr<Door> self, Socket socket, std::string na
       [self, who]() -> Task<std::string> { return self->who_is_(who); });
   const RelayLimits limits{.idle = self->hub_.settings.idle};
   Inside inside{std::move(socket), std::move(name), port};
-  if (inside.name == kProxyName && port == kProxyPort) {
+  const auto ecosystem = model::ecosystemOfGateway(inside.name);
+  if (ecosystem && port == kGatewayPort && self->hub_.gateway != nullptr) {
+    co_await packages(std::move(inside), *ecosystem, guard, self->hub_, self->permit_, limits);
+  } else if (inside.name == kProxyName && port == kProxyPort) {
     co_await proxy(std::move(inside), guard, self->hub_.dialler, limits);
   } else {
     co_await relay(std::move(inside), guard, self->hub_.dialler, limits);

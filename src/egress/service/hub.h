@@ -13,6 +13,7 @@
 
 #include "egress/dial/dial.h"
 #include "egress/dial/resolver.h"
+#include "egress/packages/gateway.h"
 #include "egress/service/permit_state.h"
 #include "egress/service/record.h"
 #include "wire/egress.h"
@@ -35,6 +36,7 @@ struct Hub {
   std::function<void(wire::egress::Wanted)> want;
   Dialler& dialler;
   Resolver& resolver;
+  PackageGateway* gateway = nullptr;  // null: no index of packages is configured
   size_t connections = 0;  // open, of all sandboxes
   size_t doors = 0;
 

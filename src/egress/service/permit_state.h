@@ -15,6 +15,7 @@
 
 #include "async/signal.h"
 #include "base/clock.h"
+#include "egress/packages/gateway.h"
 #include "egress/plan/judge.h"
 #include "egress/service/bucket.h"
 #include "egress/service/settings.h"
@@ -53,6 +54,9 @@ class PermitState {
   // At the resolver.
   [[nodiscard]] const std::shared_ptr<size_t>& lookUps() const { return look_ups_; }
 
+  // At the package gateway.
+  [[nodiscard]] const GatewayUse& packages() const { return packages_; }
+
   // Open connections.
   [[nodiscard]] uint32_t open() const { return open_; }
   void opened() { ++open_; }
@@ -89,6 +93,7 @@ class PermitState {
   std::shared_ptr<Bucket> agent_;
   uint32_t open_ = 0;
   std::shared_ptr<size_t> look_ups_ = std::make_shared<size_t>(0);
+  GatewayUse packages_ = std::make_shared<size_t>(0);
   model::NetworkUse use_;
   std::set<std::string> denied_left_out_;          // keys, bounded
   std::map<std::string, uint64_t> bytes_by_rule_;  // of rules with a bound

@@ -19,6 +19,7 @@ struct Service::Impl {
         record(config.settings.attempts_kept, config.last_batch),
         resolver(std::move(names)),
         dialler(on, *resolver, std::move(config.dial)),
+        gateway(config.gateway ? config.gateway(on, dialler) : nullptr),
         control(std::make_shared<ControlLink>(on, config.settings, config.control_uid,
                                               std::move(config.key), plans, record)),
         hub{.executor = on,
@@ -26,13 +27,15 @@ struct Service::Impl {
             .record = record,
             .want = [this](wire::egress::Wanted wanted) { control->want(std::move(wanted)); },
             .dialler = dialler,
-            .resolver = *resolver} {}
+            .resolver = *resolver,
+            .gateway = gateway.get()} {}
 
   boost::asio::any_io_executor executor;
   Plans plans;
   Record record;
   std::unique_ptr<Resolver> resolver;
   Dialler dialler;
+  std::unique_ptr<PackageGateway> gateway;
   std::shared_ptr<ControlLink> control;
   Hub hub;
 };

@@ -21,6 +21,7 @@
 #include "base/result.h"
 #include "egress/dial/dial.h"
 #include "egress/dial/resolver.h"
+#include "egress/packages/gateway.h"
 #include "egress/service/settings.h"
 
 namespace cloister::egress {
@@ -32,6 +33,9 @@ struct ServiceConfig {
   uint32_t control_uid = 0;                      // may connect to `control`, as root may
   uint32_t node_uid = 0;                         // may connect to `node`, as root may
   std::function<Result<base::VerifyKey>()> key;  // the control plane's, read at each connection
+  // Makes the package gateway, whose upstreams are dialled by `dial`; null: none is configured.
+  std::function<std::unique_ptr<PackageGateway>(boost::asio::any_io_executor, Dialler&)> gateway =
+      {};
   uint64_t last_batch = 0;                       // Record: a number that rises over restarts
 };
 

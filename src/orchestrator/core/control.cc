@@ -48,7 +48,8 @@ Control::Control(boost::asio::any_io_executor on, ControlParts parts, ControlCon
               .disk_over = how.disk_over_bytes,
               .fairness = how.fairness}),
       nodes(places),
-      permits(parts.policy, parts.permit_key, nodes.current(), how.permit_life, how.internal),
+      permits(parts.policy, parts.permit_key, nodes.current(), how.permit_life, how.internal,
+              how.packages),
       changed(on) {}
 
 Task<Result<>> Control::insist(std::string id, std::function<Task<Result<>>()> write) {

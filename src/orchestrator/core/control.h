@@ -48,6 +48,7 @@ struct ControlConfig {
   std::chrono::milliseconds permit_life{30'000};
   bool end_revoked = true;                    // end executions whose agent lost the permission
   model::InternalDestinations internal = {};  // of the network tier internal
+  model::PackageSettings packages = {};       // of the package gateway
 };
 
 // The parts outlive every service.

@@ -47,6 +47,7 @@ struct CountingMetrics final : Metrics {
   void networkAttempts(bool allowed, std::string_view, uint64_t count) override {
     (allowed ? allowed_attempts : denied_attempts) += count;
   }
+  void packageRefused(std::string_view, uint64_t count) override { refused_packages += count; }
   void networkBytes(uint64_t in, uint64_t out) override { network_bytes += in + out; }
   void networkLeftOut(uint64_t attempts) override { left_out += attempts; }
   void networkViolation() override { network_violations++; }
@@ -60,6 +61,7 @@ struct CountingMetrics final : Metrics {
   uint64_t allowed_attempts = 0;
   uint64_t denied_attempts = 0;
   uint64_t network_bytes = 0;
+  uint64_t refused_packages = 0;
   uint64_t left_out = 0;
   int network_violations = 0;
   size_t open_doors = 0;

@@ -29,6 +29,7 @@ struct Metrics {
   virtual void sessionCount(size_t creating, size_t running) = 0;
   // Attempts of sandboxes to reach something, as recorded; "tcp", "udp", "dns", "icmp", "other".
   virtual void networkAttempts(bool allowed, std::string_view transport, uint64_t count) = 0;
+  virtual void packageRefused(std::string_view rule, uint64_t count) = 0;  // of kPackageRuleNames
   virtual void networkBytes(uint64_t in, uint64_t out) = 0;
   virtual void networkLeftOut(uint64_t attempts) = 0;  // attempts beyond the bounds of a record
   virtual void networkViolation() = 0;                 // of an agent with rules

@@ -59,10 +59,16 @@ class Permits {
   using Approval =
       std::function<std::expected<bool, policy::Denied>(const policy::NeedsApproval* wanted)>;
 
-  // `engine`, `key` and `node` outlive the Permits. `internal`: the operator's own destinations.
+  // `engine`, `key` and `node` outlive the Permits. `internal`: the operator's own destinations;
+  // `packages`: the rules of the package gateway.
   Permits(PolicyEngine& engine, const base::SigningKey& key, const NodeState& node, Micros life,
-          model::InternalDestinations internal = {})
-      : engine_(engine), key_(key), node_(node), life_(life), internal_(std::move(internal)) {}
+          model::InternalDestinations internal = {}, model::PackageSettings packages = {})
+      : engine_(engine),
+        key_(key),
+        node_(node),
+        life_(life),
+        internal_(std::move(internal)),
+        packages_(std::move(packages)) {}
 
   // Asks the engine. The other calls use the engine's ruling.
   Task<Ruling> rule(const Subject& subject) const;
@@ -101,6 +107,7 @@ class Permits {
   const NodeState& node_;
   Micros life_;
   const model::InternalDestinations internal_;
+  const model::PackageSettings packages_;
 };
 
 }  // namespace cloister::orchestrator

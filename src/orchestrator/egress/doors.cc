@@ -228,6 +228,11 @@ void Doors::count(const wire::egress::Batch& batch) {
   for (const Attempts& each : batch.attempts) {
     parts_.metrics.networkAttempts(each.allowed, each.transport, each.count);
     parts_.metrics.networkBytes(each.bytes_in, each.bytes_out);
+    if (!each.allowed && model::isPackageRule(each.rule)) {
+      // No violation of the agent: packages name other packages.
+      parts_.metrics.packageRefused(each.rule, each.count);
+      continue;
+    }
     DoorPtr door = find(each.permit);
     if (const auto past = past_.find(each.permit); !door && past != past_.end())
       door = past->second;

@@ -196,7 +196,8 @@ policy::ReaderParts PolicyService::readerParts() const {
           .bounds = parts_.bounds,
           .runtimes = &control_->nodes.offer().runtimes,
           .images = &control_->nodes.offer().images,
-          .internal = &control_->config.internal};
+          .internal = &control_->config.internal,
+          .packages = &control_->config.packages};
 }
 
 Result<json::object> PolicyService::check(const json::object& body) {

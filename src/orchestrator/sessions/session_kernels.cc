@@ -93,7 +93,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   as.fresh = false;
   as.env = session->record.env;
   as.image = session->record.provenance.image;
-  model::ExecSpec spec = policy::resolveKernel(*language, as, kernel->dir());
+  model::ExecSpec spec = policy::resolveKernel(*language, as, kernel->dir(), control->languages);
   const std::string& cwd = session->record.cwd;
   spec.run.argv.insert(spec.run.argv.begin(), {std::string(wire::kernel::kKernel), kernel->dir(),
                                                cwd.empty() ? "/workspace" : cwd});
