@@ -26,7 +26,8 @@ policy::Question Permits::question(const Subject& subject, std::string permit_id
           .operation = subject.operation,
           .risk_facts = &subject.risk_facts,
           .agent_network = subject.held ? &subject.held->network : nullptr,
-          .internal = &internal_};
+          .internal = &internal_,
+          .brokered = subject.brokered};
 }
 
 Task<Ruling> Permits::rule(const Subject& subject) const {

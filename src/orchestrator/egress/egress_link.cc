@@ -271,7 +271,7 @@ Task<Result<>> EgressLink::waitConnected(std::shared_ptr<EgressLink> self) {
 }
 
 Task<Result<net::Frame>> EgressLink::call(std::shared_ptr<EgressLink> self, ToEgress type,
-                                          std::string payload) {
+                                          std::string payload, std::string secrets) {
   CO_TRY(co_await waitConnected(self));
   if (self->calls_.size() >= kMostCalls) co_return unreachable("has too many requests");
   const uint32_t number = self->next_call_++;
@@ -279,6 +279,7 @@ Task<Result<net::Frame>> EgressLink::call(std::shared_ptr<EgressLink> self, ToEg
   const auto call = std::make_shared<Call>(self->executor_);
   self->calls_[number] = call;
   const auto connection = self->connection_;
+  if (!secrets.empty()) self->post(ToEgress::kSecrets, std::move(secrets));
   co_await connection->send(static_cast<uint16_t>(type), number, std::move(payload));
   const base::Monotonic until = base::monotonicNow() + self->terms_.answer;
   while (!call->answer && base::monotonicNow() < until)
@@ -291,10 +292,12 @@ Task<Result<net::Frame>> EgressLink::call(std::shared_ptr<EgressLink> self, ToEg
   co_return std::unexpected(toldByEgress(answer.payload));
 }
 
-Task<Result<>> EgressLink::plan(std::shared_ptr<EgressLink> self, model::SignedPlan plan) {
-  const net::Frame answer =
-      CO_TRY(co_await call(self, ToEgress::kPlan, wire::egress::encodeSignedPlan(plan)));
-  if (answer.type == static_cast<uint16_t>(FromEgress::kPlanned)) co_return Result<>{};
+Task<Result<std::string>> EgressLink::plan(std::shared_ptr<EgressLink> self, model::SignedPlan plan,
+                                           std::string secrets) {
+  net::Frame answer = CO_TRY(co_await call(
+      self, ToEgress::kPlan, wire::egress::encodeSignedPlan(plan), std::move(secrets)));
+  const bool planned = answer.type == static_cast<uint16_t>(FromEgress::kPlanned);
+  if (planned && base::isUtf8(answer.payload)) co_return std::move(answer.payload);
   self->end("it answered a plan with another message");
   co_return unreachable("answered wrongly");
 }

@@ -62,8 +62,11 @@ class EgressLink : public std::enable_shared_from_this<EgressLink> {
   // Serves one connection to its end.
   static Task<void> serve(std::shared_ptr<EgressLink> self, net::FrameConnection::Stream stream);
 
-  // kUnavailable: not connected, or no answer in time. Otherwise the answer of cloister-egress.
-  static Task<Result<>> plan(std::shared_ptr<EgressLink> self, model::SignedPlan plan);
+  // kUnavailable: not connected, or no answer in time. Otherwise the answer of cloister-egress: the
+  // certificate of the sandbox's authority, "" without one. `secrets`: an encoded
+  // wire::egress::Secrets, which goes first; "" for none.
+  static Task<Result<std::string>> plan(std::shared_ptr<EgressLink> self, model::SignedPlan plan,
+                                        std::string secrets = {});
   static Task<Result<model::NetworkUse>> use(std::shared_ptr<EgressLink> self, std::string permit);
   // Without effect while not connected: then nothing is in force.
   void forget(const std::string& permit);
@@ -88,7 +91,8 @@ class EgressLink : public std::enable_shared_from_this<EgressLink> {
   };
 
   static Task<Result<net::Frame>> call(std::shared_ptr<EgressLink> self,
-                                       wire::egress::ToEgress type, std::string payload);
+                                       wire::egress::ToEgress type, std::string payload,
+                                       std::string secrets = {});
   static Task<Result<>> waitConnected(std::shared_ptr<EgressLink> self);
   static Task<void> recordAll(std::shared_ptr<EgressLink> self);
   static Task<void> closeLate(std::shared_ptr<net::FrameConnection> connection,

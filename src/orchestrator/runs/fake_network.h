@@ -18,14 +18,17 @@ class FakeNetwork final : public Network {
     model::NetworkPlan first;
     DoorOwner owner;
     Again again;
+    DoorSecrets secrets;
   };
 
-  Task<Result<>> open(model::NetworkPlan first, DoorOwner owner, Again again) override {
+  Task<Result<std::string>> open(model::NetworkPlan first, DoorOwner owner, Again again,
+                                 DoorSecrets secrets) override {
     if (refusal) co_return std::unexpected(*refusal);
     const std::string permit = first.permit;
     order.push_back(permit);
-    opened.insert_or_assign(permit, Opened{std::move(first), std::move(owner), std::move(again)});
-    co_return Result<>{};
+    opened.insert_or_assign(
+        permit, Opened{std::move(first), std::move(owner), std::move(again), std::move(secrets)});
+    co_return certificate;
   }
   void close(const std::string& permit) override { closed.push_back(permit); }
   Task<Result<model::NetworkUse>> use(std::string /*permit*/) override {
@@ -34,6 +37,7 @@ class FakeNetwork final : public Network {
     co_return used;
   }
 
+  std::string certificate;           // of each door
   std::optional<Error> refusal;      // of further doors
   std::optional<Error> use_refusal;  // of further questions for the use
   model::NetworkUse used;

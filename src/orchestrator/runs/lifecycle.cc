@@ -185,9 +185,12 @@ model::AuditEvent RunService::Impl::started(const Live& run) const {
 Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   const std::string permit_id = base::newId("permit");
   CO_TRY(co_await holdAsOfNow(run));
+  const Result<> loaded = loadSecrets(run);
+  furnish(run);
   co_await consult(run);
   const policy::Decision decision = judge(run);
   std::optional<policy::Denied> denied = policy::refusalOf(decision);
+  if (!denied && !loaded) denied = policy::Denied{"", loaded.error().message, ""};
   Execution& execution = run.execution;
   Permission granted;
   if (!denied) {
@@ -220,14 +223,21 @@ void RunService::Impl::askForSandbox(const LivePtr& run) {
 
 Task<void> RunService::Impl::provisionBeside(LivePtr run, model::SignedPermit permit) {
   const auto self = shared_from_this();
-  const auto open = co_await openDoor(run);
-  run->provisioned = open ? co_await provision(*run, std::move(permit)) : open;
+  Result<> ready = co_await recordSecretUse(run);
+  if (ready) ready = co_await openDoor(run);
+  if (ready && !run->certificate.empty()) {
+    auto again = furnishAnew(*run);
+    if (again) permit = *std::move(again);
+    if (!again) ready = std::unexpected(std::move(again).error());
+  }
+  run->provisioned = ready ? co_await provision(*run, std::move(permit)) : ready;
   run->settled.notify();
 }
 
 Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit) {
   if (run.cause != Cause::kNone) co_return fail(Code::kInternal, "ended before it was started");
   const model::Limits& limits = run.facts.limits;
+  if (!run.known && run.home) run.known = run.home->knownSecrets();
   run.recorder = std::make_unique<Recorder>(
       parts.blobs.blobs(),
       Recorder::Owner{.tenant = run.execution.principal.tenant,
@@ -248,9 +258,11 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
                 run.execution.usage = usage;
                 reportProcessorTime(run);
                 run.log->publish(run.execution);
-              }});
+              }},
+      run.known);
   run.image_since = run.home ? run.home->imageSince() : control->nodes.imageSince();
-  const runtime::SandboxInfo info = CO_TRY(co_await run.host->prepare(std::move(permit), run.spec));
+  const runtime::SandboxInfo info =
+      CO_TRY(co_await run.host->prepare(std::move(permit), specOf(run)));
   if (model::isTerminal(run.execution.status)) {  // given up meanwhile
     CO_TRY(co_await run.host->release());
     co_return fail(Code::kUnavailable, "the sandbox came too late");
@@ -262,12 +274,14 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
   provenance.image_digest = info.image_digest;
   provenance.weakened = info.weakened;
   if (!run.weaker.empty()) provenance.weakened.push_back(run.weaker);
+  provenance.weakened.insert(provenance.weakened.end(), run.weakened_by_secrets.begin(),
+                             run.weakened_by_secrets.end());
   co_return Result<>{};
 }
 
 Task<Result<Outcome>> RunService::Impl::exec(Live& run) {
   if (run.cause != Cause::kNone) co_return fail(Code::kInternal, "ended before it was started");
-  co_return co_await run.host->run(run.spec, *run.recorder);
+  co_return co_await run.host->run(specOf(run), *run.recorder);
 }
 
 void RunService::Impl::reportProcessorTime(Live& run) {
@@ -301,6 +315,7 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
     }
   }
   run.host->complete(execution);
+  redactRecord(run);
   control->nodes.settleImage(execution.provenance, run.image_since);
   charge(run);
   if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
@@ -313,6 +328,8 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
     parts.blobs.hold({execution.principal.tenant, artifact.sha256});
   }
   run.spec = {};
+  run.furnished.reset();
+  run.secrets.reset();
   run.settled.notify();
   const double seconds = static_cast<double>(execution.finished_at - execution.started_at) / 1e6;
   const bool queued = !run.host->startsAtOnce();
@@ -360,6 +377,7 @@ Task<void> RunService::Impl::scanArtifacts(Live& run) {
 
 // Clients see the end only after the end is durable; a terminal state in the ledger stays.
 Task<void> RunService::Impl::recordEnd(Live& run) {
+  co_await recordWithheld(run);
   if (parts.scanner != nullptr) co_await scanArtifacts(run);
   co_await noteUnverified(run);
   const auto written = co_await persist(run, finishedEvent(run.execution));

@@ -7,6 +7,7 @@
 #include "orchestrator/core/network.h"
 #include "orchestrator/runs/network_hint.h"
 #include "orchestrator/runs/run_impl.h"
+#include "policy/secret_grants.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -48,6 +49,7 @@ Task<Result<>> RunService::Impl::openDoor(LivePtr run) {
     co_return fail(Code::kUnsupported, "opening the network: this service has none");
   }
   model::NetworkPlan plan = *std::exchange(run->plan, std::nullopt);
+  run->weakened_by_secrets = policy::weakenedBySecrets(plan);
   std::string permit = plan.permit;
   DoorOwner owner{.principal = run->execution.principal,
                   .execution_id = run->execution.id,
@@ -60,7 +62,8 @@ Task<Result<>> RunService::Impl::openDoor(LivePtr run) {
     if (!self || !run) co_return std::nullopt;
     co_return co_await self->planNow(run);
   };
-  CO_TRY(co_await control->network->open(std::move(plan), std::move(owner), std::move(again)));
+  run->certificate = CO_TRY(co_await control->network->open(std::move(plan), std::move(owner),
+                                                            std::move(again), doorSecretsOf(*run)));
   run->door = std::move(permit);
   co_return Result<>{};
 }
@@ -84,7 +87,8 @@ Task<std::optional<model::NetworkPlan>> RunService::Impl::planNow(LivePtr run) {
                         .session_id = as.session_id,
                         .inside = as.inside,
                         .spec_sha256 = as.spec_sha256,
-                        .prestart = as.prestart};
+                        .prestart = as.prestart,
+                        .brokered = as.brokered};
   const Ruling ruling = co_await control->permits.rule(subject);
   const bool approved = run->approval.has_value();
   const policy::Decision decision = control->permits.judge(
@@ -111,6 +115,7 @@ Task<void> RunService::Impl::noteUse(LivePtr run) const {
   const auto use = co_await control->network->use(door);
   if (use) {
     run->execution.network = model::useSince(*use, run->network_before);
+    redactUse(*run);
   } else {
     run->execution.network.hint = "its use of the network is not known: " + use.error().message;
   }
