@@ -346,7 +346,7 @@ std::optional<Denied> refuse(const Policy& policy, const Question& question, Eva
   if (auto denied = chooseRuntime(policy, question, made)) return denied;
   if (auto denied = chooseImage(question, made)) return denied;
   if (auto denied = overOperation(*rule, question)) return denied;
-  if (auto denied = overSecrets(*rule, question.request)) return denied;
+  if (auto denied = overSecrets(*rule, question)) return denied;
   if (auto denied = chooseNetwork(policy, question, made)) return denied;
   fitToRule(*rule, question.request, made.limits);
   return overLimit(*rule, made.limits);

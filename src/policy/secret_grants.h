@@ -11,8 +11,9 @@
 
 namespace cloister::policy {
 
-// Why the rule grants not all secrets of the request; nullopt: it does.
-std::optional<Denied> overSecrets(const Rule& rule, const model::RunRequest& request);
+// Why the rule grants not all secrets of the request; nullopt: it does. Interpreters and requests
+// to files get none: the session was judged with them.
+std::optional<Denied> overSecrets(const Rule& rule, const Question& question);
 
 // Puts the brokered secrets of the request into the plan. Their destinations are inspected where
 // they speak TLS: a rule for exactly the host and the port comes before the rule that allows them,
