@@ -25,6 +25,7 @@ void Follower::take(unsigned char byte, uint64_t begin, uint64_t end, std::vecto
   const uint64_t first = beginOf(automaton_->length(pattern));
   if (!found.empty() && found.back().begin <= first && first < found.back().end) {
     found.back().end = std::max(found.back().end, end);
+    if (found.back().begin == first) found.back().pattern = pattern;  // a longer one
   } else {
     found.push_back({first, end, pattern});
   }
