@@ -24,7 +24,7 @@ Automaton::Automaton(const std::vector<std::string>& patterns) : nodes_(1) {
   for (const std::string& each : patterns)
     lengths_.push_back(static_cast<uint32_t>(each.size()));
 
-  // In sorted order a pattern shares its beginning with the one before it, whose path is kept.
+  // In sorted order a pattern shares its beginning with the previous pattern; `path` has the nodes.
   std::vector<State> path = {kRoot};
   std::string_view before;
   for (const uint16_t index : order) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An Aho-Corasick automaton of byte strings. It is immutable. A node has 16 bytes, so that even
+// An Aho-Corasick automaton of byte strings. Immutable. A node has 16 bytes, so that even
 // 32 values of the greatest size need about 32 MiB.
 #pragma once
 
@@ -22,9 +22,9 @@ class Automaton {
   explicit Automaton(const std::vector<std::string>& patterns);
 
   [[nodiscard]] State step(State state, unsigned char byte) const;
-  // Whether a pattern begins with this byte. A step from the root leaves it for such bytes alone.
+  // Whether a pattern begins with this byte. Other bytes lead from the root to the root.
   [[nodiscard]] bool begins(unsigned char byte) const { return root_[byte] != kRoot; }
-  // The number of bytes of a pattern that the state stands for.
+  // The number of matched bytes of a pattern.
   [[nodiscard]] uint32_t depth(State state) const { return nodes_[state].depth; }
   // The longest pattern that ends here, by its index, else kNoMatch.
   [[nodiscard]] uint16_t match(State state) const { return nodes_[state].match; }
@@ -32,7 +32,7 @@ class Automaton {
   [[nodiscard]] uint32_t longest() const { return longest_; }
 
  private:
-  // Most nodes have one child, which is the next node.
+  // Most nodes have a single child: the next node.
   struct Node {
     State fail = kRoot;
     uint32_t depth = 0;

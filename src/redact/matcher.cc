@@ -12,9 +12,9 @@ namespace cloister::redact {
 namespace {
 
 // The coding with the longest spelling has six bytes for one (\u0041, or a hex digit with two
-// separators each). A spelling that is longer still is given up.
+// separators each). A longer spelling is given up.
 constexpr uint64_t kMostHeldPerByte = 8;
-// Matches of one slice are kept until the slice is passed on.
+// Bounds the matches in memory.
 constexpr size_t kSlice = size_t{64} << 10;
 
 // As the automaton has values: see Follower::take().
@@ -85,7 +85,7 @@ struct Stream::Impl {
         views(makeViews(patterns.values, patterns.forms)),
         most_held(kMostHeldPerByte * patterns.values.longest()) {}
 
-  // Reads bytes, and appends those that may be passed on to `out`.
+  // Reads bytes, and appends settled bytes to `out`.
   void slice(std::string_view bytes, std::string& out) {
     for (const auto& view : views)
       view->feed(bytes, total, found);
@@ -94,7 +94,7 @@ struct Stream::Impl {
     passOn(settledUpTo(), out);
   }
 
-  // No match that is still to come begins before this offset.
+  // Every later match begins at this offset or behind.
   uint64_t settledUpTo() {
     const uint64_t oldest = total - std::min(total, most_held);
     uint64_t earliest = total;
@@ -142,12 +142,12 @@ struct Stream::Impl {
   std::vector<std::string> names;
   std::vector<std::unique_ptr<View>> views;
   uint64_t most_held;
-  std::vector<Extent> found;  // those that are not replaced yet
+  std::vector<Extent> found;  // matches without a replacement yet
   std::string held;           // the bytes [held_begin, total)
   uint64_t held_begin = 0;
   uint64_t passed = 0;  // up to here the bytes were passed on or replaced
   uint64_t total = 0;
-  uint64_t covered_up_to = 0;  // up to here they are replaced
+  uint64_t covered_up_to = 0;  // up to here the bytes are replaced
   uint64_t hits = 0;
   std::string first_name;
 };

@@ -67,7 +67,7 @@ constexpr Digits kBase64Digits = [] {
   return digits;
 }();
 
-// Between digits, as programs that print many of them break lines and set bytes apart.
+// Between digits: programs break long lines, and separate bytes.
 constexpr std::string_view kHexSeparators = "\r\n :-x\\";
 constexpr std::string_view kBase64Separators = "\r\n";
 constexpr size_t kMostSeparators = 2;  // in a row
@@ -283,7 +283,7 @@ class JsonView final : public View {
   std::array<char, kWhole> escape_{};
 };
 
-// UTF-16 in one byte order, from one of both alignments.
+// UTF-16 in one byte order, from an even or an odd offset.
 class Utf16View final : public View {
  public:
   Utf16View(const Automaton& automaton, bool little, bool odd)

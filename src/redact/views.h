@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codings in which the matcher reads a stream. A view decodes the stream as if all of it were
+// The codings of a stream. A view decodes the stream as if all of it were
 // in one coding, and follows the automaton of the values over the decoded bytes. Each decoded byte
-// knows which bytes of the stream it came from, so a match is an extent of the stream.
+// has its place in the stream, so a match is an extent of the stream.
 //
 // Decoding, instead of patterns for each coding, finds every spelling of a coding (which characters
 // a program escapes, upper and lower case, line breaks), and needs one automaton of the values.
@@ -33,12 +33,12 @@ class Follower {
  public:
   explicit Follower(const Automaton& automaton);
 
-  // A decoded byte, which [begin, end) of the stream stands for. Matches are appended to `found`.
+  // A decoded byte, spelled by [begin, end) of the stream. Matches are appended to `found`.
   void take(unsigned char byte, uint64_t begin, uint64_t end, std::vector<Extent>& found);
   void reset() { state_ = Automaton::kRoot; }
   [[nodiscard]] bool idle() const { return state_ == Automaton::kRoot; }
   [[nodiscard]] const Automaton& automaton() const { return *automaton_; }
-  // Where the bytes begin that may become a match; kNowhere if there are none.
+  // The begin of a possible match; kNowhere without one.
   [[nodiscard]] uint64_t earliest() const;
 
  private:
@@ -64,7 +64,7 @@ class View {
   virtual void end(std::vector<Extent>& found) = 0;
   // Bytes from here on may belong to a match that is not complete; kNowhere if none do.
   [[nodiscard]] virtual uint64_t earliest() const = 0;
-  // Forgets a match that has begun.
+  // Gives up the possible match.
   virtual void reset() = 0;
 };
 
