@@ -195,13 +195,14 @@ Result<egress::ServiceConfig> serviceConfig(const Options& options, const Users&
   return config;
 }
 
-// The proxy's credentials and the authorities of `egress.ca_file` are read before.
+// Credentials and the authorities of the configuration are read before.
 std::vector<linux::LandlockRule> readableFiles(const Options& options) {
-  const model::EgressSettings& from = options.config.egress;
-  return egress::readableFiles(
-      {.key = options.state + kKeyFile,
-       .host_resolver = from.resolver.empty(),
-       .host_authorities = from.upstream.starts_with("https://") && from.ca_file.empty()});
+  egress::ReadableFiles files{.key = options.state + kKeyFile,
+                              .host_resolver = options.config.egress.resolver.empty()};
+  for (const auto* source : {&options.config.packages.pypi, &options.config.packages.npm}) {
+    if (source->index.starts_with('/')) files.folders.push_back(source->index);
+  }
+  return egress::readableFiles(files);
 }
 
 // Drops all privileges not needed for serving. No thread may have been started.

@@ -8,6 +8,7 @@
 
 #include "base/crypto.h"
 #include "base/file.h"
+#include "cli/secret_uses.h"
 #include "model/language.h"
 
 namespace cloister::cli {
@@ -50,6 +51,7 @@ constexpr Flag kFlags[] = {
     {.name = "on-denied",
      .value = "ACTION",
      .help = "of a destination that policy does not grant: deny (default), escalate or ask"},
+    kSecretFlag,
     {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
     {.name = "image", .value = "NAME", .help = "an imported image (see `cloister image list`)"},
     {.name = "tier",
@@ -179,6 +181,7 @@ Result<json::object> runBody(const Flags& flags, const RunSource& source) {
   TRY(putPairs(flags, "env", body));
   TRY(putFiles(flags, body));
   putIsolation(flags, body);
+  TRY(putSecrets(flags, body));
   // Collecting files takes time, so files are collected only if the user will see the files.
   if (flags.has("artifacts")) {
     body["artifacts"] = toArray(flags.all("artifacts"));

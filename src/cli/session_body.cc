@@ -3,6 +3,7 @@
 
 #include "base/crypto.h"
 #include "cli/run_body.h"
+#include "cli/secret_uses.h"
 
 namespace cloister::cli {
 namespace {
@@ -41,6 +42,7 @@ constexpr Flag kSessionFlags[] = {
     {.name = "on-denied",
      .value = "ACTION",
      .help = "of a destination that policy does not grant: deny (default), escalate or ask"},
+    kSecretFlag,
     {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
     {.name = "image", .value = "NAME", .help = "an imported image (see `cloister image list`)"},
     {.name = "tier",
@@ -93,6 +95,7 @@ constexpr Flag kExecFlags[] = {
      .help = "a variable for the program",
      .letter = 'e',
      .many = true},
+    kSecretFlag,
     {.name = "approval", .value = "ID", .help = "the escalation that was approved for this"},
     {.name = "parent", .value = "ID", .help = "the execution of this session that calls"},
     {.name = "wait-approval", .value = "", .help = "stay while it waits for an approval"},
@@ -138,6 +141,7 @@ Result<json::object> sessionBody(const Flags& flags) {
   TRY(putPairs(flags, "env", body));
   TRY(putPairs(flags, "metadata", body));
   putIsolation(flags, body);
+  TRY(putSecrets(flags, body));
   if (flags.has("nested")) body["nested"] = true;
   if (flags.has("capability")) body["capabilities"] = toArray(flags.all("capability"));
   return body;
@@ -165,6 +169,7 @@ Result<json::object> execBody(const Flags& flags, const FirstInput& input) {
   if (!flags.rest().empty()) body[code ? "args" : "command"] = toArray(flags.rest());
   TRY(putLimits(flags, body));
   TRY(putPairs(flags, "env", body));
+  TRY(putSecrets(flags, body));
   if (flags.has("artifacts")) {
     body["artifacts"] = toArray(flags.all("artifacts"));
   } else if (flags.has("out")) {

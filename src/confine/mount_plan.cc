@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "linux/encrypted_disk.h"
+#include "wire/runner.h"
 
 namespace cloister::runtime {
 namespace {
@@ -353,6 +354,7 @@ void addMaskSources(std::vector<MountStep>& steps) {
   constexpr std::string_view kWhy = "covers what of /proc is the host's";
   steps.push_back(directory("run", "the service's own, for what is not the image's"));
   steps.push_back(directory("run/masked", kWhy));
+  steps.push_back(symlink("run/secrets", wire::kSecretsPlace, "files of secrets, in memory"));
   steps.push_back(directory(kLower, "where layers are put together"));
   steps.push_back(directory(kSkeleton, "mount point"));
   steps.push_back(directory(kEmptyLayer, "mount point"));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The encoding of network plans. A plan has one encoding: the decoder encodes its result again, and
 // refuses bytes that differ. So order, defaults and spelling need no rules of their own.
+#include <algorithm>
+
 #include "base/network.h"
 #include "model/network.h"
 
@@ -25,6 +27,13 @@ json::object toJsonObject(const PlanRule& rule) {
   if (rule.internal) object["internal"] = true;
   object["rule"] = rule.rule;
   return object;
+}
+
+json::array secretsOf(const NetworkPlan& plan) {
+  json::array secrets;
+  for (const PlanSecret& secret : plan.secrets)
+    secrets.push_back(model::toJsonObject(secret));
+  return secrets;
 }
 
 std::unexpected<Error> refused(const std::string& field, const std::string& why) {
@@ -87,6 +96,25 @@ Result<> readInternal(ObjectReader& reader, NetworkPlan& plan) {
   return {};
 }
 
+Result<> readSecrets(ObjectReader& reader, NetworkPlan& plan) {
+  const json::array* secrets = TRY(reader.array("secrets"));
+  if (secrets == nullptr) return {};
+  const std::string field = reader.pathOf("secrets");
+  if (secrets->size() > kMaxSecretUses) {
+    return refused(field, "must be at most " + std::to_string(kMaxSecretUses));
+  }
+  for (const json::value& value : *secrets) {
+    const json::object* object = value.if_object();
+    if (object == nullptr) return refused(field, "must be objects");
+    PlanSecret secret = TRY(readPlanSecret(*object));
+    const bool twice =
+        std::ranges::find(plan.secrets, secret.id, &PlanSecret::id) != plan.secrets.end();
+    if (twice) return refused(field, "names an id twice");
+    plan.secrets.push_back(std::move(secret));
+  }
+  return {};
+}
+
 Result<> readPolicy(ObjectReader& reader, NetworkPlan& plan) {
   plan.tier = TRY(readText(reader, "tier", 1));
   if (std::ranges::find(kNetworkTiers, plan.tier) == kNetworkTiers.end()) {
@@ -116,6 +144,7 @@ Result<NetworkPlan> readPlan(const json::object& object) {
   if (const json::object* packages = TRY(reader.object("packages"))) {
     plan.packages = TRY(readPlanPackages(*packages, reader.pathOf("packages")));
   }
+  TRY(readSecrets(reader, plan));
   TRY(reader.finish());
   return plan;
 }
@@ -147,6 +176,7 @@ std::string encodePlan(const NetworkPlan& plan) {
   object["policy_id"] = plan.policy_id;
   object["requests_per_minute"] = plan.requests_per_minute;
   object["rules"] = std::move(rules);
+  if (!plan.secrets.empty()) object["secrets"] = secretsOf(plan);
   object["tenant"] = plan.tenant;
   object["tier"] = plan.tier;
   return base::toJson(object);

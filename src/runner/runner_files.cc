@@ -6,9 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
+#include <cstring>
 
 #include <stdio.h>
+#include <string.h>
 
+#include "runner/beneath.h"
 #include "runner/files.h"
 #include "runner/runner_impl.h"
 #include "wire/files.h"
@@ -20,6 +24,36 @@ constexpr char kTmp[] = "/tmp";
 // Limit of names removed by a kRemove. Only the program used the directory, and other work waits
 // meanwhile.
 constexpr uint32_t kMostRemoved = 10'000;
+constexpr std::string_view kSecrets = wire::kSecretFiles;
+
+// Opens the folder of secrets' files. Returns errno.
+int openSecrets(Fd& folder) {
+  if (mkdir(wire::kSecretsPlace, 0755) != 0 && errno != EEXIST) return errno;
+  folder.reset(open(wire::kSecretsPlace, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return folder ? 0 : errno;
+}
+
+// Opens the directory of a plain path beneath `folder`, and sets `name` to the last component.
+Fd parentOf(int folder, char* path, const char*& name) {
+  char* slash = std::strrchr(path, '/');
+  if (slash == nullptr) {
+    name = path;
+    return Fd(openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+  *slash = '\0';
+  name = slash + 1;
+  return Fd(openBeneath(folder, path, O_RDONLY | O_DIRECTORY));
+}
+
+void removeSecret(std::string_view path) {
+  char buffer[PATH_MAX];
+  *std::ranges::copy(path, buffer).out = '\0';
+  Fd folder;
+  if (openSecrets(folder) != 0) return;
+  const char* name = nullptr;
+  const Fd parent = parentOf(folder.get(), buffer, name);
+  if (parent) unlinkat(parent.get(), name, 0);
+}
 
 }  // namespace
 
@@ -32,13 +66,37 @@ void Runner::onFile(uint32_t channel, std::string_view payload) {
   writer_channel_ = channel;
   staged_ = fifo_[0] != '\0' && path == fifo_;
   const int error =
-      writer_.begin(workspace_.get(), staged_ ? std::string_view(kStaged) : path, mode, size);
+      path.starts_with(kSecrets)
+          ? beginSecret(path.substr(kSecrets.size()), mode, size)
+          : writer_.begin(workspace_.get(), staged_ ? std::string_view(kStaged) : path, mode, size);
   if (error != 0) fileFailed(channel, error);
   if (error == 0) stageFile(channel);
 }
 
+// The file is written under another name: another program may be reading the one that it replaces.
+int Runner::beginSecret(std::string_view path, uint32_t mode, uint64_t size) {
+  if (!isPlainPath(path)) return EINVAL;
+  *std::ranges::copy(path, secret_).out = '\0';
+  int error = openSecrets(secrets_);
+  if (error == 0) error = makeParents(secrets_.get(), secret_);
+  if (error == 0 && unlinkat(secrets_.get(), kStaged, 0) != 0 && errno != ENOENT) error = errno;
+  if (error == 0) error = writer_.begin(secrets_.get(), kStaged, mode, size);
+  if (error != 0) secret_[0] = '\0';
+  return error;
+}
+
+void Runner::stageSecret(uint32_t channel) {
+  const char* name = nullptr;
+  const Fd parent = parentOf(secrets_.get(), secret_, name);
+  const bool done = parent && renameat(secrets_.get(), kStaged, parent.get(), name) == 0;
+  if (!done) fileFailed(channel, errno);
+  secret_[0] = '\0';
+  secrets_.reset();
+}
+
 // A complete file for a waiting program replaces the FIFO.
 void Runner::stageFile(uint32_t channel) {
+  if (secret_[0] != '\0' && !writer_.active()) return stageSecret(channel);
   if (!staged_ || writer_.active()) return;
   staged_ = false;
   const int dir = workspace_.get();
@@ -59,6 +117,10 @@ void Runner::onFileData(uint32_t channel, std::string_view payload) {
 void Runner::onRemove(std::string_view payload) {
   wire::Reader r(payload);
   const std::string_view path = r.bytes();
+  if (path.starts_with(kSecrets)) {
+    if (!r.done() || !isPlainPath(path.substr(kSecrets.size()))) protocolError();
+    return removeSecret(path.substr(kSecrets.size()));
+  }
   const size_t slash = path.rfind('/');
   char name[NAME_MAX + 1];
   if (!r.done() || slash == std::string_view::npos) protocolError();

@@ -62,6 +62,8 @@ class Runner {
   void onCollect(uint32_t channel, std::string_view payload);
   void collect(uint32_t channel, std::string_view payload);
 
+  int beginSecret(std::string_view path, uint32_t mode, uint64_t size);
+  void stageSecret(uint32_t channel);
   void stageFile(uint32_t channel);
   void launch(Channel& channel, uint8_t flags, const char* cwd);
   void launchTerminal(Channel& channel, const char* cwd);
@@ -109,7 +111,9 @@ class Runner {
   FileWriter writer_;
   bool staged_ = false;  // the current file will replace fifo_
   char fifo_[NAME_MAX + 1] = "";
-  uint16_t cols_ = 0;  // of the terminal being started
+  Fd secrets_;                  // the folder of a secret's file that is being written
+  char secret_[PATH_MAX] = "";  // its path there
+  uint16_t cols_ = 0;           // of the terminal being started
   uint16_t rows_ = 0;
   pid_t adopted_ = -1;  // a program without a channel yet
   uint32_t writer_channel_ = 0;

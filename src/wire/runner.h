@@ -37,8 +37,9 @@ inline constexpr int kNesterFd = kRunnerFd + 1;
 inline constexpr uint32_t kRunnerMaxPayload = 65'536;
 
 enum class ToRunner : uint16_t {
-  // bytes path (relative to /workspace), u32 mode (permission bits only), u64 size. Then kFileData
-  // until `size` is reached. Missing parent directories are made. Answered only by kFileFailed.
+  // bytes path (relative to /workspace, or with kSecretFiles), u32 mode (permission bits only), u64
+  // size. Then kFileData until `size` is reached. Missing parent directories are made. A secret's
+  // file takes the place of another in a single step, when complete. Answered only by kFileFailed.
   kFile = 1,
   // raw bytes
   kFileData = 2,
@@ -85,12 +86,17 @@ enum class ToRunner : uint16_t {
   kWritable = 15,
   // bytes path: a name directly in /workspace or /tmp that begins with kTemporary. Removes a
   // regular file; in /tmp also any other kind, including a directory's content as far as possible.
-  // No answer.
+  // Or the path of a secret's file. No answer.
   kRemove = 16,
 };
 
 // Prefix of the names removed by kRemove.
 inline constexpr char kTemporary[] = ".cloister";
+
+// Paths of secrets' files, and where they lie: no snapshot has the folder, and no artifact comes from
+// there. The first is a link to the second.
+inline constexpr char kSecretFiles[] = "/run/secrets/";
+inline constexpr char kSecretsPlace[] = "/dev/shm/.cloister-secrets";
 
 inline constexpr uint32_t kMaxGroups = 16;
 

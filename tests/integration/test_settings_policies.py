@@ -113,6 +113,19 @@ class Policies(unittest.TestCase):
         said = self.reach({**ENTRY, "paths": ["/a"], "on_denied": "ask"}, {"url": "http://m.example.net/b"})
         self.assertEqual((said["rule"], said["on_denied"]), ("net", "ask"))
 
+    def test_secrets(self):
+        """`as` and `hosts` of a secret: each by a request that they allow, and one that they refuse."""
+        def decided(grant, use):
+            rule = {"effect": "allow", "secrets": [grant], "network": ["a.example.net:443", "b.example.net:443"],
+                    "match": {"network_tiers": ["none", "restricted"]}}
+            tier = {"network_policy": {"tier": "restricted"}} if use["as"] == "broker" else {}
+            return self.explain(rule, request={**LS, **tier, "secrets": [{"name": "KEY", **use}]})["decision"]
+
+        self.assertEqual([decided({"name": "K*", "as": ["file"]}, {"as": way}) for way in ("file", "env")], ["allow", "deny"])
+        grant = {"name": "KEY", "as": ["broker"], "hosts": ["a.example.net"]}
+        self.assertEqual([decided(grant, {"as": "broker", "host": host, "header": "X-Key"})
+                          for host in ("a.example.net", "b.example.net")], ["allow", "deny"])
+
     def test_remedy(self):
         self.assertEqual(self.explain({"effect": "deny", "remedy": "ask us"})["remedy"], "ask us")
 

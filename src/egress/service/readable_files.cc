@@ -59,6 +59,9 @@ std::vector<linux::LandlockRule> readableFiles(const ReadableFiles& files) {
   std::vector<linux::LandlockRule> rules;
   for (std::string& path : paths)
     rules.push_back({std::move(path), linux::LandlockAccess::kReadFile});
+  for (const std::string& folder : files.folders) {
+    if (isThere(folder)) rules.push_back({folder, linux::LandlockAccess::kReadExecute});
+  }
   return rules;
 }
 

@@ -16,6 +16,7 @@ struct ReadableFiles {
   std::string key;
   bool host_resolver = true;     // resolv.conf is read again when it changes
   bool host_authorities = true;  // OpenSSL reads each authority when it is needed
+  std::vector<std::string> folders = {};  // of packages
 };
 
 // For paths that exist now. Programs that change resolv.conf replace the file, so rules name its

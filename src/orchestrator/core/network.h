@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "model/network.h"
@@ -29,6 +30,13 @@ struct DoorOwner {
   }
 };
 
+// The brokered secrets of a door.
+struct DoorSecrets {
+  std::vector<model::SecretValue> values;  // of the plan's secrets, by their ids
+  // A text of a program's without the secrets that the sandbox knows, for records; null: as it is.
+  std::function<std::string(const std::string&)> redacted;
+};
+
 class Network {
  public:
   // Asks policy again about the same sandbox. Nothing: policy denies the sandbox by now, so every
@@ -41,10 +49,12 @@ class Network {
   // request need not wait for confirm(), because cloister-egress serves no door before its plan.
   // `again` is called until close(). kInternal: cloister-egress is not connected; the start may be
   // tried again. No node is lost, so the error is not kUnavailable.
-  virtual Task<Result<>> open(model::NetworkPlan first, DoorOwner owner, Again again) = 0;
-  // Returns once the plan of open() is in force. No program starts before. An error closes the
-  // door: cloister-egress refuses the plan, or does not answer (kInternal).
-  virtual Task<Result<>> confirm(std::string permit) = 0;
+  virtual Task<Result<>> open(model::NetworkPlan first, DoorOwner owner, Again again,
+                              DoorSecrets secrets) = 0;
+  // Returns once the plan of open() is in force. No program starts before. The result is the
+  // certificate (PEM) of the authority of inspected destinations; "" without one. An error closes
+  // the door: cloister-egress refuses the plan, or does not answer (kInternal).
+  virtual Task<Result<std::string>> confirm(std::string permit) = 0;
   // Ends the plan, after the teardown of the sandbox. No effect for an unknown permit.
   virtual void close(const std::string& permit) = 0;
   // What the sandbox did so far. kUnavailable: cloister-egress is not connected, or does

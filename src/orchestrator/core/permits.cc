@@ -27,7 +27,8 @@ policy::Question Permits::question(const Subject& subject, std::string permit_id
           .risk_facts = &subject.risk_facts,
           .agent_network = subject.held ? &subject.held->network : nullptr,
           .internal = &internal_,
-          .packages = &packages_};
+          .packages = &packages_,
+          .brokered = subject.brokered};
 }
 
 Task<Ruling> Permits::rule(const Subject& subject) const {

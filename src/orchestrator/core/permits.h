@@ -40,6 +40,8 @@ struct Subject {
   std::string inside = {};       // the runtime of the session's sandbox; "": there is none yet
   std::string spec_sha256 = {};  // as model::PermitFields, and the next
   std::string prestart = {};
+  // The brokered secrets of the request's sandbox, for its plan; null: not made yet.
+  const std::vector<model::PlanSecret>* brokered = nullptr;
 };
 
 // A permit in plain, and signed for the node.

@@ -100,8 +100,14 @@ Doors::DoorPtr Doors::find(const std::string& permit) const {
 
 // --- of runs and sessions
 
-Task<Result<>> Doors::open(model::NetworkPlan first, DoorOwner owner, Again again) {
+Task<Result<std::string>> Doors::open(model::NetworkPlan first, DoorOwner owner, Again again,
+                                      DoorSecrets secrets) {
   const auto door = std::make_shared<Door>();
+  if (!secrets.values.empty()) {
+    door->secrets =
+        wire::egress::encodeSecrets({.permit = first.permit, .values = std::move(secrets.values)});
+  }
+  door->redacted = std::move(secrets.redacted);
   door->owner = std::move(owner);
   door->again = std::move(again);
   door->by_policy = first;
@@ -112,7 +118,7 @@ Task<Result<>> Doors::open(model::NetworkPlan first, DoorOwner owner, Again agai
     co_return fail(Code::kInternal, "opening a door: permit " + permit + " has one already");
   }
   parts_.metrics.doors(doors_.size());
-  auto sent = co_await EgressLink::sendPlan(link_, door->signed_plan);
+  auto sent = co_await EgressLink::sendPlan(link_, door->signed_plan, door->secrets);
   if (!sent) {
     close(permit);
     co_return notOpened(std::move(sent).error());
@@ -121,7 +127,7 @@ Task<Result<>> Doors::open(model::NetworkPlan first, DoorOwner owner, Again agai
   co_return Result<>{};
 }
 
-Task<Result<>> Doors::confirm(std::string permit) {
+Task<Result<std::string>> Doors::confirm(std::string permit) {
   const DoorPtr door = find(permit);
   if (!door || !door->first) {
     co_return fail(Code::kInternal, "opening the network: permit " + permit + " has no new door");
@@ -129,8 +135,9 @@ Task<Result<>> Doors::confirm(std::string permit) {
   auto planned = co_await EgressLink::planned(link_, std::exchange(door->first, nullptr));
   if (planned) {
     door->opened = true;
+    door->certificate = *sent;
     parts_.metrics.planned("start");
-    co_return Result<>{};
+    co_return sent;
   }
   close(permit);
   co_return notOpened(std::move(planned).error());
@@ -142,6 +149,7 @@ void Doors::close(const std::string& permit) {
   const DoorPtr door = found->second;
   door->closed = true;
   door->again = nullptr;
+  door->secrets = {};
   doors_.erase(found);
   link_->forget(permit);
   past_[permit] = door;
@@ -182,11 +190,17 @@ void Doors::refusing(bool refuses) {
 // too many requests at the moment.
 Task<void> Doors::send(DoorPtr door, model::SignedPlan plan) {
   const auto stale = [&] { return door->closed || door->signed_plan.encoded != plan.encoded; };
-  auto sent = co_await EgressLink::plan(link_, plan);
+  auto sent = co_await EgressLink::plan(link_, plan, door->secrets);
   while (!sent && sent.error().code == Code::kUnavailable && link_->connected() && !stale()) {
     boost::asio::steady_timer pause(executor_, kSendAgain);
     co_await pause.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
-    sent = co_await EgressLink::plan(link_, plan);
+    sent = co_await EgressLink::plan(link_, plan, door->secrets);
+  }
+  if (sent && *sent != door->certificate && !door->closed) {
+    // The key of an authority is in the memory of one process alone.
+    base::log(base::Level::kWarn,
+              "a running sandbox does not trust the new authority of its inspected destinations",
+              {{"permit", door->plan.permit}});
   }
   if (sent || sent.error().code == Code::kUnavailable || stale()) co_return;
   // Without its plan the sandbox has no network.
@@ -201,6 +215,7 @@ Task<Result<>> Doors::record(wire::egress::Batch batch) {
     const auto past = past_.find(permit);
     return past == past_.end() ? nullptr : &past->second->owner;
   };
+  redact(batch);
   auto events = attemptEvents(batch, owner_of);
   if (!events.empty()) CO_TRY(co_await ledger_.write(store::appendEvents, std::move(events)));
   count(batch);
@@ -221,6 +236,18 @@ uint64_t Doors::lastRecorded() {
               {{"reason", page.error().message}});
   }
   return page && !page->entries.empty() ? batchOf(page->entries.front().event) : 0;
+}
+
+// A program may ask for a host whose name has a secret.
+void Doors::redact(wire::egress::Batch& batch) const {
+  for (Attempts& each : batch.attempts) {
+    DoorPtr door = find(each.permit);
+    if (const auto past = past_.find(each.permit); !door && past != past_.end())
+      door = past->second;
+    if (!door || !door->redacted) continue;
+    each.host = door->redacted(each.host);
+    each.reason = door->redacted(each.reason);
+  }
 }
 
 void Doors::count(const wire::egress::Batch& batch) {
@@ -245,7 +272,10 @@ void Doors::count(const wire::egress::Batch& batch) {
 void Doors::wanted(wire::egress::Wanted wanted) {
   const DoorPtr door = find(wanted.permit);
   const auto asker = asker_.lock();
-  if (door && asker) asker->wanted(wanted, door->owner);
+  if (!door || !asker) return;
+  // An approver's record would have the name.
+  if (door->redacted && door->redacted(wanted.host) != wanted.host) return;
+  asker->wanted(wanted, door->owner);
 }
 
 // --- later plans

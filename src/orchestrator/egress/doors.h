@@ -72,8 +72,9 @@ class Doors final : public Network, private EgressLink::Watcher {
   [[nodiscard]] const std::shared_ptr<EgressLink>& link() const { return link_; }
   void ask(std::weak_ptr<Asker> asker) { asker_ = std::move(asker); }
 
-  Task<Result<>> open(model::NetworkPlan first, DoorOwner owner, Again again) override;
-  Task<Result<>> confirm(std::string permit) override;
+  Task<Result<>> open(model::NetworkPlan first, DoorOwner owner, Again again,
+                      DoorSecrets secrets) override;
+  Task<Result<std::string>> confirm(std::string permit) override;
   void close(const std::string& permit) override;
   Task<Result<model::NetworkUse>> use(std::string permit) override;
 
@@ -89,6 +90,9 @@ class Doors final : public Network, private EgressLink::Watcher {
   struct Door {
     DoorOwner owner;
     Again again;
+    std::string secrets;      // encoded for cloister-egress; "" for none
+    std::string certificate;  // of its authority
+    std::function<std::string(const std::string&)> redacted;
     model::NetworkPlan plan;   // in force, or soon
     uint64_t generations = 1;  // given to plans so far
     model::SignedPlan signed_plan;
@@ -124,6 +128,7 @@ class Doors final : public Network, private EgressLink::Watcher {
   [[nodiscard]] model::SignedPlan sign(const model::NetworkPlan& plan) const;
   [[nodiscard]] DoorPtr find(const std::string& permit) const;
   void count(const wire::egress::Batch& batch);
+  void redact(wire::egress::Batch& batch) const;
 
   boost::asio::any_io_executor executor_;
   DoorParts parts_;

@@ -68,24 +68,26 @@ class DoorsTest : public testing::Test {
     async::spawn(io_.get_executor(), EgressLink::serve(doors_->link(), egress_.connect()));
     egress_.until([&] { return doors_->link()->connected(); });
   }
-  Result<> open(const std::string& permit) {
-    auto sent = send(permit);
-    return sent ? opened(permit) : sent;
+  Result<std::string> open(const std::string& permit, DoorSecrets secrets = {}) {
+    auto sent = send(permit, std::move(secrets));
+    if (!sent) return std::unexpected(std::move(sent).error());
+    return opened(permit);
   }
-  Result<> opened(const std::string& permit) {
+  Result<std::string> opened(const std::string& permit) {
     return async::runTask(io_, doors_->confirm(permit));
   }
-  Result<> send(const std::string& permit) {
+  Result<> send(const std::string& permit, DoorSecrets secrets = {}) {
     DoorOwner owner;
     owner.principal.tenant = "acme";
     owner.principal.agent = "agent";
     owner.execution_id = "exec_" + permit;
     now_[permit] = planOf(permit);
-    return async::runTask(io_,
-                          doors_->open(planOf(permit), owner,
-                                       [this, permit]() -> Task<std::optional<model::NetworkPlan>> {
-                                         co_return now_[permit];
-                                       }));
+    return async::runTask(io_, doors_->open(
+                                   planOf(permit), owner,
+                                   [this, permit]() -> Task<std::optional<model::NetworkPlan>> {
+                                     co_return now_[permit];
+                                   },
+                                   std::move(secrets)));
   }
   std::vector<std::string> actions() {
     std::vector<std::string> all;

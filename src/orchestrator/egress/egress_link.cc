@@ -274,7 +274,7 @@ Task<Result<>> EgressLink::waitConnected(std::shared_ptr<EgressLink> self) {
 }
 
 Task<Result<EgressLink::Sent>> EgressLink::send(std::shared_ptr<EgressLink> self, ToEgress type,
-                                                std::string payload) {
+                                                std::string payload, std::string secrets) {
   CO_TRY(co_await waitConnected(self));
   if (self->calls_.size() >= kMostCalls) co_return unreachable("has too many requests");
   const uint32_t number = self->next_call_++;
@@ -282,6 +282,7 @@ Task<Result<EgressLink::Sent>> EgressLink::send(std::shared_ptr<EgressLink> self
   const auto call = std::make_shared<Call>(self->executor_);
   self->calls_[number] = call;
   call->connection = self->connection_;
+  if (!secrets.empty()) self->post(ToEgress::kSecrets, std::move(secrets));
   co_await call->connection->send(static_cast<uint16_t>(type), number, std::move(payload));
   call->until = base::monotonicNow() + self->terms_.answer;
   co_return call;
@@ -300,19 +301,22 @@ Task<Result<net::Frame>> EgressLink::answerTo(std::shared_ptr<EgressLink> self, 
   co_return std::unexpected(toldByEgress(answer.payload));
 }
 
-Task<Result<>> EgressLink::plan(std::shared_ptr<EgressLink> self, model::SignedPlan plan) {
-  Sent sent = CO_TRY(co_await sendPlan(self, std::move(plan)));
+Task<Result<std::string>> EgressLink::plan(std::shared_ptr<EgressLink> self, model::SignedPlan plan,
+                                           std::string secrets) {
+  Sent sent = CO_TRY(co_await sendPlan(self, std::move(plan), std::move(secrets)));
   co_return co_await planned(std::move(self), std::move(sent));
 }
 
 Task<Result<EgressLink::Sent>> EgressLink::sendPlan(std::shared_ptr<EgressLink> self,
-                                                    model::SignedPlan plan) {
-  co_return co_await send(std::move(self), ToEgress::kPlan, wire::egress::encodeSignedPlan(plan));
+                                                    model::SignedPlan plan, std::string secrets) {
+  co_return co_await send(std::move(self), ToEgress::kPlan, wire::egress::encodeSignedPlan(plan),
+                          std::move(secrets));
 }
 
-Task<Result<>> EgressLink::planned(std::shared_ptr<EgressLink> self, Sent sent) {
-  const net::Frame answer = CO_TRY(co_await answerTo(self, std::move(sent)));
-  if (answer.type == static_cast<uint16_t>(FromEgress::kPlanned)) co_return Result<>{};
+Task<Result<std::string>> EgressLink::planned(std::shared_ptr<EgressLink> self, Sent sent) {
+  net::Frame answer = CO_TRY(co_await answerTo(self, std::move(sent)));
+  const bool planned = answer.type == static_cast<uint16_t>(FromEgress::kPlanned);
+  if (planned && base::isUtf8(answer.payload)) co_return std::move(answer.payload);
   self->end("it answered a plan with another message");
   co_return unreachable("answered wrongly");
 }

@@ -68,12 +68,16 @@ class EgressLink : public std::enable_shared_from_this<EgressLink> {
   // Serves one connection to its end.
   static Task<void> serve(std::shared_ptr<EgressLink> self, net::FrameConnection::Stream stream);
 
-  // kUnavailable: not connected, or no answer in time. Otherwise the answer of cloister-egress.
-  static Task<Result<>> plan(std::shared_ptr<EgressLink> self, model::SignedPlan plan);
+  // kUnavailable: not connected, or no answer in time. Otherwise the answer of cloister-egress: the
+  // certificate of the sandbox's authority, "" without one. `secrets`: an encoded
+  // wire::egress::Secrets, which goes first; "" for none.
+  static Task<Result<std::string>> plan(std::shared_ptr<EgressLink> self, model::SignedPlan plan,
+                                        std::string secrets = {});
   // The two halves of plan(): the plan is on its way, and then it is in force.
   using Sent = std::shared_ptr<Call>;
-  static Task<Result<Sent>> sendPlan(std::shared_ptr<EgressLink> self, model::SignedPlan plan);
-  static Task<Result<>> planned(std::shared_ptr<EgressLink> self, Sent sent);
+  static Task<Result<Sent>> sendPlan(std::shared_ptr<EgressLink> self, model::SignedPlan plan,
+                                     std::string secrets = {});
+  static Task<Result<std::string>> planned(std::shared_ptr<EgressLink> self, Sent sent);
   static Task<Result<model::NetworkUse>> use(std::shared_ptr<EgressLink> self, std::string permit);
   // Without effect while not connected: then nothing is in force.
   void forget(const std::string& permit);
@@ -100,7 +104,7 @@ class EgressLink : public std::enable_shared_from_this<EgressLink> {
   };
 
   static Task<Result<Sent>> send(std::shared_ptr<EgressLink> self, wire::egress::ToEgress type,
-                                 std::string payload);
+                                 std::string payload, std::string secrets = {});
   static Task<Result<net::Frame>> answerTo(std::shared_ptr<EgressLink> self, Sent sent);
   static Task<Result<>> waitConnected(std::shared_ptr<EgressLink> self);
   static Task<void> recordAll(std::shared_ptr<EgressLink> self);

@@ -84,6 +84,9 @@ class ScriptedEgress {
   model::NetworkUse use;                  // its answer to kUse
   std::vector<model::NetworkPlan> plans;  // heard, in their order
   std::vector<model::SignedPlan> signed_plans;
+  std::string certificate;                     // in its answers to plans
+  std::vector<wire::egress::Secrets> secrets;  // heard, in their order
+  std::vector<size_t> secrets_before;          // how many plans were heard before each
   std::vector<std::string> forgotten;
   std::vector<uint64_t> taken;
   std::vector<bool> stops;
@@ -109,7 +112,14 @@ class ScriptedEgress {
         signed_plans.push_back(*std::move(made));
         if (silent) return;
         if (refusal) return say(FromEgress::kFailed, frame.channel, wire::encodeError(*refusal));
-        return say(FromEgress::kPlanned, frame.channel);
+        return say(FromEgress::kPlanned, frame.channel, certificate);
+      }
+      case ToEgress::kSecrets: {
+        auto got = wire::egress::decodeSecrets(frame.payload);
+        ASSERT_TRUE(got);
+        secrets.push_back(*std::move(got));
+        secrets_before.push_back(plans.size());
+        return;
       }
       case ToEgress::kForget:
         return forgotten.push_back(frame.payload);

@@ -77,6 +77,7 @@ model::RunRequest policyPartsOf(const model::RunRequest& request) {
   parts.limits = request.limits;
   parts.named_limits = request.named_limits;
   parts.network = request.network;
+  parts.secrets = request.secrets;
   parts.runtime = request.runtime;
   parts.image = request.image;
   parts.tier = request.tier;

@@ -18,19 +18,22 @@ class FakeNetwork final : public Network {
     model::NetworkPlan first;
     DoorOwner owner;
     Again again;
+    DoorSecrets secrets;
   };
 
-  Task<Result<>> open(model::NetworkPlan first, DoorOwner owner, Again again) override {
+  Task<Result<>> open(model::NetworkPlan first, DoorOwner owner, Again again,
+                      DoorSecrets secrets) override {
     if (refusal) co_return std::unexpected(*refusal);
     const std::string permit = first.permit;
     order.push_back(permit);
-    opened.insert_or_assign(permit, Opened{std::move(first), std::move(owner), std::move(again)});
+    opened.insert_or_assign(
+        permit, Opened{std::move(first), std::move(owner), std::move(again), std::move(secrets)});
     co_return Result<>{};
   }
-  Task<Result<>> confirm(std::string permit) override {
+  Task<Result<std::string>> confirm(std::string permit) override {
     if (late_refusal) co_return std::unexpected(*late_refusal);
     in_force.push_back(std::move(permit));
-    co_return Result<>{};
+    co_return certificate;
   }
   void close(const std::string& permit) override { closed.push_back(permit); }
   Task<Result<model::NetworkUse>> use(std::string /*permit*/) override {
@@ -39,6 +42,7 @@ class FakeNetwork final : public Network {
     co_return used;
   }
 
+  std::string certificate;            // of each door
   std::optional<Error> refusal;       // of further doors
   std::optional<Error> late_refusal;  // of further doors, after the sandbox was requested
   std::optional<Error> use_refusal;   // of further questions for the use

@@ -72,6 +72,8 @@ class Host {
 // A sandbox of its own, on the node there is then, with a place among its `places`.
 std::unique_ptr<Host> makeOwnHost(const NodeState& node, Places& places, Need need);
 
+struct Additions;
+class KnownSecrets;
 struct Within;
 
 // The sandbox of a session, as seen by the session's programs.
@@ -107,6 +109,10 @@ class Home {
   // Resumes when the session's end has begun, at `deadline` otherwise.
   virtual Task<void> ended(base::Monotonic deadline) = 0;
   virtual void tell(const model::Execution& execution) = 0;
+  // What the sandbox's network adds to programs; null: nothing.
+  [[nodiscard]] virtual const Additions* additions() const { return nullptr; }
+  // The secrets that programs of the session may know; null: none are remembered.
+  [[nodiscard]] virtual std::shared_ptr<KnownSecrets> knownSecrets() const { return nullptr; }
   // The permit of its sandbox's door (core/network.h); "" without a network.
   [[nodiscard]] virtual std::string door() const { return {}; }
   [[nodiscard]] virtual int64_t imageSince() const = 0;  // model::ImageState::since of its sandbox

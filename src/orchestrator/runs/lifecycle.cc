@@ -188,9 +188,12 @@ model::AuditEvent RunService::Impl::started(const Live& run) const {
 Task<Result<model::SignedPermit>> RunService::Impl::recordStart(Live& run) {
   const std::string permit_id = base::newId("permit");
   CO_TRY(co_await holdAsOfNow(run));
+  const Result<> loaded = loadSecrets(run);
+  furnish(run);
   co_await consult(run);
   const policy::Decision decision = judge(run);
   std::optional<policy::Denied> denied = policy::refusalOf(decision);
+  if (!denied && !loaded) denied = policy::Denied{"", loaded.error().message, ""};
   Execution& execution = run.execution;
   Permission granted;
   if (!denied) {
@@ -223,10 +226,19 @@ void RunService::Impl::askForSandbox(const LivePtr& run) {
 
 Task<void> RunService::Impl::provisionBeside(LivePtr run, model::SignedPermit permit) {
   const auto self = shared_from_this();
-  auto made = co_await openDoor(run);
+  auto made = co_await recordSecretUse(run);
+  if (made) made = co_await openDoor(run);
+  // The sandbox gets the certificate of its authority, which comes with the plan's answer.
+  const bool inspected = run->inspected;
+  if (made && inspected) made = co_await confirmDoor(*run);
+  if (made && !run->certificate.empty()) {
+    auto again = furnishAnew(*run);
+    if (again) permit = *std::move(again);
+    if (!again) made = std::unexpected(std::move(again).error());
+  }
   if (made) {
     made = co_await provision(*run, std::move(permit));
-    auto opened = co_await confirmDoor(*run);
+    auto opened = inspected ? Result<>() : co_await confirmDoor(*run);
     if (!opened) made = std::move(opened);  // the cause, where both failed
   }
   run->provisioned = std::move(made);
@@ -236,6 +248,7 @@ Task<void> RunService::Impl::provisionBeside(LivePtr run, model::SignedPermit pe
 Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit) {
   if (run.cause != Cause::kNone) co_return fail(Code::kInternal, "ended before it was started");
   const model::Limits& limits = run.facts.limits;
+  if (!run.known && run.home) run.known = run.home->knownSecrets();
   run.recorder = std::make_unique<Recorder>(
       parts.blobs.blobs(),
       Recorder::Owner{.tenant = run.execution.principal.tenant,
@@ -256,9 +269,11 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
                 run.execution.usage = usage;
                 reportProcessorTime(run);
                 run.log->publish(run.execution);
-              }});
+              }},
+      run.known);
   run.image_since = run.home ? run.home->imageSince() : control->nodes.imageSince();
-  const runtime::SandboxInfo info = CO_TRY(co_await run.host->prepare(std::move(permit), run.spec));
+  const runtime::SandboxInfo info =
+      CO_TRY(co_await run.host->prepare(std::move(permit), specOf(run)));
   if (model::isTerminal(run.execution.status)) {  // given up meanwhile
     CO_TRY(co_await run.host->release());
     co_return fail(Code::kUnavailable, "the sandbox came too late");
@@ -270,12 +285,14 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
   provenance.image_digest = info.image_digest;
   provenance.weakened = info.weakened;
   if (!run.weaker.empty()) provenance.weakened.push_back(run.weaker);
+  provenance.weakened.insert(provenance.weakened.end(), run.weakened_by_secrets.begin(),
+                             run.weakened_by_secrets.end());
   co_return Result<>{};
 }
 
 Task<Result<Outcome>> RunService::Impl::exec(Live& run) {
   if (run.cause != Cause::kNone) co_return fail(Code::kInternal, "ended before it was started");
-  co_return co_await run.host->run(run.spec, *run.recorder);
+  co_return co_await run.host->run(specOf(run), *run.recorder);
 }
 
 void RunService::Impl::reportProcessorTime(Live& run) {
@@ -309,6 +326,7 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
     }
   }
   run.host->complete(execution);
+  redactRecord(run);
   control->nodes.settleImage(execution.provenance, run.image_since);
   charge(run);
   if (run.recorder) run.recorder->complete(execution, outcome && outcome->artifacts_truncated);
@@ -321,6 +339,8 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
     parts.blobs.hold({execution.principal.tenant, artifact.sha256});
   }
   run.spec = {};
+  run.furnished.reset();
+  run.secrets.reset();
   run.settled.notify();
   const double seconds = static_cast<double>(execution.finished_at - execution.started_at) / 1e6;
   const bool queued = !run.host->startsAtOnce();
@@ -368,6 +388,7 @@ Task<void> RunService::Impl::scanArtifacts(Live& run) {
 
 // Clients see the end only after the end is durable; a terminal state in the ledger stays.
 Task<void> RunService::Impl::recordEnd(Live& run) {
+  co_await recordWithheld(run);
   if (parts.scanner != nullptr) co_await scanArtifacts(run);
   co_await noteUnverified(run);
   const auto written = co_await persist(run, finishedEvent(run.execution));

@@ -17,8 +17,10 @@
 #include "orchestrator/guard/approval.h"
 #include "orchestrator/runs/events.h"
 #include "orchestrator/runs/host.h"
+#include "orchestrator/runs/known_secrets.h"
 #include "orchestrator/runs/programs.h"
 #include "orchestrator/runs/recorder.h"
+#include "orchestrator/runs/secrets.h"
 #include "orchestrator/runs/verdict.h"
 #include "orchestrator/runs/workspace_state.h"
 #include "policy/approval.h"
@@ -77,6 +79,15 @@ struct Live {
   std::optional<model::NetworkPlan> plan;
   std::string plan_sha256;
   std::string door;
+  bool inspected = false;               // some destinations of its door are
+  std::string certificate;              // of the authority of inspected destinations; "": none are
+  std::optional<SecretsInUse> secrets;  // from the start to the end; nullopt: it asks for none
+  // `spec` with secrets and what the network adds, for the node; nullopt: `spec` itself. Never
+  // stored.
+  std::optional<model::ExecSpec> furnished;
+  std::string furnished_sha256;         // of its encoding; ""
+  std::shared_ptr<KnownSecrets> known;  // to its sandbox; null: none
+  std::vector<std::string> weakened_by_secrets;
   model::NetworkUse network_before;     // by its session's door, before the program
   bool use_noted = false;               // the use of the network is in the record
   int64_t image_since = 0;              // model::ImageState::since of its sandbox

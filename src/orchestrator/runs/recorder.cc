@@ -25,12 +25,13 @@ void keepTail(std::string& tail, std::string_view bytes) {
 }  // namespace
 
 Recorder::Recorder(artifacts::Blobs& blobs, Owner owner, OutputLog& log, Bounds bounds,
-                   Events events)
+                   Events events, std::shared_ptr<const KnownSecrets> known)
     : blobs_(blobs),
       owner_(std::move(owner)),
       log_(log),
       bounds_(std::move(bounds)),
-      events_(std::move(events)) {}
+      events_(std::move(events)),
+      known_(std::move(known)) {}
 
 // Takes `bytes` from the tenant's room for blobs, if there is enough room.
 bool Recorder::take(uint64_t bytes) {
@@ -67,7 +68,26 @@ runtime::Task<void> Recorder::onOutput(model::Stream stream, std::string_view by
   co_return;
 }
 
+// The secrets of a session may become more while a program runs.
 void Recorder::record(model::Stream stream, std::string_view bytes) {
+  StreamRecord& record = of(stream);
+  const auto patterns = known_ ? known_->patterns() : nullptr;
+  if (patterns != record.patterns) {
+    flush(stream);
+    record.redactor = patterns ? std::make_unique<redact::Stream>(patterns) : nullptr;
+    record.patterns = patterns;
+  }
+  if (!record.redactor) return keep(stream, bytes);
+  keep(stream, record.redactor->feed(bytes));
+}
+
+// Bytes that were held back, as the beginning of a secret that did not come.
+void Recorder::flush(model::Stream stream) {
+  if (const auto& redactor = of(stream).redactor) keep(stream, redactor->finish());
+}
+
+void Recorder::keep(model::Stream stream, std::string_view bytes) {
+  if (bytes.empty()) return;
   StreamRecord& record = of(stream);
   record.digest.update(bytes);
   combined_.update(bytes);
@@ -124,6 +144,11 @@ runtime::Task<void> Recorder::onFileBegin(std::string path, uint64_t size) {
   }
   files_++;
   file_ = std::make_unique<FileRecord>();
+  if (const auto& patterns = known_ ? known_->patterns() : nullptr) {
+    file_->secret = patterns->find(path);
+    file_->search = std::make_unique<redact::Stream>(patterns);
+    shown = patterns->redacted(shown);
+  }
   file_->path = std::move(shown);
   file_->writer = *std::move(writer);
 }
@@ -137,6 +162,7 @@ runtime::Task<void> Recorder::onFileData(std::string_view bytes) {
     co_return;
   }
   file_->size += bytes.size();
+  if (file_->search) std::ignore = file_->search->feed(bytes);
   if (file_->head.size() < kHeadBytes) file_->head += bytes.substr(0, kHeadBytes);
   if (const auto stored = file_->writer->write(bytes); !stored) {
     lose(stored.error());
@@ -147,6 +173,14 @@ runtime::Task<void> Recorder::onFileData(std::string_view bytes) {
 runtime::Task<void> Recorder::onFileEnd() {
   if (!file_) co_return;
   const std::unique_ptr<FileRecord> file = std::move(file_);
+  if (file->search) {
+    std::ignore = file->search->finish();
+    if (file->secret.empty()) file->secret = file->search->firstName();
+  }
+  if (!file->secret.empty()) {
+    withheld_.push_back({file->path, file->secret});
+    co_return;
+  }
   auto digest = finish(std::move(file->writer));
   if (!digest) {
     lose(digest.error());
@@ -157,6 +191,10 @@ runtime::Task<void> Recorder::onFileEnd() {
 }
 
 void Recorder::complete(model::Execution& execution, bool truncated) {
+  for (const model::Stream stream : {model::Stream::kStdout, model::Stream::kStderr}) {
+    flush(stream);
+    of(stream).redactor.reset();
+  }
   execution.artifacts = std::move(artifacts_);
   finishStream(model::Stream::kStdout, execution.out, execution);
   finishStream(model::Stream::kStderr, execution.err, execution);
@@ -166,6 +204,9 @@ void Recorder::complete(model::Execution& execution, bool truncated) {
     noteTruncatedArtifacts(execution, bounds_.artifacts.max_files, bounds_.artifacts.max_bytes);
   }
   if (over_quota_) noteOverQuota(execution);
+  if (!withheld_.empty()) {
+    noteWithheldArtifact(execution, withheld_.front().path, withheld_.front().secret);
+  }
   noteTruncatedOutput(execution, bounds_.output);
 }
 

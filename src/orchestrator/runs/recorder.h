@@ -16,7 +16,9 @@
 #include "model/artifact.h"
 #include "model/exec_spec.h"
 #include "model/execution.h"
+#include "orchestrator/runs/known_secrets.h"
 #include "orchestrator/runs/output_log.h"
+#include "redact/matcher.h"
 #include "runtime/runtime.h"
 
 namespace cloister::orchestrator {
@@ -38,7 +40,10 @@ class Recorder final : public runtime::ExecObserver {
     std::function<void(const model::Usage&)> usage;
   };
 
-  Recorder(artifacts::Blobs& blobs, Owner owner, OutputLog& log, Bounds bounds, Events events);
+  // `known`: secrets that no record may have; null for none. Output passes on without them, with
+  // the digests of what passed on, and a file with one of them is left out.
+  Recorder(artifacts::Blobs& blobs, Owner owner, OutputLog& log, Bounds bounds, Events events,
+           std::shared_ptr<const KnownSecrets> known = nullptr);
 
   void onStarted() override;
   runtime::Task<void> onOutput(model::Stream stream, std::string_view bytes) override;
@@ -59,20 +64,33 @@ class Recorder final : public runtime::ExecObserver {
   // crash only if the recorder lives until a record names the blobs (see BlobWriter).
   void complete(model::Execution& execution, bool truncated);
 
+  // A file that was left out, and the secret in it.
+  struct Withheld {
+    std::string path;
+    std::string secret;
+  };
+  [[nodiscard]] const std::vector<Withheld>& withheld() const { return withheld_; }
+
  private:
   struct StreamRecord {
     base::Sha256 digest;
     std::unique_ptr<artifacts::BlobWriter> whole;  // once the stream exceeds the log
     uint64_t stored = 0;                           // bytes of the blob
     std::string tail;                              // up to twice kTailBytes
+    std::shared_ptr<const redact::Patterns> patterns;
+    std::unique_ptr<redact::Stream> redactor;  // by `patterns`; null while there are none
   };
   struct FileRecord {
     std::string path;
     std::string head;  // first bytes, to tell the type
     uint64_t size = 0;
     std::unique_ptr<artifacts::BlobWriter> writer;
+    std::unique_ptr<redact::Stream> search;  // null while no secret is known
+    std::string secret;                      // in its path
   };
 
+  void keep(model::Stream stream, std::string_view bytes);
+  void flush(model::Stream stream);
   StreamRecord& of(model::Stream stream);
   bool take(uint64_t bytes);
   Result<std::unique_ptr<artifacts::BlobWriter>> create();
@@ -94,6 +112,8 @@ class Recorder final : public runtime::ExecObserver {
   std::vector<std::unique_ptr<artifacts::BlobWriter>> finished_;
   std::optional<model::ArtifactQuota> room_;  // the tenant's room for new blobs
   bool over_quota_ = false;
+  std::shared_ptr<const KnownSecrets> known_;
+  std::vector<Withheld> withheld_;
   uint32_t files_ = 0;       // taken, including the present file
   uint64_t file_bytes_ = 0;  // of all files
   bool truncated_ = false;   // some files were over the bounds

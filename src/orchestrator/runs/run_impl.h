@@ -16,6 +16,7 @@
 #include "orchestrator/core/agent_use.h"
 #include "orchestrator/core/control.h"
 #include "orchestrator/core/fair_queue.h"
+#include "orchestrator/core/network.h"
 #include "orchestrator/core/permits.h"
 #include "orchestrator/core/quota.h"
 #include "orchestrator/core/run_bounds.h"
@@ -212,6 +213,19 @@ struct RunService::Impl final : Programs,
   void askForSandbox(const LivePtr& live);
   Task<void> provisionBeside(LivePtr live, model::SignedPermit permit);
   Task<Result<>> provision(Live& live, model::SignedPermit permit);
+  // The secrets of a run (run_secrets.cc). Reads them from the ledger, for a start now.
+  Result<> loadSecrets(Live& live) const;
+  // The program as the node gets it.
+  static void furnish(Live& live);
+  [[nodiscard]] static const model::ExecSpec& specOf(const Live& live);
+  // The same once the certificate of the door is known, with a permit for it.
+  Result<model::SignedPermit> furnishAnew(Live& live) const;
+  Task<Result<>> recordSecretUse(LivePtr live);
+  [[nodiscard]] static DoorSecrets doorSecretsOf(const Live& live);
+  static void redactUse(Live& live);
+  // What the program may have put into its record besides output.
+  static void redactRecord(Live& live);
+  Task<void> recordWithheld(const Live& live);
   // The network of a run (run_network.cc). Keeps the plan of a granted permit.
   static void keepPlan(Live& live, std::optional<model::NetworkPlan> plan,
                        const std::string& permit_id);

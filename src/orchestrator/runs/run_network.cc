@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The network of a run: the door of its own sandbox, or of its session's, and what the program did
 // with it. A run without a network asks nothing of cloister-egress.
+#include <algorithm>
 #include <utility>
 
 #include "base/crypto.h"
 #include "orchestrator/core/network.h"
 #include "orchestrator/runs/network_hint.h"
 #include "orchestrator/runs/run_impl.h"
+#include "policy/secret_grants.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -48,6 +50,7 @@ Task<Result<>> RunService::Impl::openDoor(LivePtr run) {
     co_return fail(Code::kUnsupported, "opening the network: this service has none");
   }
   model::NetworkPlan plan = *std::exchange(run->plan, std::nullopt);
+  run->weakened_by_secrets = policy::weakenedBySecrets(plan);
   std::string permit = plan.permit;
   DoorOwner owner{.principal = run->execution.principal,
                   .execution_id = run->execution.id,
@@ -60,7 +63,10 @@ Task<Result<>> RunService::Impl::openDoor(LivePtr run) {
     if (!self || !run) co_return std::nullopt;
     co_return co_await self->planNow(run);
   };
-  CO_TRY(co_await control->network->open(std::move(plan), std::move(owner), std::move(again)));
+  run->inspected = std::ranges::any_of(
+      plan.rules, [](const model::PlanRule& rule) { return rule.entry.inspect; });
+  CO_TRY(co_await control->network->open(std::move(plan), std::move(owner), std::move(again),
+                                         doorSecretsOf(*run)));
   run->door = std::move(permit);
   co_return Result<>{};
 }
@@ -68,7 +74,8 @@ Task<Result<>> RunService::Impl::openDoor(LivePtr run) {
 // The plan is in force by now, as a rule: the node asks for the door only behind it.
 Task<Result<>> RunService::Impl::confirmDoor(Live& run) {
   if (run.door.empty()) co_return Result<>{};
-  co_return co_await control->network->confirm(run.door);
+  run.certificate = CO_TRY(co_await control->network->confirm(run.door));
+  co_return Result<>{};
 }
 
 // By the policy and the agent's rules in force. An approval of the run stays good for its sandbox.
@@ -90,7 +97,8 @@ Task<std::optional<model::NetworkPlan>> RunService::Impl::planNow(LivePtr run) {
                         .session_id = as.session_id,
                         .inside = as.inside,
                         .spec_sha256 = as.spec_sha256,
-                        .prestart = as.prestart};
+                        .prestart = as.prestart,
+                        .brokered = as.brokered};
   const Ruling ruling = co_await control->permits.rule(subject);
   const bool approved = run->approval.has_value();
   const policy::Decision decision = control->permits.judge(
@@ -116,8 +124,12 @@ Task<void> RunService::Impl::noteUse(LivePtr run) const {
   if (!door.empty() && run->started) {
     const auto use = co_await control->network->use(door);
     auto hint = std::move(run->execution.network.hint);
-    if (use) run->execution.network = model::useSince(*use, run->network_before);
-    if (!use) hint = "its use of the network is not known: " + use.error().message;
+    if (use) {
+      run->execution.network = model::useSince(*use, run->network_before);
+      redactUse(*run);
+    } else {
+      hint = "its use of the network is not known: " + use.error().message;
+    }
     if (hint) run->execution.network.hint = std::move(hint);
   }
   run->use_noted = true;

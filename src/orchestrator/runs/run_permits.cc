@@ -19,8 +19,9 @@ Subject RunService::Impl::subjectOf(const Live& run) {
           .execution_id = run.execution.id,
           .session_id = run.execution.session_id,
           .inside = run.home == nullptr ? "" : run.home->runtimeName(),
-          .spec_sha256 = run.facts.spec_sha256,
-          .prestart = run.facts.prestart};
+          .spec_sha256 = run.furnished ? run.furnished_sha256 : run.facts.spec_sha256,
+          .prestart = run.facts.prestart,
+          .brokered = run.secrets ? &run.secrets->brokered : nullptr};
 }
 
 Task<void> RunService::Impl::consult(Live& run) const {

@@ -30,7 +30,7 @@ std::string prestartOf(const model::RunRequest& request, const model::ExecSpec& 
                        const model::LanguageSet& languages) {
   const model::Language* language = languages.find(request.language);
   const bool plain = std::holds_alternative<std::monostate>(request.command) &&
-                     request.args.empty() && request.env.empty();
+                     request.args.empty() && request.env.empty() && request.secrets.empty();
   if (!plain || language == nullptr || !mayPrestart(*language, request.code)) return {};
   return prestartKey(spec);
 }

@@ -139,6 +139,9 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
       !there) {
     co_return earlierOr(*run, std::move(record), std::move(there).error());
   }
+  if (auto there = loadSecrets(*run); !there) {
+    co_return earlierOr(*run, std::move(record), std::move(there).error());
+  }
   if (auto admitted = admit(*run); !admitted) {
     co_return earlierOr(*run, std::move(record), std::move(admitted).error());
   }
@@ -251,6 +254,8 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
 // Room is free and no run waits, so the start is recorded together with the acceptance. False if
 // policy no longer permits the start; the run is then decided at its turn in the queue.
 bool RunService::Impl::begin(Live& run) {
+  if (!loadSecrets(run)) return false;
+  furnish(run);
   Permission granted = permit(run, base::newId("permit"));
   if (!granted) return false;
   markStarted(run, granted->fields, granted->fields.id);

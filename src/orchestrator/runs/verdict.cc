@@ -318,6 +318,16 @@ void noteOverQuota(Execution& execution) {
                false};
 }
 
+void noteWithheldArtifact(Execution& execution, const std::string& path,
+                          const std::string& secret) {
+  if (execution.error) return;
+  execution.error = RunError{std::string(error_type::kPermissionDenied),
+                             "artifact " + path + " was not kept: it has the secret " + secret +
+                                 "; write it without, or narrow the globs in artifacts",
+                             {{"path", path}, {"secret", secret}},
+                             false};
+}
+
 void noteTruncatedArtifacts(Execution& execution, uint64_t max_files, uint64_t max_bytes) {
   if (execution.error) return;
   execution.error =

@@ -67,6 +67,9 @@ void applyDenial(model::Execution& execution, const policy::Denied& denied);
 void noteTruncatedOutput(model::Execution& execution, uint64_t cap);
 void noteLostArtifacts(model::Execution& execution, const std::string& reason);
 void noteOverQuota(model::Execution& execution);
+// The first file that was left out because it has a secret.
+void noteWithheldArtifact(model::Execution& execution, const std::string& path,
+                          const std::string& secret);
 void noteTruncatedArtifacts(model::Execution& execution, uint64_t max_files, uint64_t max_bytes);
 
 }  // namespace cloister::orchestrator

@@ -17,6 +17,8 @@
 #include "orchestrator/core/rate_bucket.h"
 #include "orchestrator/guard/agent_guard.h"
 #include "orchestrator/runs/host.h"
+#include "orchestrator/runs/known_secrets.h"
+#include "orchestrator/runs/secrets.h"
 #include "orchestrator/runs/workspace_state.h"
 #include "orchestrator/sessions/lease.h"
 #include "orchestrator/sessions/session_events.h"
@@ -58,6 +60,12 @@ struct LiveSession final : Home {
   Task<void> ended(base::Monotonic deadline) override;
   void tell(const model::Execution& execution) override { log->publish(execution); }
   [[nodiscard]] std::string door() const override { return open_door; }
+  [[nodiscard]] const Additions* additions() const override {
+    return network_additions ? &*network_additions : nullptr;
+  }
+  [[nodiscard]] std::shared_ptr<KnownSecrets> knownSecrets() const override {
+    return known_secrets;
+  }
   [[nodiscard]] int64_t imageSince() const override { return image_since; }
   void addProcessorTime(uint64_t cpu_ms) override { meter.addProgram(cpu_ms); }
   uint64_t chargeProgram(uint64_t cpu_ms) override { return meter.chargeProgram(cpu_ms); }
@@ -99,8 +107,11 @@ struct LiveSession final : Home {
   base::RecordClock clock;  // of `record`
   std::shared_ptr<SessionLog> log;
   std::shared_ptr<runtime::Sandbox> box;
-  std::string open_door;          // permit of the box's door (core/network.h); "" without a network
-  std::string plan_sha256;        // digest of the door's first plan
+  std::string open_door;    // permit of the box's door (core/network.h); "" without a network
+  std::string plan_sha256;  // digest of the door's first plan
+  std::optional<Additions> network_additions;  // of the open door
+  std::optional<SecretsInUse> secrets;         // brokered, of the door; without the values
+  std::shared_ptr<KnownSecrets> known_secrets = std::make_shared<KnownSecrets>();
   SessionMeter meter{Millis(0)};  // with SessionConfig::usage_lag
   uint64_t over_quota_ms = 0;     // charged since its quota of processor time was used up
   model::Usage earlier;           // of earlier boxes, or of the last `box` after its end

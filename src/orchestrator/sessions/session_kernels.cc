@@ -91,6 +91,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   model::RunRequest as = session->request;
   as.nested = false;
   as.fresh = false;
+  as.secrets.clear();
   as.env = session->record.env;
   as.image = session->record.provenance.image;
   model::ExecSpec spec = policy::resolveKernel(*language, as, kernel->dir(), control->languages);
@@ -99,6 +100,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
                                                cwd.empty() ? "/workspace" : cwd});
   spec.run.timeout = kForever;
   spec.for_files = true;
+  if (const Additions* additions = session->additions()) addTo(spec, *additions);
   Subject subject = subjectWithin(*session, "kernel", as, session->record.principal);
   subject.execution_id = base::newId("kernel");
   subject.spec_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));

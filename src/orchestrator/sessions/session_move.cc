@@ -156,6 +156,8 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(SessionPtr of,
   request.image = session.record.provenance.image;
   Subject subject = subjectWithin(session, "session", request, session.record.principal);
   subject.inside.clear();
+  CO_TRY(loadSecrets(session));
+  if (session.secrets) subject.brokered = &session.secrets->brokered;
   Ruling ruling = co_await control->permits.rule(subject);
   // An approval covers the requested sandbox, not every sandbox of a later move.
   Permission granted =
@@ -178,12 +180,12 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(SessionPtr of,
   }
   const std::string plan_sha256 =
       granted->network ? base::sha256Hex(model::encodePlan(*granted->network)) : "";
-  std::string door = CO_TRY(co_await openDoor(of, std::move(granted->network)));
+  OpenedDoor door = CO_TRY(co_await openDoor(of, std::move(granted->network)));
   auto made = control->nodes.connected()
                   ? co_await control->nodes.runtime()->provision(granted->permit)
                   : fail(Code::kUnavailable, "no node is connected");
   if (!made) {
-    closeDoor(std::move(door));
+    closeDoor(std::move(door.permit));
     co_return std::unexpected(std::move(made).error().within(kDoing));
   }
   std::string weaker = control->permits.weaker(ruling, subject);
@@ -193,8 +195,10 @@ Task<Result<Sessions::Impl::Moved>> Sessions::Impl::makeAnother(SessionPtr of,
                   .request = std::move(request),
                   .ruling = std::move(ruling),
                   .weaker = std::move(weaker),
-                  .door = std::move(door),
-                  .plan_sha256 = plan_sha256};
+                  .door = std::move(door.permit),
+                  .plan_sha256 = plan_sha256,
+                  .additions = std::move(door.additions),
+                  .weakened = std::move(door.weakened)};
 }
 
 // Only the end of the copy decides which sandbox is given up.
@@ -213,6 +217,7 @@ Task<Result<>> Sessions::Impl::carryOver(SessionPtr session, model::Principal pr
   if (there) session->box = has_new ? moved.box : before;
   if (there) session->open_door = has_new ? moved.door : door_before;
   if (there && has_new) session->plan_sha256 = moved.plan_sha256;
+  if (there && has_new) session->network_additions = moved.additions;
   if (has_new) forgetVisitors(*session);
   if (const auto used = has_new ? before->used() : std::nullopt) session->earlier.add(*used);
   if (!done) session->runtime = runtime_before;
@@ -249,7 +254,9 @@ Task<Result<>> Sessions::Impl::recordMove(LiveSession& session, const Moved& mov
   session.changing = true;
   Session record = session.now();
   describe(moved.box->info(), moved.permit, record.provenance);
-  if (!moved.weaker.empty()) record.provenance.weakened.push_back(moved.weaker);
+  auto& weakened = record.provenance.weakened;
+  if (!moved.weaker.empty()) weakened.push_back(moved.weaker);
+  weakened.insert(weakened.end(), moved.weakened.begin(), moved.weakened.end());
   const model::Provenance provenance = record.provenance;
   model::AuditEvent event = withRuling(
       movedEvent(moved.why, record, session.record.provenance.runtime, by), moved.ruling);

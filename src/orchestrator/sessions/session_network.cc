@@ -2,18 +2,51 @@
 // The network of a session's sandbox. Its programs share the door.
 #include <utility>
 
+#include "base/clock.h"
 #include "orchestrator/core/network.h"
 #include "orchestrator/sessions/sessions_impl.h"
+#include "policy/secret_grants.h"
+#include "store/rows/secrets.h"
 
 namespace cloister::orchestrator {
 
-Task<Result<std::string>> Sessions::Impl::openDoor(SessionPtr session,
-                                                   std::optional<model::NetworkPlan> plan) {
-  if (!plan) co_return std::string();
+Result<> Sessions::Impl::loadSecrets(LiveSession& session) const {
+  if (session.request.secrets.empty()) return {};
+  SecretsInUse fresh =
+      TRY(orchestrator::loadSecrets(control->store, session.record.principal.tenant,
+                                    session.request.secrets, base::wallMicros()));
+  if (const auto& before = session.secrets) {
+    fresh.variables = before->variables;
+    for (size_t i = 0; i < fresh.brokered.size(); ++i)
+      fresh.brokered[i].placeholder = before->brokered[i].placeholder;
+  }
+  session.known_secrets->add(fresh.known);
+  session.secrets = std::move(fresh);
+  return {};
+}
+
+// Durable before the values leave the control plane.
+Task<Result<>> Sessions::Impl::recordSecretUse(SessionPtr session) {
+  if (!session->secrets) co_return Result<>{};
+  model::AuditEvent event{.action = "secret.used",
+                          .subject = session->record.id,
+                          .principal = session->record.principal,
+                          .details = {{"secrets", session->secrets->shown}}};
+  co_return co_await control->ledger.write(store::noteSecretsUsed, session->record.principal.tenant,
+                                           session->secrets->names, base::wallMicros(),
+                                           std::move(event));
+}
+
+Task<Result<Sessions::Impl::OpenedDoor>> Sessions::Impl::openDoor(
+    SessionPtr session, std::optional<model::NetworkPlan> plan) {
+  OpenedDoor opened;
+  if (!plan) co_return opened;
   if (control->network == nullptr) {
     co_return fail(Code::kUnsupported, "opening the network: this service has none");
   }
-  const std::string permit = plan->permit;
+  CO_TRY(co_await recordSecretUse(session));
+  opened.weakened = policy::weakenedBySecrets(*plan);
+  opened.permit = plan->permit;
   DoorOwner owner{
       .principal = session->record.principal, .execution_id = "", .session_id = session->record.id};
   // Weak, because a door is closed by its session.
@@ -25,9 +58,22 @@ Task<Result<std::string>> Sessions::Impl::openDoor(SessionPtr session,
     if (!self || !session) co_return std::nullopt;
     co_return co_await self->planNow(session);
   };
-  CO_TRY(co_await control->network->open(*std::move(plan), std::move(owner), std::move(again)));
-  CO_TRY(co_await control->network->confirm(permit));
-  co_return permit;
+  DoorSecrets secrets;
+  if (session->secrets) secrets.values = std::exchange(session->secrets->values, {});
+  secrets.redacted = [known = session->known_secrets](const std::string& text) {
+    return known->redacted(text);
+  };
+  CO_TRY(co_await control->network->open(*std::move(plan), std::move(owner), std::move(again),
+                                         std::move(secrets)));
+  const std::string certificate = CO_TRY(co_await control->network->confirm(permit));
+  if (!certificate.empty()) opened.additions = trustIn(certificate, systemAuthorities());
+  if (session->secrets && !session->secrets->variables.empty()) {
+    if (!opened.additions) opened.additions.emplace();
+    auto& variables = opened.additions->variables;
+    variables.insert(variables.end(), session->secrets->variables.begin(),
+                     session->secrets->variables.end());
+  }
+  co_return opened;
 }
 
 // By the policy and the agent's rules in force. An approval of the session stays good for its
@@ -46,7 +92,8 @@ Task<std::optional<model::NetworkPlan>> Sessions::Impl::planNow(SessionPtr sessi
                         .held = held,
                         .language = session->rule_language,
                         .session_id = session->record.id,
-                        .inside = session->runtime};
+                        .inside = session->runtime,
+                        .brokered = session->secrets ? &session->secrets->brokered : nullptr};
   const Ruling ruling = co_await control->permits.rule(subject);
   const bool approved = session->approval.has_value();
   const policy::Decision decision = control->permits.judge(

@@ -85,6 +85,9 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
       !there) {
     co_return co_await impl->earlierOr(std::move(record), std::move(there).error());
   }
+  if (auto there = impl->loadSecrets(*session); !there) {
+    co_return co_await impl->earlierOr(std::move(record), std::move(there).error());
+  }
   if (auto taken = impl->take(session); !taken) {
     co_return co_await impl->earlierOr(std::move(record), std::move(taken).error());
   }
@@ -309,13 +312,17 @@ Task<Result<>> Sessions::Impl::provision(SessionPtr of) {
   session.record.provenance.permit_id = base::newId("permit");
   co_await consult(session);
   CO_TRY(co_await waitForPlace(session));  // the node may be lost meanwhile
-  Permission granted =
-      control->permits.ask(session.ruling, subjectOf(session), session.record.provenance.permit_id,
-                           approvalOf(session, true));
+  CO_TRY(loadSecrets(session));
+  Subject subject = subjectOf(session);
+  if (session.secrets) subject.brokered = &session.secrets->brokered;
+  Permission granted = control->permits.ask(
+      session.ruling, subject, session.record.provenance.permit_id, approvalOf(session, true));
   if (!granted) co_return fail(Code::kDenied, granted.error().reason);
   session.runtime = granted->fields.runtime;
   if (granted->network) session.plan_sha256 = base::sha256Hex(model::encodePlan(*granted->network));
-  session.open_door = CO_TRY(co_await openDoor(of, std::move(granted->network)));
+  OpenedDoor door = CO_TRY(co_await openDoor(of, std::move(granted->network)));
+  session.open_door = std::move(door.permit);
+  session.network_additions = std::move(door.additions);
   if (!control->nodes.connected()) {  // lost meanwhile
     co_return fail(Code::kUnavailable, "making a session: no node is connected");
   }
@@ -330,6 +337,7 @@ Task<Result<>> Sessions::Impl::provision(SessionPtr of) {
   provenance.weakened = info.weakened;
   const std::string weaker = control->permits.weaker(session.ruling, subjectOf(session));
   if (!weaker.empty()) provenance.weakened.push_back(weaker);
+  provenance.weakened.insert(provenance.weakened.end(), door.weakened.begin(), door.weakened.end());
   co_return Result<>{};
 }
 

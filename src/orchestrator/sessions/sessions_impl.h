@@ -122,7 +122,9 @@ struct Sessions::Impl final : Neighbour,
     std::string weaker;            // policy::weakerOf()
     bool entered = false;          // the box is the session's, possibly only for a while
     std::string door = {};         // of the box
-    std::string plan_sha256 = {};  // as LiveSession
+    std::string plan_sha256 = {};  // as LiveSession, and the next
+    std::optional<Additions> additions = {};
+    std::vector<std::string> weakened = {};  // by its secrets
   };
   class OnItsWay;
   [[nodiscard]] Result<> hasRoomToMove() const;
@@ -140,9 +142,16 @@ struct Sessions::Impl final : Neighbour,
   Task<Result<>> recordMove(LiveSession& session, const Moved& moved, const model::Principal& by);
   Task<void> giveUp(std::shared_ptr<runtime::Sandbox> box, std::string id, std::string door);
 
-  // The network of a session's sandbox (session_network.cc). The result is the door's permit, ""
-  // without a plan.
-  Task<Result<std::string>> openDoor(SessionPtr session, std::optional<model::NetworkPlan> plan);
+  // The network of a session's sandbox (session_network.cc).
+  struct OpenedDoor {
+    std::string permit;  // "" without a plan
+    std::optional<Additions> additions;
+    std::vector<std::string> weakened;  // by secrets
+  };
+  Task<Result<OpenedDoor>> openDoor(SessionPtr session, std::optional<model::NetworkPlan> plan);
+  // Reads the session's secrets from the ledger, for a sandbox now. Their placeholders stay.
+  Result<> loadSecrets(LiveSession& session) const;
+  Task<Result<>> recordSecretUse(SessionPtr session);
   Task<std::optional<model::NetworkPlan>> planNow(SessionPtr session);
   void closeDoor(std::string permit) const;
 
