@@ -3,6 +3,7 @@
 // and base64url in three alignments, hex in both cases, percent-encoded, as JSON strings (\u
 // escapes too), UTF-16 in both byte orders. Values are at most model::kMaxSecretBytes long; values
 // of less than kMinSecretBytes are refused when they are set, since they occur by chance.
+// Hex and base64 may have line breaks, and LF may have become CR LF.
 //
 // Patterns are immutable and shared between threads. A Stream belongs to one thread.
 #pragma once
@@ -44,7 +45,8 @@ class Patterns {
   std::unique_ptr<Impl> impl_;
 };
 
-// Replaces the occurrences in a stream. Holds back at most the longest pattern's length.
+// Replaces the occurrences in a stream. Bytes that may begin an occurrence are held back, at most
+// eight for each byte of the longest value.
 class Stream {
  public:
   explicit Stream(std::shared_ptr<const Patterns> patterns);
@@ -54,12 +56,15 @@ class Stream {
   std::string feed(std::string_view bytes);
   // The rest, after the last bytes.
   std::string finish();
-  // Occurrences so far, and the name of the first.
+  // Replaced so far: occurrences that overlap are one. And the name of the first.
   [[nodiscard]] uint64_t hits() const;
   [[nodiscard]] const std::string& firstName() const;
 
  private:
+  friend class Patterns;
   struct Impl;
+  explicit Stream(const Patterns& patterns);  // which live longer
+  std::shared_ptr<const Patterns> patterns_;
   std::unique_ptr<Impl> impl_;
 };
 
