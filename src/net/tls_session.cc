@@ -206,6 +206,10 @@ TlsSession::Step TlsSession::peek() {
   return outcome(n, static_cast<size_t>(std::max(n, 0)));
 }
 
+bool TlsSession::pending() const {
+  return SSL_pending(session_.get()) > 0 || !wire_->arrived.empty();
+}
+
 std::string TlsSession::protocol() const {
   const unsigned char* name = nullptr;
   unsigned size = 0;

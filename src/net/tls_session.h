@@ -43,8 +43,8 @@ class TlsSession {
   // Reads what has come, but leaves bytes of the application for read(). `bytes`: 1 if there are
   // some.
   Step peek();
-  // Bytes that read() returns without the socket.
-  [[nodiscard]] bool pending() const { return SSL_pending(session_.get()) > 0; }
+  // Whether read() has bytes to work on without the socket.
+  [[nodiscard]] bool pending() const;
   // The application's protocol that was agreed on (ALPN); "" for none.
   [[nodiscard]] std::string protocol() const;
   [[nodiscard]] SSL* native() const { return session_.get(); }

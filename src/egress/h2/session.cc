@@ -187,10 +187,12 @@ Result<> Session::feed(std::string_view bytes) {
     return fail(Code::kInvalid,
                 std::string("HTTP/2: ") + nghttp2_strerror(static_cast<int>(used)));
   }
-  if (nghttp2_session_want_read(session_.get()) == 0) {
-    return fail(Code::kInvalid, "HTTP/2: the peer broke the protocol, or has ended it");
-  }
+  if (ended() && !leaving_) return fail(Code::kInvalid, "HTTP/2: the peer broke the protocol");
   return {};
+}
+
+bool Session::ended() const {
+  return nghttp2_session_want_read(session_.get()) == 0;
 }
 
 std::string Session::take(size_t most) {
@@ -261,11 +263,13 @@ void Session::finish(int32_t stream, Fields trailers) {
   nghttp2_session_resume_data(session_.get(), stream);
 }
 
-void Session::finishAlone(int32_t stream) {
+void Session::leave(int32_t stream) {
   const auto found = bodies_.find(stream);
-  if (found == bodies_.end()) return;
-  found->second.alone = true;
-  finish(stream);
+  if (found != bodies_.end() && !found->second.end_left) {
+    found->second.alone = true;
+  } else if (nghttp2_session_get_stream_remote_close(session_.get(), stream) == 0) {
+    reset(stream, NGHTTP2_NO_ERROR);
+  }
 }
 
 void Session::reset(int32_t stream, uint32_t error) {
@@ -277,6 +281,7 @@ void Session::consumed(int32_t stream, size_t bytes) {
 }
 
 void Session::goAway() {
+  leaving_ = true;
   nghttp2_submit_goaway(session_.get(), NGHTTP2_FLAG_NONE,
                         nghttp2_session_get_last_proc_stream_id(session_.get()), NGHTTP2_NO_ERROR,
                         nullptr, 0);
@@ -336,6 +341,7 @@ void Session::received(const nghttp2_frame& frame) {
       flooded_ = flooded_ || !takeControlFrame();
       return;
     case NGHTTP2_GOAWAY:
+      leaving_ = true;
       return events_.goingAway();
     default:
       return;
@@ -359,7 +365,9 @@ void Session::leftFrame(const nghttp2_frame& frame) {
   if (role_ != Role::kServer || !body || !ends(frame)) return;
   const int32_t stream = frame.hd.stream_id;
   const auto found = bodies_.find(stream);
-  if (found == bodies_.end() || !found->second.alone) return;
+  if (found == bodies_.end()) return;
+  found->second.end_left = true;
+  if (!found->second.alone) return;
   if (nghttp2_session_get_stream_remote_close(session_.get(), stream) == 0) {
     reset(stream, NGHTTP2_NO_ERROR);
   }

@@ -81,6 +81,8 @@ class Session {
   // kInvalid: the peer broke the protocol, or sent too many control frames. take() then has the
   // farewell.
   Result<> feed(std::string_view bytes);
+  // Neither streams nor bytes of the peer are to come.
+  [[nodiscard]] bool ended() const;
   // Bytes for the peer, at most about `most`; "": none.
   std::string take(size_t most);
   // Whether the peer reads less than it makes this end write: do not feed().
@@ -96,8 +98,8 @@ class Session {
   void send(int32_t stream, std::string_view bytes);
   // Ends the body, with trailers if there are any.
   void finish(int32_t stream, Fields trailers = {});
-  // As finish(); the peer then need not send the rest of its own body.
-  void finishAlone(int32_t stream);
+  // A server's: the peer need not send the rest of its request once it has the whole answer.
+  void leave(int32_t stream);
   void reset(int32_t stream, uint32_t error);
   void consumed(int32_t stream, size_t bytes);
   // No further streams of the peer; open ones continue.
@@ -110,7 +112,8 @@ class Session {
     std::string bytes;
     size_t from = 0;  // sent of `bytes`
     bool ended = false;
-    bool alone = false;
+    bool end_left = false;  // the end was sent
+    bool alone = false;     // leave()
     Fields trailers;
     [[nodiscard]] size_t left() const { return bytes.size() - from; }
   };
@@ -138,6 +141,7 @@ class Session {
   double budget_;
   base::Monotonic refilled_ = base::monotonicNow();
   bool flooded_ = false;
+  bool leaving_ = false;  // a GOAWAY came, or goAway() was called
 };
 
 }  // namespace cloister::egress::h2
