@@ -454,6 +454,7 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
     return policy::explainCommand(levels, command);
   };
   parts.agents_per_tenant = options.config.agents.per_tenant;
+  parts.secrets_per_tenant = options.config.secrets.per_tenant;
   parts.tools = &data.tools;
 }
 

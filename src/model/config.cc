@@ -172,6 +172,7 @@ constexpr Key kKeys[] = {
     {SAME(agents.default_level)},
     {SAME(agents.per_tenant), "agents", 1, 1'000'000},
     {SAME(agents.end_revoked)},
+    {SAME(secrets.per_tenant), "secrets", 1, 100'000},
     {SAME(quotas.tenant.concurrent), "runs", 0, 1'000'000'000},
     {SAME(quotas.tenant.sessions), "sessions", 0, 1'000'000'000},
     {SAME(quotas.tenant.runs_per_minute), "runs", 0, 1'000'000'000},

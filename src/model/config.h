@@ -167,6 +167,10 @@ struct Config {
     bool end_revoked = true;       // end programs whose permission the agent has lost
   } agents;
 
+  struct Secrets {
+    uint32_t per_tenant = 1000;
+  } secrets;
+
   // Limits of each tenant or agent without its own value (docs/QUOTAS.md); 0: no limit.
   struct Quotas {
     struct Each {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The encoding of network plans. A plan has one encoding: the decoder encodes its result again, and
 // refuses bytes that differ. So order, defaults and spelling need no rules of their own.
+#include <algorithm>
+
 #include "base/network.h"
 #include "model/network.h"
 
@@ -25,6 +27,13 @@ json::object toJsonObject(const PlanRule& rule) {
   if (rule.internal) object["internal"] = true;
   object["rule"] = rule.rule;
   return object;
+}
+
+json::array secretsOf(const NetworkPlan& plan) {
+  json::array secrets;
+  for (const PlanSecret& secret : plan.secrets)
+    secrets.push_back(model::toJsonObject(secret));
+  return secrets;
 }
 
 std::unexpected<Error> refused(const std::string& field, const std::string& why) {
@@ -87,6 +96,25 @@ Result<> readInternal(ObjectReader& reader, NetworkPlan& plan) {
   return {};
 }
 
+Result<> readSecrets(ObjectReader& reader, NetworkPlan& plan) {
+  const json::array* secrets = TRY(reader.array("secrets"));
+  if (secrets == nullptr) return {};
+  const std::string field = reader.pathOf("secrets");
+  if (secrets->size() > kMaxSecretUses) {
+    return refused(field, "must be at most " + std::to_string(kMaxSecretUses));
+  }
+  for (const json::value& value : *secrets) {
+    const json::object* object = value.if_object();
+    if (object == nullptr) return refused(field, "must be objects");
+    PlanSecret secret = TRY(readPlanSecret(*object));
+    const bool twice =
+        std::ranges::find(plan.secrets, secret.id, &PlanSecret::id) != plan.secrets.end();
+    if (twice) return refused(field, "names an id twice");
+    plan.secrets.push_back(std::move(secret));
+  }
+  return {};
+}
+
 Result<> readPolicy(ObjectReader& reader, NetworkPlan& plan) {
   plan.tier = TRY(readText(reader, "tier", 1));
   if (std::ranges::find(kNetworkTiers, plan.tier) == kNetworkTiers.end()) {
@@ -113,6 +141,7 @@ Result<NetworkPlan> readPlan(const json::object& object) {
   TRY(readPolicy(reader, plan));
   TRY(readRules(reader, plan));
   TRY(readInternal(reader, plan));
+  TRY(readSecrets(reader, plan));
   TRY(reader.finish());
   return plan;
 }
@@ -124,17 +153,18 @@ std::string encodePlan(const NetworkPlan& plan) {
   for (const PlanRule& rule : plan.rules)
     rules.push_back(toJsonObject(rule));
   const auto& networks = plan.internal_networks;
-  return base::toJson(
-      json::object{{"agent", plan.agent},
-                   {"generation", plan.generation},
-                   {"internal_networks", json::array(networks.begin(), networks.end())},
-                   {"on_denied", onDeniedName(plan.on_denied)},
-                   {"permit", plan.permit},
-                   {"policy_id", plan.policy_id},
-                   {"requests_per_minute", plan.requests_per_minute},
-                   {"rules", std::move(rules)},
-                   {"tenant", plan.tenant},
-                   {"tier", plan.tier}});
+  json::object object{{"agent", plan.agent},
+                      {"generation", plan.generation},
+                      {"internal_networks", json::array(networks.begin(), networks.end())},
+                      {"on_denied", onDeniedName(plan.on_denied)},
+                      {"permit", plan.permit},
+                      {"policy_id", plan.policy_id},
+                      {"requests_per_minute", plan.requests_per_minute},
+                      {"rules", std::move(rules)}};
+  if (!plan.secrets.empty()) object["secrets"] = secretsOf(plan);
+  object["tenant"] = plan.tenant;
+  object["tier"] = plan.tier;
+  return base::toJson(object);
 }
 
 Result<NetworkPlan> decodePlan(std::string_view bytes) {

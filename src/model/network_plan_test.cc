@@ -90,6 +90,72 @@ TEST(NetworkPlan, EveryMemberIsSigned) {
   EXPECT_TRUE(differs([](auto& p) { p.rules[1].anyone = true; }));
 }
 
+NetworkPlan withSecret() {
+  NetworkPlan plan = samplePlan();
+  plan.secrets.push_back({.id = "s1",
+                          .name = "KEY",
+                          .version = 2,
+                          .host = "api.example.com",
+                          .port = 443,
+                          .header = "authorization",
+                          .format = "Bearer {}",
+                          .placeholder = "",
+                          .methods = {"GET"},
+                          .paths = {"/v1/*"}});
+  plan.secrets.push_back({.id = "s2",
+                          .name = "OTHER",
+                          .version = 1,
+                          .host = "b.example.com",
+                          .port = 8443,
+                          .header = "",
+                          .format = "{}",
+                          .placeholder = "SECRETABCDEFGH234567",
+                          .methods = {},
+                          .paths = {}});
+  return plan;
+}
+
+TEST(NetworkPlan, BrokeredSecretsArePartOfTheSignedBytes) {
+  const std::string bytes = encodePlan(withSecret());
+  EXPECT_THAT(
+      bytes,
+      HasSubstr(R"("secrets":[{"format":"Bearer {}","header":"authorization",)"
+                R"("host":"api.example.com","id":"s1","methods":["GET"],"name":"KEY",)"
+                R"("paths":["/v1/*"],"placeholder":"","port":443,"version":2},)"
+                R"({"format":"{}","header":"","host":"b.example.com","id":"s2","name":"OTHER",)"
+                R"("placeholder":"SECRETABCDEFGH234567","port":8443,"version":1}],"tenant")"));
+  const auto plan = decodePlan(bytes);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(*plan, withSecret());
+}
+
+TEST(NetworkPlan, RefusesOddSecrets) {
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
+           {R"("id":"s2")", R"("id":"s1")"},
+           {R"("id":"s1")", R"("id":"")"},
+           {R"("name":"KEY")", R"("name":"")"},
+           {R"("version":2)", R"("version":0)"},
+           {R"("port":443,"version")", R"("port":0,"version")"},
+           {R"("authorization")", R"("Authorization")"},
+           {R"("authorization")", R"("au thorization")"},
+           {R"("Bearer {}")", R"("Bearer")"},
+           {R"("Bearer {}")", R"("Bearer {}\r\nX: y")"},
+           {R"("header":"authorization")", R"("header":"")"},
+           {R"(["GET"],"name":"KEY")", R"(["get"],"name":"KEY")"},
+           {R"("id":"s1")", R"("id":"s1","value":"x")"}}) {
+    std::string bytes = encodePlan(withSecret());
+    const size_t at = bytes.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    EXPECT_FALSE(decodePlan(bytes.replace(at, from.size(), to))) << to;
+  }
+  NetworkPlan many = withSecret();
+  while (many.secrets.size() <= kMaxSecretUses) {
+    many.secrets.push_back(many.secrets[0]);
+    many.secrets.back().id = "more" + std::to_string(many.secrets.size());
+  }
+  EXPECT_FALSE(decodePlan(encodePlan(many)));
+}
+
 TEST(NetworkPlan, APlanWithoutRulesAndAgentIsWhole) {
   const NetworkPlan plan{.permit = "p",
                          .tier = "none",

@@ -70,6 +70,9 @@ const std::vector<Grant> kGrants = {
     {Permission::kQuotaRead, "quota.read", kEveryone, "see quotas, and what of them is used"},
     {Permission::kQuotaManage, "quota.manage", kManagers, "set the quotas of agents"},
     {Permission::kQuotaGrant, "quota.grant", kAdmin, "set the quotas of tenants"},
+    {Permission::kSecretRead, "secret.read", of({kApprover, kTenantAdmin, kAdmin}),
+     "see the names and versions of secrets, never their values"},
+    {Permission::kSecretManage, "secret.manage", kManagers, "set and delete secrets"},
 };
 
 const Grant& grantOf(Permission permission) {

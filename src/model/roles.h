@@ -89,6 +89,8 @@ enum class Permission : uint8_t {
   kQuotaRead,
   kQuotaManage,
   kQuotaGrant,
+  kSecretRead,
+  kSecretManage,
 };
 
 // A row of the table.

@@ -264,6 +264,39 @@ Result<> parseSurroundings(ObjectReader& reader, const RequestBounds& bounds, Ru
   return {};
 }
 
+Result<> parseSecrets(ObjectReader& reader, RunRequest& request) {
+  const json::value* given = reader.any("secrets");
+  if (given == nullptr) return {};
+  request.secrets = TRY(readSecretUses(*given, reader.pathOf("secrets")));
+  for (size_t i = 0; i < request.secrets.size(); ++i) {
+    const SecretUse& use = request.secrets[i];
+    const std::string at = "secrets[" + std::to_string(i) + "]";
+    if (request.env.contains(use.variable)) {
+      return invalid(at + ".variable", "has a value in env already; leave one of them out");
+    }
+    if (use.as == SecretAs::kBroker && request.network.tier == "none") {
+      const std::string to = use.host + ":" + std::to_string(use.port);
+      return invalid(at + ".as",
+                     "a brokered secret needs a network; add \"network_policy\": {\"tier\": "
+                     "\"restricted\", \"allow\": [\"" +
+                         to + "\"]} (--allow " + to + ")");
+    }
+  }
+  return {};
+}
+
+// A secret's file is no other file of the request.
+Result<> checkSecretPlaces(const RunRequest& request) {
+  for (size_t i = 0; i < request.secrets.size(); ++i) {
+    const std::string& path = request.secrets[i].path;
+    if (path.empty() ||
+        std::ranges::find(request.files, path, &FileSpec::path) == request.files.end())
+      continue;
+    return invalid("secrets[" + std::to_string(i) + "].path", "is one of files; name another");
+  }
+  return {};
+}
+
 // All data copied by execve(2) must fit onto the new stack, or the program cannot start.
 Result<> checkCommandBytes(const RunRequest& request, size_t max) {
   size_t total = 0;
@@ -458,6 +491,7 @@ Result<> readSettings(ObjectReader& reader, const RequestBounds& bounds, RunRequ
   TRY(readLimits(reader, bounds.max, request.limits, &request.named_limits));
   TRY(readNamedLimits(reader, bounds, request));
   TRY(parseSurroundingWalls(reader, request));
+  TRY(parseSecrets(reader, request));
   return checkCommandBytes(request, bounds.command_bytes);
 }
 
@@ -471,6 +505,7 @@ Result<> readRunRequest(ObjectReader& reader, const RequestBounds& bounds, RunRe
   TRY(parseInput(reader, bounds, request));
   TRY(parseLists(reader, bounds, request));
   TRY(parseFiles(reader, bounds, request));
+  TRY(checkSecretPlaces(request));
   return checkCommandBytes(request, bounds.command_bytes);
 }
 

@@ -44,6 +44,7 @@ struct RunRequest {
   // The limits named by the request. Policy may lower only the other limits.
   LimitSet named_limits;
   NetworkRequest network;
+  std::vector<SecretUse> secrets;
   std::string runtime;  // "" = policy's choice
   std::string image;    // a name (model/image_name.h); "" = policy's choice
   std::string tier;     // Auto, Assisted, HumanApprove, ManualOnly; "" = policy's choice

@@ -107,6 +107,13 @@ json::object toJsonObject(const RunRequest& request) {
   sorted["network_policy"] = toJsonObject(request.network);
   sorted["runtime"] = textOrNull(request.runtime);
   if (request.nested) sorted["nested"] = true;
+  // Only if any, for the same reason as the image.
+  if (!request.secrets.empty()) {
+    json::array secrets;
+    for (const SecretUse& use : request.secrets)
+      secrets.push_back(toJsonObject(use));
+    sorted["secrets"] = std::move(secrets);
+  }
   if (request.fresh) sorted[std::string(kSandboxMember)] = json::string(kFreshSandbox);
   sorted["tier"] = textOrNull(request.tier);
   json::object object;

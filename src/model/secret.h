@@ -26,6 +26,9 @@ std::optional<SecretAs> secretAsFromName(std::string_view name);
 inline constexpr size_t kMaxSecretName = 64;
 inline constexpr size_t kMaxSecretBytes = size_t{64} << 10;
 inline constexpr size_t kMaxSecretUses = 32;  // of one request
+// Files of secrets with an absolute path. The folder vanishes with the sandbox; no snapshot has it.
+inline constexpr std::string_view kSecretsFolder = "/run/secrets/";
+bool isSecretName(std::string_view name);
 
 // A member of a request's `secrets`.
 struct SecretUse {

@@ -289,6 +289,25 @@ Result<> checkSurroundings(const RunRequest& run, const Session& session) {
   return {};
 }
 
+// The door is the session's, so a program cannot have a brokered secret of its own. A file in the
+// home folder would be in snapshots of the session.
+Result<> checkSecretsOf(const ExecRequest& request) {
+  for (size_t i = 0; i < request.run.secrets.size(); ++i) {
+    const SecretUse& use = request.run.secrets[i];
+    const std::string at = "secrets[" + std::to_string(i) + "]";
+    if (use.as == SecretAs::kBroker) {
+      return invalid(at + ".as",
+                     "a brokered secret belongs to the session's network; name it when the session "
+                     "is made");
+    }
+    if (use.as == SecretAs::kFile && !use.path.starts_with('/')) {
+      return invalid(at + ".path",
+                     "a session's snapshots have its home folder; name a path below /run/secrets/");
+    }
+  }
+  return {};
+}
+
 Result<std::optional<std::string>> readKernel(base::ObjectReader& reader,
                                               const ExecRequest& request) {
   const std::optional<std::string> name = TRY(reader.text("kernel"));
@@ -301,7 +320,8 @@ Result<std::optional<std::string>> readKernel(base::ObjectReader& reader,
   }
   if (request.process && *name != kNoKernel) {
     return invalid("kernel",
-                   "a kernel's code has no args, env, cwd or tty of its own; leave those out, or "
+                   "a kernel's code has no args, env, secrets, cwd or tty of its own; leave those "
+                   "out, or "
                    "ask for kernel \"none\"");
   }
   return name;
@@ -380,10 +400,23 @@ bool isKernelName(std::string_view name) {
 
 namespace {
 
+// Values in the environment or in a file are for single programs, which name them.
+Result<> checkSecretsOf(const SessionRequest& request) {
+  const auto& secrets = request.settings.secrets;
+  for (size_t i = 0; i < secrets.size(); ++i) {
+    if (secrets[i].as == SecretAs::kBroker) continue;
+    return invalid("secrets[" + std::to_string(i) + "].as",
+                   "a session takes brokered secrets; name this one in the request of each program "
+                   "that needs it");
+  }
+  return {};
+}
+
 Result<SessionRequest> readSessionRequest(base::ObjectReader& reader, const RequestBounds& bounds,
                                           const SessionBounds& times) {
   SessionRequest request;
   TRY(readSettings(reader, bounds, request.settings));
+  TRY(checkSecretsOf(request));
   request.ttl = TRY(readTtl(reader, "ttl_seconds", times.ttl, times.max_ttl));
   request.idle_ttl = TRY(readTtl(reader, "idle_ttl_seconds", times.idle_ttl, times.max_ttl));
   request.cwd = TRY(readCwd(reader, ""));
@@ -482,8 +515,9 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
     const json::value* value = body.if_contains(name);
     return value != nullptr && !value->is_null();
   };
-  request.process =
-      !request.run.args.empty() || !request.run.env.empty() || given("cwd") || given("tty");
+  request.process = !request.run.args.empty() || !request.run.env.empty() ||
+                    !request.run.secrets.empty() || given("cwd") || given("tty");
+  TRY(checkSecretsOf(request));
   request.kernel = TRY(readKernel(reader, request));
   request.run.env.insert(session.env.begin(), session.env.end());
   request.cwd = TRY(readCwd(reader, session.cwd));

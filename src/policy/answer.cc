@@ -126,6 +126,9 @@ Result<> readGrant(ObjectReader& reader, const Question& question, const model::
   }
   rule.match.network_tiers = TRY(model::textList(reader, "network_tiers"));
   TRY(readDestinations(reader, "destinations", rule));
+  if (const json::value* secrets = reader.any("secrets")) {
+    rule.secrets = TRY(model::readSecretGrants(*secrets, "secrets"));
+  }
   rule.max = most;
   if (const json::object* limits = TRY(reader.object("limits"))) {
     ObjectReader inner(*limits, "limits");

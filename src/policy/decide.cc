@@ -11,6 +11,7 @@
 #include "model/tool.h"
 #include "policy/conditions.h"
 #include "policy/network_plan.h"
+#include "policy/secret_grants.h"
 
 namespace cloister::policy {
 
@@ -247,7 +248,7 @@ std::optional<Denied> chooseNetwork(const Policy& policy, const Question& questi
   auto plan = networkPlan(policy, *made.rule, question);
   if (!plan) return std::move(plan).error();
   made.network = *std::move(plan);
-  return std::nullopt;
+  return addBrokered(*made.rule, question, *made.network);
 }
 
 std::optional<Denied> overOperation(const Rule& rule, const Question& question) {
@@ -345,6 +346,7 @@ std::optional<Denied> refuse(const Policy& policy, const Question& question, Eva
   if (auto denied = chooseRuntime(policy, question, made)) return denied;
   if (auto denied = chooseImage(question, made)) return denied;
   if (auto denied = overOperation(*rule, question)) return denied;
+  if (auto denied = overSecrets(*rule, question.request)) return denied;
   if (auto denied = chooseNetwork(policy, question, made)) return denied;
   fitToRule(*rule, question.request, made.limits);
   return overLimit(*rule, made.limits);

@@ -76,6 +76,8 @@ struct Question {
   const RiskFacts* risk_facts = nullptr;                  // null: no facts
   const AgentNetwork* agent_network = nullptr;            // null: the agent is held to no rules
   const model::InternalDestinations* internal = nullptr;  // of the configuration; null: none
+  // The brokered secrets of the request, for the plan; null: not made yet.
+  const std::vector<model::PlanSecret>* brokered = nullptr;
 };
 
 // The name compared with `languages` of a rule: the language's own name, never an alias, or

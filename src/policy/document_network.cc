@@ -18,7 +18,7 @@ Result<> refuseInspection(const base::json::object& entry, const std::string& pa
   }
   if (entry.contains("secrets")) {
     return wrong(path + ".secrets",
-                 "this version cannot inspect TLS yet, so it sets no secret; leave it out");
+                 "is a member of the rule, beside network; the rule's `hosts` bind each secret");
   }
   return {};
 }
@@ -54,9 +54,8 @@ Result<> readDestinations(base::ObjectReader& reader, std::string_view name, Rul
 }
 
 Result<> readRuleNetwork(base::ObjectReader& reader, Rule& rule) {
-  if (reader.any("secrets") != nullptr) {
-    return wrong(reader.pathOf("secrets"),
-                 "this version cannot inspect TLS yet, so it sets no secret; leave it out");
+  if (const base::json::value* secrets = reader.any("secrets")) {
+    rule.secrets = TRY(model::readSecretGrants(*secrets, reader.pathOf("secrets")));
   }
   return readDestinations(reader, "network", rule);
 }

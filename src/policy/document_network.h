@@ -8,7 +8,7 @@
 
 namespace cloister::policy {
 
-// Reads `network` of an allowing or approving rule into `rule.network`. Errors name the member.
+// Reads `network` and `secrets` of an allowing or approving rule. Errors name the member.
 // Needs the rule's conditions: an entry for any name is for a rule whose match.network_tiers names
 // the tier full.
 Result<> readRuleNetwork(base::ObjectReader& reader, Rule& rule);

@@ -127,7 +127,7 @@ TEST(PolicyDocument, SaysWhatIsWrongWithADestination) {
       {"{name: a.example.com, ports: [443], inspect: true}", "cannot inspect TLS yet"},
       {"{name: a.example.com, ports: [443], inspect: true, methods: [GET]}",
        "rules[0].network[1].inspect"},
-      {"{name: a.example.com, ports: [443], secrets: [x]}", "cannot inspect TLS yet"},
+      {"{name: a.example.com, ports: [443], secrets: [x]}", "a member of the rule"},
       {"{name: a.example.com, ports: [443], port: 1}", "rules[0].network[1].port"},
       {"{name: \"*\"}", "for the tier full"},
   };
@@ -137,7 +137,10 @@ TEST(PolicyDocument, SaysWhatIsWrongWithADestination) {
   const std::string rule = "version: 2\nrules:\n  - {name: a, why: b, effect: allow, ";
   EXPECT_THAT(testing::errorOf(rule + "network: []}\n"), HasSubstr("rules[0].network: is empty"));
   EXPECT_THAT(testing::errorOf(rule + "secrets: [{name: x}]}\n"),
-              HasSubstr("rules[0].secrets: this version cannot inspect TLS yet"));
+              HasSubstr("rules[0].secrets[0].as: must be a list"));
+  EXPECT_THAT(testing::errorOf("version: 2\nrules:\n  - {name: a, why: b, effect: deny, "
+                               "secrets: [{name: x, as: [env]}]}\n"),
+              HasSubstr("rules[0].secrets: unknown field"));
 }
 
 TEST(PolicyDocument, EveryConditionCounts) {

@@ -141,6 +141,26 @@ void addNetwork(const Rule& rule, Names& warnings) {
   }
 }
 
+bool reaches(const Rule& rule, const std::string& host) {
+  return std::ranges::any_of(rule.network, [&](const model::NetworkEntry& entry) {
+    return entry.name == model::kAnyName || model::coversPattern(entry.name, host) ||
+           model::coversPattern(host, entry.name);
+  });
+}
+
+void addSecrets(const Rule& rule, Names& warnings) {
+  for (const model::SecretGrant& grant : rule.secrets) {
+    if (grant.name == "*") {
+      warnings.push_back(inRule(rule) + "secrets: the name * grants every secret of the tenant");
+    }
+    for (const std::string& host : grant.hosts) {
+      if (reaches(rule, host)) continue;
+      warnings.push_back(inRule(rule) + "secrets: " + inQuotes(host) +
+                         " gets a secret, and the rule's network does not reach it");
+    }
+  }
+}
+
 void addTable(std::string_view name, const PointTable& table, const Names& known,
               std::string_view what, Names& warnings) {
   for (const auto& [key, points] : table.points) {
@@ -169,6 +189,7 @@ std::vector<std::string> warningsOf(const Policy& policy, const ReaderParts& par
     addLanguages(rule, parts, warnings);
     addImages(rule, parts, warnings);
     addNetwork(rule, warnings);
+    addSecrets(rule, warnings);
     if (rule.effect != Effect::kDeny) addSmallLimits(rule, warnings);
   }
   addRisk(policy.risk, parts, warnings);

@@ -14,8 +14,10 @@
 #include "store/rows/proof.h"
 #include "store/rows/queries.h"
 #include "store/rows/quotas.h"
+#include "store/rows/secrets.h"
 #include "store/rows/sessions.h"
 #include "store/rows/snapshots.h"
+#include "store/secret_store.h"
 #include "store/sql/engine.h"
 #include "store/store.h"
 
@@ -178,6 +180,19 @@ Result<std::vector<model::QuotaRecord>> QuotaStore::all() {
 
 Result<std::vector<CpuUse>> QuotaStore::cpuSince(int64_t since) {
   return engine_.read("", [since](Database& db) { return readCpuSince(db, since); });
+}
+
+Result<std::vector<SecretInfo>> SecretStore::list(const std::string& tenant,
+                                                  const std::string& after, uint32_t limit) {
+  return engine_.read("", [&](Database& db) { return listSecrets(db, tenant, after, limit); });
+}
+
+Result<SecretInfo> SecretStore::info(const SecretName& of) {
+  return engine_.read("", [&](Database& db) { return getSecretInfo(db, of); });
+}
+
+Result<StoredSecret> SecretStore::value(const SecretName& of) {
+  return engine_.read("", [&](Database& db) { return getSecret(db, of); });
 }
 
 Result<model::MemoryValue> MemoryStore::get(const Scope& scope, const std::string& session,

@@ -5,17 +5,19 @@
 #include "store/agent_store.h"
 #include "store/memory_store.h"
 #include "store/quota_store.h"
+#include "store/secret_store.h"
 #include "store/sql/engine.h"
 
 namespace cloister::store {
 
 struct Store::Parts {
   explicit Parts(Engine& engine)
-      : agents(engine), memory(engine), quotas(engine), escalations(engine) {}
+      : agents(engine), memory(engine), quotas(engine), secrets(engine), escalations(engine) {}
 
   AgentStore agents;
   MemoryStore memory;
   QuotaStore quotas;
+  SecretStore secrets;
   Escalations escalations;
 };
 
@@ -46,6 +48,10 @@ MemoryStore& Store::memory() {
 
 QuotaStore& Store::quotas() {
   return parts_->quotas;
+}
+
+SecretStore& Store::secrets() {
+  return parts_->secrets;
 }
 
 Escalations& Store::escalations() {

@@ -49,6 +49,7 @@ class AgentStore;
 class Engine;
 class MemoryStore;
 class QuotaStore;
+class SecretStore;
 
 class Store {
  public:
@@ -66,9 +67,10 @@ class Store {
   // Queues a write that the gate had kept.
   void pass(std::unique_ptr<QueuedWrite> write);
 
-  AgentStore& agents();   // store/agent_store.h
-  MemoryStore& memory();  // store/memory_store.h
-  QuotaStore& quotas();   // store/quota_store.h
+  AgentStore& agents();    // store/agent_store.h
+  MemoryStore& memory();   // store/memory_store.h
+  QuotaStore& quotas();    // store/quota_store.h
+  SecretStore& secrets();  // store/secret_store.h
 
   // With its kept output; an archived execution has no output left, and is marked truncated.
   Result<model::Execution> get(const Scope& scope, const std::string& id);

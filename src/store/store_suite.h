@@ -16,5 +16,6 @@
 #include "store/suite/memory.h"
 #include "store/suite/policies.h"
 #include "store/suite/quotas.h"
+#include "store/suite/secrets.h"
 #include "store/suite/sessions.h"
 #include "store/suite/snapshots.h"

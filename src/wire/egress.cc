@@ -82,6 +82,16 @@ void describe(A& a, T& v) {
   a.flag(v.has_log);
 }
 
+template <class A, class T>
+  requires std::is_same_v<std::remove_const_t<T>, Secrets>
+void describe(A& a, T& v) {
+  a.text(v.permit, kName);
+  a.list(v.values, model::kMaxSecretUses, [&](auto& each) {
+    a.text(each.id, kName);
+    a.text(each.value, model::kMaxSecretBytes);
+  });
+}
+
 bool isDigest(std::string_view text) {
   return text.size() == kDigest &&
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -112,6 +122,13 @@ bool isSound(const Batch& batch) {
 bool isSound(const Wanted& wanted) {
   return !wanted.permit.empty() && model::protocolFromName(wanted.protocol) &&
          areUtf8({wanted.permit, wanted.host, wanted.rule, wanted.program});
+}
+
+bool isSound(const Secrets& secrets) {
+  return !secrets.permit.empty() && base::isUtf8(secrets.permit) &&
+         std::ranges::all_of(secrets.values, [](const auto& each) {
+           return !each.id.empty() && !each.value.empty();
+         });
 }
 
 bool isSound(const Door& door) {
@@ -154,6 +171,14 @@ std::string encodeSignedPlan(const model::SignedPlan& plan) {
 
 Result<model::SignedPlan> decodeSignedPlan(std::string_view bytes) {
   return decode<model::SignedPlan>(bytes, "signed plan");
+}
+
+std::string encodeSecrets(const Secrets& secrets) {
+  return encode(secrets);
+}
+
+Result<Secrets> decodeSecrets(std::string_view bytes) {
+  return decode<Secrets>(bytes, "secrets");
 }
 
 std::string encodeBatch(const Batch& batch) {

@@ -226,5 +226,40 @@ TEST(EgressMessages, DoorsAreSound) {
   EXPECT_FALSE(accepts([](auto& d) { d.plan_sha256 = std::string(64, 'g'); }));
 }
 
+TEST(EgressMessages, SecretsAreReadBack) {
+  const Secrets secrets{.permit = "permit_1",
+                        .values = {{"s1", "value-1"}, {"s2", std::string("\0\xff", 2)}}};
+  const std::string bytes = encodeSecrets(secrets);
+  const auto read = decodeSecrets(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->permit, "permit_1");
+  ASSERT_EQ(read->values.size(), 2U);
+  EXPECT_EQ(read->values[0].id, "s1");
+  EXPECT_EQ(read->values[0].value, "value-1");
+  EXPECT_EQ(read->values[1].value, secrets.values[1].value);
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(decodeSecrets(std::string_view(bytes).substr(0, size))) << size;
+  EXPECT_FALSE(decodeSecrets(bytes + "x"));
+}
+
+TEST(EgressMessages, RefusesOddSecrets) {
+  const auto reads = [](const Secrets& secrets) {
+    return decodeSecrets(encodeSecrets(secrets)).has_value();
+  };
+  EXPECT_TRUE(reads({.permit = "p", .values = {{"s1", "v"}}}));
+  EXPECT_FALSE(reads({.permit = "", .values = {{"s1", "v"}}}));
+  EXPECT_FALSE(reads({.permit = "\xff", .values = {{"s1", "v"}}}));
+  EXPECT_FALSE(reads({.permit = "p", .values = {{"", "v"}}}));
+  EXPECT_FALSE(reads({.permit = "p", .values = {{"s1", ""}}}));
+  EXPECT_FALSE(
+      reads({.permit = "p", .values = {{"s1", std::string(model::kMaxSecretBytes + 1, 'v')}}}));
+  EXPECT_FALSE(
+      reads({.permit = "p",
+             .values = std::vector<model::SecretValue>(model::kMaxSecretUses + 1, {"s1", "v"})}));
+  // A refusal never repeats a value.
+  const auto refused = decodeSecrets(encodeSecrets({.permit = "", .values = {{"s1", "hunter22"}}}));
+  EXPECT_FALSE(refused.error().message.contains("hunter22"));
+}
+
 }  // namespace
 }  // namespace cloister::wire::egress

@@ -272,6 +272,9 @@ void addEgressMessages(Golden& all) {
   const model::SignedPlan plan{.encoded = encodePlan(sampleNetworkPlan()),
                                .signature = std::string(64, '\x5a')};
   all["to_egress.plan"] = frame(ToEgress::kPlan, 8, egress::encodeSignedPlan(plan));
+  all["to_egress.secrets"] =
+      frame(ToEgress::kSecrets, 0,
+            egress::encodeSecrets({.permit = "permit_1", .values = {{"s1", "value-1"}}}));
   all["to_egress.forget"] = frame(ToEgress::kForget, 0, "permit_1");
   all["to_egress.use"] = frame(ToEgress::kUse, 9, "permit_1");
   all["to_egress.taken"] = frame(ToEgress::kTaken, 0, payload([](auto& w) { w.u64(7); }));

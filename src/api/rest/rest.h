@@ -78,8 +78,9 @@ struct RestParts {
   std::function<Result<base::json::object>(const base::json::object&)> explain_command = {};
   const orchestrator::AgentGuard* agents = nullptr;  // null: there are no levels
   uint64_t agents_per_tenant = 10'000;               // agents with a sandbox
-  orchestrator::PolicyService* policies = nullptr;   // null: without a history of policies
-  const model::ToolSet* tools = nullptr;             // null: there are no tool calls
+  uint64_t secrets_per_tenant = 1000;
+  orchestrator::PolicyService* policies = nullptr;  // null: without a history of policies
+  const model::ToolSet* tools = nullptr;            // null: there are no tool calls
 
   [[nodiscard]] orchestrator::SessionMemory memory() { return {sessions, store, memory_bounds}; }
 };
@@ -109,6 +110,7 @@ std::vector<Route> commandRoutes(RestParts& parts);
 std::vector<Route> agentRoutes(RestParts& parts);
 std::vector<Route> policyRoutes(RestParts& parts);
 std::vector<Route> quotaRoutes(RestParts& parts);
+std::vector<Route> secretRoutes(RestParts& parts);
 std::vector<Route> toolRoutes(RestParts& parts);
 std::vector<Route> operationRoutes(RestParts& parts);
 

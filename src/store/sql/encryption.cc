@@ -95,10 +95,15 @@ constexpr Step kSteps[] = {
      " FROM sessions s WHERE s.seq=session), x'')"
      " WHERE (session, key) IN (SELECT session, key FROM session_memory WHERE encrypted=0 LIMIT ?)",
      16},
+    {"UPDATE secrets SET encrypted=1,"
+     " value=encrypt(tenant, 'secret ' || name || ' ' || version, value)"
+     " WHERE (tenant, name) IN (SELECT tenant, name FROM secrets WHERE encrypted=0 LIMIT ?)",
+     16},
 };
 
 // Each table has an index that begins with the tenant.
-constexpr const char* kTables[] = {"executions", "sessions", "violations", "escalations"};
+constexpr const char* kTables[] = {"executions", "sessions", "violations", "escalations",
+                                   "secrets"};
 
 // Tenants with encrypted rows in `table`: steps from tenant to tenant instead of scanning all rows.
 std::string tenantsIn(const std::string& table) {
