@@ -29,12 +29,12 @@ enum class Role : uint8_t { kServer, kClient };
 
 // The head of a request or an answer, or trailers.
 struct Message {
-  std::string method;  // of a request, with scheme, authority and path
-  std::string scheme;
-  std::string authority;
-  std::string path;
+  std::string method = {};  // of a request, with scheme, authority and path
+  std::string scheme = {};
+  std::string authority = {};
+  std::string path = {};
   int status = 0;  // of an answer
-  Fields fields;
+  Fields fields = {};
   bool too_large = false;  // fields are missing
 };
 
