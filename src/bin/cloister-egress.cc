@@ -178,6 +178,7 @@ Result<egress::DialOptions> dialOptions(const Options& options) {
     dial.upstream =
         TRY(egress::readUpstream(from.upstream, from.upstream_credentials_file, from.ca_file));
   }
+  dial.origins = TRY(egress::readOrigins(from.ca_file));
   addApi(options.api, dial);
   return dial;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/error.hpp>
@@ -17,9 +18,14 @@
 namespace cloister::net {
 namespace {
 
-// A BIO over a socket, as BIO_s_socket(3), but without SIGPIPE. Its data points to the descriptor.
-int socketOf(BIO* bio) {
-  return *static_cast<const int*>(BIO_get_data(bio));
+// Under a BIO over a socket, as BIO_s_socket(3), but without SIGPIPE.
+struct Below {
+  int socket = -1;
+  std::string arrived;  // comes before the socket's own bytes
+};
+
+Below& belowOf(BIO* bio) {
+  return *static_cast<Below*>(BIO_get_data(bio));
 }
 
 bool again(int error) {
@@ -28,7 +34,13 @@ bool again(int error) {
 
 int receive(BIO* bio, char* into, int size) {
   BIO_clear_retry_flags(bio);
-  const ssize_t n = ::recv(socketOf(bio), into, static_cast<size_t>(size), 0);
+  Below& below = belowOf(bio);
+  if (!below.arrived.empty()) {
+    const size_t count = below.arrived.copy(into, static_cast<size_t>(size));
+    below.arrived.erase(0, count);
+    return static_cast<int>(count);
+  }
+  const ssize_t n = ::recv(below.socket, into, static_cast<size_t>(size), 0);
   if (n < 0 && again(errno)) BIO_set_retry_read(bio);
   if (n == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
   return static_cast<int>(n);
@@ -36,7 +48,7 @@ int receive(BIO* bio, char* into, int size) {
 
 int transmit(BIO* bio, const char* from, int size) {
   BIO_clear_retry_flags(bio);
-  const ssize_t n = ::send(socketOf(bio), from, static_cast<size_t>(size), MSG_NOSIGNAL);
+  const ssize_t n = ::send(belowOf(bio).socket, from, static_cast<size_t>(size), MSG_NOSIGNAL);
   if (n < 0 && again(errno)) BIO_set_retry_write(bio);
   return static_cast<int>(n);
 }
@@ -58,10 +70,10 @@ const BIO_METHOD* quietSocket() {
   return kMethod;
 }
 
-BIO* bioOf(int& socket) {
+BIO* bioOf(Below& below) {
   BIO* bio = BIO_new(quietSocket());
   if (bio == nullptr) return nullptr;
-  BIO_set_data(bio, &socket);
+  BIO_set_data(bio, &below);
   BIO_set_init(bio, 1);
   return bio;
 }
@@ -74,25 +86,58 @@ bool expectHost(SSL* session, const std::string& host) {
          X509_VERIFY_PARAM_set1_host(rules, host.c_str(), host.size()) == 1;
 }
 
+// The list of ALPN (RFC 7301 §3.1): each protocol behind its length.
+bool offer(SSL* session, std::span<const std::string> protocols) {
+  std::string list;
+  for (const std::string& protocol : protocols) {
+    if (protocol.empty() || protocol.size() > UINT8_MAX) return false;
+    list += static_cast<char>(protocol.size());
+    list += protocol;
+  }
+  // 0 is success here.
+  return SSL_set_alpn_protos(session, reinterpret_cast<const unsigned char*>(list.data()),
+                             static_cast<unsigned>(list.size())) == 0;
+}
+
 int mostOf(size_t size) {
   return static_cast<int>(std::min<size_t>(size, INT_MAX));
 }
 
 }  // namespace
 
-std::unique_ptr<TlsSession> TlsSession::make(SSL_CTX* context, const std::string& host,
-                                             int socket) {
-  std::unique_ptr<TlsSession> made(new TlsSession(socket));
+struct TlsSession::Wire : Below {};
+
+TlsSession::TlsSession(int socket, std::string arrived)
+    : wire_(std::make_unique<Wire>(Wire{{.socket = socket, .arrived = std::move(arrived)}})) {}
+TlsSession::~TlsSession() = default;
+
+std::unique_ptr<TlsSession> TlsSession::over(SSL_CTX* context, int socket, std::string arrived) {
+  std::unique_ptr<TlsSession> made(new TlsSession(socket, std::move(arrived)));
   made->session_.reset(SSL_new(context));
   SSL* session = made->session_.get();
-  BIO* bio = session == nullptr ? nullptr : bioOf(made->socket_);
+  BIO* bio = session == nullptr ? nullptr : bioOf(*made->wire_);
   if (bio == nullptr) return nullptr;
   SSL_set_bio(session, bio, bio);
   SSL_set_mode(session, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                             SSL_MODE_AUTO_RETRY | SSL_MODE_RELEASE_BUFFERS);
+  return made;
+}
+
+std::unique_ptr<TlsSession> TlsSession::make(SSL_CTX* context, const std::string& host, int socket,
+                                             std::span<const std::string> protocols) {
+  auto made = over(context, socket, {});
+  if (!made) return nullptr;
+  SSL* session = made->session_.get();
   SSL_set_verify(session, SSL_VERIFY_PEER, nullptr);
   if (!host.empty() && !expectHost(session, host)) return nullptr;
+  if (!protocols.empty() && !offer(session, protocols)) return nullptr;
   SSL_set_connect_state(session);
+  return made;
+}
+
+std::unique_ptr<TlsSession> TlsSession::accept(SSL_CTX* context, int socket, std::string arrived) {
+  auto made = over(context, socket, std::move(arrived));
+  if (made) SSL_set_accept_state(made->session_.get());
   return made;
 }
 
@@ -151,6 +196,25 @@ TlsSession::Step TlsSession::sayEnd() {
   errno = 0;
   const int result = SSL_shutdown(session_.get());
   return result < 0 ? outcome(result, 0) : Step{};
+}
+
+TlsSession::Step TlsSession::peek() {
+  ERR_clear_error();
+  errno = 0;
+  char byte = 0;
+  const int n = SSL_peek(session_.get(), &byte, 1);
+  return outcome(n, static_cast<size_t>(std::max(n, 0)));
+}
+
+bool TlsSession::pending() const {
+  return SSL_pending(session_.get()) > 0 || !wire_->arrived.empty();
+}
+
+std::string TlsSession::protocol() const {
+  const unsigned char* name = nullptr;
+  unsigned size = 0;
+  SSL_get0_alpn_selected(session_.get(), &name, &size);
+  return size == 0 ? std::string() : std::string(reinterpret_cast<const char*>(name), size);
 }
 
 std::string TlsSession::certificateFault() const {

@@ -10,12 +10,7 @@ std::unexpected<Error> wrong(const std::string& field, const std::string& why) {
   return fail(Code::kInvalid, field + ": " + why, field);
 }
 
-// Members of the next version. Their effect is missing, so a document that relies on them must not
-// be accepted.
-Result<> refuseInspection(const base::json::object& entry, const std::string& path) {
-  if (entry.contains("inspect")) {
-    return wrong(path + ".inspect", "this version cannot inspect TLS yet; leave it out");
-  }
+Result<> refuseSecrets(const base::json::object& entry, const std::string& path) {
   if (entry.contains("secrets")) {
     return wrong(path + ".secrets",
                  "is a member of the rule, beside network; the rule's `hosts` bind each secret");
@@ -25,7 +20,7 @@ Result<> refuseInspection(const base::json::object& entry, const std::string& pa
 
 Result<model::NetworkEntry> readEntry(const base::json::value& value, const std::string& path,
                                       const Rule& rule) {
-  if (const base::json::object* object = value.if_object()) TRY(refuseInspection(*object, path));
+  if (const base::json::object* object = value.if_object()) TRY(refuseSecrets(*object, path));
   model::NetworkEntry entry = TRY(model::readNetworkEntry(value, path, true));
   const auto& tiers = rule.match.network_tiers;
   if (entry.name != model::kAnyName || std::ranges::find(tiers, "full") != tiers.end())

@@ -104,8 +104,11 @@ TEST(PolicyDocument, ARuleNamesItsDestinations) {
   const Policy policy = policyOf(
       "  - {name: a, why: b, effect: approve, network: [\"api.example.com:443\", "
       "{name: m.example.net, ports: [80], methods: [GET], paths: [\"/a/*\"], dns: [TXT], "
-      "max_bytes: 5, on_denied: ask, why: w}]}\n");
-  ASSERT_EQ(policy.rules.at(0).network.size(), 2U);
+      "max_bytes: 5, on_denied: ask, why: w}, "
+      "{name: t.example.net, ports: [443], inspect: true, methods: [GET], paths: [\"/a/*\"]}]}\n");
+  ASSERT_EQ(policy.rules.at(0).network.size(), 3U);
+  EXPECT_TRUE(policy.rules[0].network[2].inspect);
+  EXPECT_EQ(policy.rules[0].network[2].methods, std::vector<std::string>{"GET"});
   const model::NetworkEntry& entry = policy.rules[0].network[1];
   EXPECT_EQ(entry.name, "m.example.net");
   EXPECT_EQ(entry.protocol, model::Protocol::kHttp);
@@ -124,9 +127,8 @@ TEST(PolicyDocument, SaysWhatIsWrongWithADestination) {
       {"{name: a.example.com, ports: [0]}", "rules[0].network[1].ports"},
       {"{name: a.example.com, ports: [443], methods: [GET]}", "rules[0].network[1].methods"},
       {"{name: a.example.com, ports: [443], paths: [/a]}", "rules[0].network[1].paths"},
-      {"{name: a.example.com, ports: [443], inspect: true}", "cannot inspect TLS yet"},
-      {"{name: a.example.com, ports: [443], inspect: true, methods: [GET]}",
-       "rules[0].network[1].inspect"},
+      {"{name: a.example.com, ports: [80], inspect: true}", "rules[0].network[1].inspect"},
+      {"{name: a.example.com, ports: [443], inspect: 1}", "rules[0].network[1].inspect"},
       {"{name: a.example.com, ports: [443], secrets: [x]}", "a member of the rule"},
       {"{name: a.example.com, ports: [443], port: 1}", "rules[0].network[1].port"},
       {"{name: \"*\"}", "for the tier full"},

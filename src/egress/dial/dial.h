@@ -45,11 +45,17 @@ struct Upstream {
 Result<Upstream> readUpstream(std::string_view url, const std::string& credentials_file,
                               const std::string& ca_file = "");
 
+// TLS to inspected hosts: the system's authorities, and those of `ca_file` ("": none). kInvalid names
+// the fault of the file.
+Result<std::shared_ptr<boost::asio::ssl::context>> readOrigins(const std::string& ca_file);
+
 struct DialOptions {
   AddressRules addresses = {};
   std::optional<Upstream> upstream = {};
   // Names that lead to this service itself: "api.cloister.internal". They are not resolved.
   std::map<std::string, boost::asio::ip::tcp::endpoint, std::less<>> own = {};
+  // The authorities of inspected hosts; null: nothing is inspected.
+  std::shared_ptr<boost::asio::ssl::context> origins = {};
   Millis most_time{10'000};   // for all addresses, with the look-up
   Millis try_time{4'000};     // for one address, unless it is the last
   size_t most_addresses = 8;  // that are tried
@@ -90,6 +96,8 @@ class Dialler {
   // no; kUnavailable: nothing could be reached; kQuota: too many look-ups. The message is for the
   // sandbox. The caller keeps the dialler.
   Task<Result<Dialled>> dial(Target target);
+  // For TLS over a dialled connection that is inspected; may be null.
+  [[nodiscard]] boost::asio::ssl::context* origins() const { return options_.origins.get(); }
 
  private:
   using Endpoint = boost::asio::ip::tcp::endpoint;

@@ -80,7 +80,7 @@ class TlsBridge : public testing::Test {
   asio::io_context io_;
   DnsServer dns_{io_};
   tcp::acceptor listener_{io_, tcp::endpoint(asio::ip::address_v4::loopback(), 0)};
-  Authority authority_;
+  TestAuthority authority_;
   TlsProxy proxy_;
   std::unique_ptr<Resolver> resolver_;
 };
@@ -171,7 +171,7 @@ TEST_F(TlsBridge, RefusesACertificateForAnotherName) {
 }
 
 TEST_F(TlsBridge, RefusesAnotherAuthority) {
-  const Authority other;
+  const TestAuthority other;
   for (const std::string& authority : {other.path(), std::string()}) {  // "": the system's
     const std::string message = refusal(authority);
     EXPECT_TRUE(message.contains("egress.upstream: TLS: ")) << message;

@@ -29,9 +29,9 @@
 namespace cloister::egress {
 
 // An authority whose certificate is in a file.
-class Authority {
+class TestAuthority {
  public:
-  Authority() : key_(::EVP_EC_gen("P-256"), &::EVP_PKEY_free) {
+  TestAuthority() : key_(::EVP_EC_gen("P-256"), &::EVP_PKEY_free) {
     static int count = 0;
     certificate_ = make("test authority", key_.get(), nullptr);
     extend(certificate_.get(), NID_basic_constraints, "critical,CA:TRUE");
@@ -42,9 +42,9 @@ class Authority {
                                                                   &std::fclose);
     ::PEM_write_X509(file.get(), certificate_.get());
   }
-  ~Authority() { std::filesystem::remove(path_); }
-  Authority(const Authority&) = delete;
-  Authority& operator=(const Authority&) = delete;
+  ~TestAuthority() { std::filesystem::remove(path_); }
+  TestAuthority(const TestAuthority&) = delete;
+  TestAuthority& operator=(const TestAuthority&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
 

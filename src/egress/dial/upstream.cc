@@ -97,6 +97,16 @@ Result<Upstream> readUpstream(std::string_view url, const std::string& credentia
   return upstream;
 }
 
+Result<std::shared_ptr<asio::ssl::context>> readOrigins(const std::string& ca_file) {
+  auto tls = TRY(net::clientTls("", "egress.ca_file"));
+  boost::system::error_code error;
+  if (!ca_file.empty()) tls.load_verify_file(ca_file, error);
+  if (error) return fail(Code::kInvalid, "egress.ca_file: " + error.message(), "egress.ca_file");
+  ::SSL_CTX_set_options(tls.native_handle(), SSL_OP_NO_RENEGOTIATION);
+  ::SSL_CTX_set_session_cache_mode(tls.native_handle(), SSL_SESS_CACHE_OFF);
+  return std::make_shared<asio::ssl::context>(std::move(tls));
+}
+
 asio::awaitable<Result<std::string>> connectThrough(asio::ip::tcp::socket& socket,
                                                     const Upstream& upstream, std::string place) {
   std::string request = "CONNECT " + place + " HTTP/1.1\r\nHost: " + place + "\r\n";

@@ -216,6 +216,18 @@ bool imitates(std::string_view name) {
   return other != name && std::ranges::find(kDeciding, other) != kDeciding.end();
 }
 
+Result<> addField(std::string name, std::string_view value, RequestHead& head) {
+  if (!std::ranges::all_of(value, isValueChar)) {
+    return refuse("The value of a header field has bytes that are not permitted.");
+  }
+  if (head.fields.size() == kMaxHeadFields) {
+    return fail(Code::kTooLarge, "The request has too many header fields.");
+  }
+  if (imitates(name)) return refuse("The header field " + name + " imitates another.");
+  head.fields.push_back({std::move(name), std::string(value)});
+  return {};
+}
+
 Result<> readField(std::string_view line, RequestHead& head) {
   if (line.starts_with(' ') || line.starts_with('\t')) {
     return refuse("A header field continues in the next line.");
@@ -224,27 +236,21 @@ Result<> readField(std::string_view line, RequestHead& head) {
   if (colon == std::string_view::npos || !isToken(line.substr(0, colon))) {
     return refuse("The name of a header field has bytes that are not permitted.");
   }
-  const std::string_view value = trimmed(line.substr(colon + 1));
-  if (!std::ranges::all_of(value, isValueChar)) {
-    return refuse("The value of a header field has bytes that are not permitted.");
-  }
-  if (head.fields.size() == kMaxHeadFields) {
-    return fail(Code::kTooLarge, "The request has too many header fields.");
-  }
-  std::string name = lowered(line.substr(0, colon));
-  if (imitates(name)) return refuse("The header field " + name + " imitates another.");
-  head.fields.push_back({std::move(name), std::string(value)});
-  return {};
+  return addField(lowered(line.substr(0, colon)), trimmed(line.substr(colon + 1)), head);
 }
 
 size_t countOf(const RequestHead& head, std::string_view name) {
   return static_cast<size_t>(std::ranges::count(head.fields, name, &HeadField::name));
 }
 
-uint16_t portOf(const RequestHead& head) {
+uint16_t usualPort(std::string_view scheme) {
   constexpr uint16_t kHttp = 80;
   constexpr uint16_t kHttps = 443;
-  return head.port.value_or(head.scheme == "https" ? kHttps : kHttp);
+  return scheme == "https" ? kHttps : kHttp;
+}
+
+uint16_t portOf(const RequestHead& head) {
+  return head.port.value_or(usualPort(head.scheme));
 }
 
 // Host is there once, and agrees with the target. RFC 9112 §3.2.2 lets a proxy prefer the target;
@@ -309,7 +315,60 @@ Result<> checkConnection(RequestHead& head) {
   return {};
 }
 
+// --- HTTP/2
+
+// Fields of a single connection, which HTTP/2 does not have (RFC 9113 §8.2.2).
+constexpr std::array<std::string_view, 6> kOfConnections = {
+    "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "http2-settings"};
+
+Result<> addFields(std::vector<HeadField> fields, RequestHead& head) {
+  for (HeadField& field : fields) {
+    if (!isToken(field.name) || field.name != lowered(field.name)) {
+      return refuse("The name of a header field has bytes that are not permitted.");
+    }
+    if (std::ranges::find(kOfConnections, field.name) != kOfConnections.end()) {
+      return refuse("The header field " + field.name + " has no place in HTTP/2.");
+    }
+    TRY(addField(std::move(field.name), trimmed(field.value), head));
+  }
+  return {};
+}
+
+// :authority and Host are one host, and one of them is there.
+Result<> readHosts(std::string_view authority, RequestHead& head) {
+  if (countOf(head, "host") > 1) return refuse("Host is given twice.");
+  const std::string_view field = head.field("host");
+  const auto named = readAuthority(authority.empty() ? field : authority);
+  if (!named) return refuse("The request names no host, or a host oddly.");
+  head.host = named->host;
+  head.port = named->port;
+  if (authority.empty() || field.empty()) return {};
+  const auto other = readAuthority(field);
+  const bool same = other && other->host == head.host &&
+                    other->port.value_or(usualPort(head.scheme)) == portOf(head);
+  if (!same) {
+    return refuse("Host differs from :authority.");
+  }
+  return {};
+}
+
 }  // namespace
+
+Result<RequestHead> readRequest(RequestParts parts) {
+  RequestHead head;
+  if (!isToken(parts.method) || parts.method.size() > kMaxMethod || parts.method == "CONNECT") {
+    return refuse("The method of the request is not permitted.");
+  }
+  head.method = std::move(parts.method);
+  head.scheme = lowered(parts.scheme);
+  TRY(readTarget(parts.path, head));
+  if (head.form == TargetForm::kAbsolute) return refuse(":path is no path.");
+  TRY(addFields(std::move(parts.fields), head));
+  TRY(readHosts(parts.authority, head));
+  TRY(checkFraming(head));
+  TRY(checkConnection(head));
+  return head;
+}
 
 std::string_view RequestHead::field(std::string_view name) const {
   const auto found = std::ranges::find(fields, name, &HeadField::name);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The head of an HTTP/1.1 request (RFC 9110, RFC 9112), as the judge sees it. Bytes are hostile.
+// The head of an HTTP request (RFC 9110, RFC 9112, RFC 9113), as the judge sees it. Bytes are hostile.
 // Pure; no I/O; thread-safe.
 //
 // This reader stands in place of a library's parser for request heads, not before it: the exchange
@@ -61,5 +61,17 @@ Result<std::optional<size_t>> headEnd(std::string_view bytes);
 // Reads a whole head, as headEnd() measured it. Errors are sentences for the client: kInvalid is
 // status 400, kTooLarge 431, kUnsupported 505 or 417.
 Result<RequestHead> readHead(std::string_view head);
+
+// A request of HTTP/2, as its reader found it (RFC 9113 §8.3.1).
+struct RequestParts {
+  std::string method;
+  std::string scheme;
+  std::string authority;  // "": the field Host has it
+  std::string path;
+  std::vector<HeadField> fields;
+};
+
+// The same checks for such a request. Its scheme is part of the head.
+Result<RequestHead> readRequest(RequestParts parts);
 
 }  // namespace cloister::egress

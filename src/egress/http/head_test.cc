@@ -310,5 +310,71 @@ TEST(HeadProperties, ChangedBytesKeepOneHostAndOneLength) {
   EXPECT_GT(accepted, 0U);
 }
 
+// --- HTTP/2
+
+RequestParts parts(std::vector<HeadField> fields = {}) {
+  return {.method = "GET",
+          .scheme = "https",
+          .authority = "a.example.com",
+          .path = "/v1?x=1",
+          .fields = std::move(fields)};
+}
+
+std::string whyOf(RequestParts parts) {
+  const auto head = readRequest(std::move(parts));
+  return head ? "" : head.error().message;
+}
+
+TEST(Http2Head, HasItsTargetAndFields) {
+  const auto head = readRequest(parts({{"x-one", " 1 "}, {"content-length", "5"}})).value();
+  EXPECT_EQ(head.method, "GET");
+  EXPECT_EQ(head.scheme, "https");
+  EXPECT_EQ(head.host, "a.example.com");
+  EXPECT_EQ(head.path, "/v1");
+  EXPECT_EQ(head.origin, "/v1?x=1");
+  EXPECT_EQ(head.field("x-one"), "1");
+  EXPECT_EQ(head.content_length, 5U);
+  EXPECT_TRUE(head.keep_alive);
+}
+
+TEST(Http2Head, HostAndAuthorityAreOne) {
+  EXPECT_EQ(whyOf(parts({{"host", "a.example.com"}})), "");
+  EXPECT_EQ(whyOf(parts({{"host", "a.example.com:443"}})), "");
+  EXPECT_THAT(whyOf(parts({{"host", "b.example.com"}})), HasSubstr("differs from :authority"));
+  EXPECT_THAT(whyOf(parts({{"host", "a.example.com:444"}})), HasSubstr("differs"));
+  EXPECT_THAT(whyOf(parts({{"host", "a.example.com"}, {"host", "a.example.com"}})),
+              HasSubstr("twice"));
+  RequestParts by_host = parts({{"host", "a.example.com:8443"}});
+  by_host.authority.clear();
+  EXPECT_EQ(readRequest(by_host).value().port, 8443);
+  RequestParts none = parts();
+  none.authority.clear();
+  EXPECT_NE(whyOf(none), "");
+  for (const char* odd : {"user@a.example.com", "a.example.com.", "a.example.com:0", "a b"}) {
+    RequestParts made = parts();
+    made.authority = odd;
+    EXPECT_NE(whyOf(made), "") << odd;
+  }
+}
+
+TEST(Http2Head, OddPartsAreRefused) {
+  for (const char* path : {"", "v1", "https://b.example.com/", "/a b", "/a\\b", "/#x", "*"}) {
+    RequestParts made = parts();
+    made.path = path;
+    EXPECT_NE(whyOf(made), "") << path;
+  }
+  for (const char* method : {"", "CONNECT", "GE T"}) {
+    RequestParts made = parts();
+    made.method = method;
+    EXPECT_NE(whyOf(made), "") << method;
+  }
+  for (const HeadField& field :
+       {HeadField{"connection", "close"}, {"transfer-encoding", "chunked"}, {"upgrade", "x"},
+        {"X-Upper", "1"}, {"x y", "1"}, {"x", "a\r\nb: c"}, {"content_length", "1"},
+        {"content-length", "x"}, {"expect", "something"}}) {
+    EXPECT_NE(whyOf(parts({field})), "") << field.name;
+  }
+}
+
 }  // namespace
 }  // namespace cloister::egress

@@ -73,8 +73,20 @@ void Connection::redirect(std::string name, uint16_t port) {
   inside_.port = port;
 }
 
-Task<Ruling> Connection::admit(Standing standing) {
-  standing_.reset();
+// Whether TLS has to be read. A connection whose protocol is not yet known counts as what the rule
+// wants.
+bool Connection::mustRead(const Standing& standing, const Verdict& verdict) const {
+  if (verdict.rule == nullptr) return false;
+  if (verdict.rule->entry.inspect) return true;
+  if (standing.protocol.value_or(verdict.rule->entry.protocol) != model::Protocol::kTls) {
+    return false;
+  }
+  const auto secrets = guard_->broker();
+  return secrets && secrets->binds(standing.host, standing.port);
+}
+
+// Judges, and waits for an approver if the plan says so. Records a refusal.
+Task<Ruling> Connection::ask(Standing& standing) {
   const Attempt attempt = standing.attempt();
   Verdict verdict = guard_->judge(attempt);
   if (!verdict.allowed && verdict.on_denied != model::OnDenied::kDeny) {
@@ -90,17 +102,35 @@ Task<Ruling> Connection::admit(Standing standing) {
     ruling.allowed = false;
     co_return ruling;
   }
-  if (ruling.allowed && verdict.rule->entry.inspect) {
-    // The rule asks for more than this relay can see, so it must not pass unseen.
-    co_return refuse(standing, "The rule " + ruling.rule + " asks for inspection of TLS.",
-                     "This version cannot inspect TLS: remove `inspect` from the rule.");
-  }
-  if (ruling.allowed) {
-    standing_ = std::move(standing);
-  } else {
+  if (!ruling.allowed) {
     guard_->refused(attempt, verdict);
+    co_return ruling;
+  }
+  ruling.inspect = mustRead(standing, verdict);
+  if (ruling.inspect && ruling.protocol != model::Protocol::kTls) {
+    co_return refuse(standing, "The rule " + ruling.rule + " asks to inspect TLS, and is for " +
+                                   std::string(model::protocolName(ruling.protocol)) + ".",
+                     "Ask the operator for an entry with the protocol tls.");
   }
   co_return ruling;
+}
+
+Task<Ruling> Connection::admit(Standing standing) {
+  standing_.reset();
+  Ruling ruling = co_await ask(standing);
+  if (ruling.allowed) standing_ = std::move(standing);
+  co_return ruling;
+}
+
+Task<Ruling> Connection::admitBeside(Standing standing) {
+  co_return co_await ask(standing);
+}
+
+bool Connection::stillAllowed(const Standing& standing) {
+  const Attempt attempt = standing.attempt();
+  const Verdict verdict = guard_->judge(attempt);
+  if (!verdict.allowed) guard_->refused(attempt, verdict);
+  return verdict.allowed;
 }
 
 bool Connection::takeRequest(const Standing& standing, Ruling& refusal) {
@@ -111,12 +141,18 @@ bool Connection::takeRequest(const Standing& standing, Ruling& refusal) {
 }
 
 Ruling Connection::refuse(const Standing& standing, std::string reason, std::string remedy) {
+  return refuse(standing, {.reason = std::move(reason), .remedy = std::move(remedy)});
+}
+
+Ruling Connection::refuse(const Standing& standing, Refusal refusal) {
   const Attempt attempt = standing.attempt();
   const Verdict by_plan = guard_->judge(attempt);
+  model::PlanRule own;
+  own.rule = refusal.rule;
   Verdict verdict{.allowed = false,
-                  .rule = by_plan.rule,
-                  .reason = std::move(reason),
-                  .remedy = std::move(remedy)};
+                  .rule = refusal.rule.empty() ? by_plan.rule : &own,
+                  .reason = std::move(refusal.reason),
+                  .remedy = std::move(refusal.remedy)};
   guard_->refused(attempt, verdict);
   return rulingOf(verdict);
 }
@@ -151,6 +187,7 @@ Task<Result<>> Connection::dial(const Standing& standing, const Ruling& ruling) 
   outside_.non_blocking(true, ignored);
   guard_->dialled(dialled->address);
   if (!dialled->early.empty()) {
+    if (ruling.inspect) co_return fail(Code::kUnavailable, "the peer speaks before the client");
     if (!moved(dialled->early.size(), 0) || co_await write(inside(), dialled->early)) {
       co_return fail(Code::kConflict, "the connection is over");
     }
@@ -160,6 +197,7 @@ Task<Result<>> Connection::dial(const Standing& standing, const Ruling& ruling) 
 
 Task<std::pair<Connection::Error, size_t>> Connection::read(Socket& from, std::string& into,
                                                             size_t most) {
+  if (Tls* tls = tlsOf(from)) co_return co_await readTls(from, *tls, into, most);
   const size_t have = into.size();
   for (;;) {
     if (over_) co_return std::pair(Error(asio::error::operation_aborted), size_t{0});
@@ -177,6 +215,7 @@ Task<std::pair<Connection::Error, size_t>> Connection::read(Socket& from, std::s
 }
 
 Task<Connection::Error> Connection::write(Socket& to, std::string_view bytes) {
+  if (Tls* tls = tlsOf(to)) co_return co_await writeTls(to, *tls, bytes);
   while (!bytes.empty()) {
     if (over_) co_return asio::error::operation_aborted;
     Error error;
@@ -201,6 +240,11 @@ bool Connection::moved(uint64_t in, uint64_t out) {
   if (!over_ && guard_->count(in, out)) return true;
   reset();
   return false;
+}
+
+bool Connection::moved(const Standing& standing, uint64_t in, uint64_t out) {
+  if (!over_) std::ignore = guard_->judge(standing.attempt());  // whose rule counts
+  return moved(in, out);
 }
 
 void Connection::expireIn(Millis time) {
@@ -235,6 +279,8 @@ void Connection::close() {
   if (std::exchange(over_, true)) return;
   timer_.cancel();
   Error ignored;
+  if (inside_tls_) inside_tls_->sayEnd();
+  if (outside_tls_) outside_tls_->sayEnd();
   inside_.socket.close(ignored);
   outside_.close(ignored);
 }
@@ -249,6 +295,10 @@ Task<void> Connection::watch() {
       const Verdict verdict = guard_->judge(attempt);
       if (!verdict.allowed) {
         guard_->refused(attempt, verdict);
+        reset();
+      } else if (unread_ && mustRead(*standing_, verdict)) {
+        refuse(*standing_, "The rule wants to inspect TLS by now, and this connection is older.",
+               "Connect again.");
         reset();
       }
     }

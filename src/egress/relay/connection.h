@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -19,6 +20,7 @@
 #include "base/result.h"
 #include "egress/dial/dial.h"
 #include "egress/relay/guard.h"
+#include "net/tls_session.h"
 
 namespace cloister::egress {
 
@@ -39,14 +41,23 @@ struct Ruling {
   model::Protocol protocol = model::Protocol::kTcp;  // of the rule
   bool anyone = false;                               // of the rule
   bool internal = false;                             // of the rule
+  bool inspect = false;                              // TLS is read: by the rule, or for a secret
   std::string rule;                                  // its name; "" where none matched
   std::string reason;                                // of a refusal
   std::string remedy;                                // of a refusal
 };
 
+// A refusal of the relay itself. `rule`: of records, where no rule of the plan decided.
+struct Refusal {
+  std::string reason;
+  std::string remedy;
+  std::string_view rule = {};
+};
+
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Socket = boost::asio::ip::tcp::socket;
+  using Error = boost::system::error_code;
 
   Connection(Inside inside, std::shared_ptr<Guard> guard, Dialler& dialler,
              const RelayLimits& limits);
@@ -62,18 +73,44 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Judges the attempt, waits for an approver if the plan says so, and records a refusal. An
   // allowed attempt stands from now on: each later plan judges it again.
   Task<Ruling> admit(Standing standing);
+  // As admit(), for one of several requests at the same time: what stands is not changed.
+  Task<Ruling> admitBeside(Standing standing);
+  // Notified when the plan changed.
+  [[nodiscard]] async::Signal& changed() { return guard_->changed(); }
+  // Whether the plan in force still allows it; records a refusal.
+  bool stillAllowed(const Standing& standing);
   // Takes one request from the rate, and records a refusal.
   bool takeRequest(const Standing& standing, Ruling& refusal);
   // Records the relay's own refusal.
   Ruling refuse(const Standing& standing, std::string reason, std::string remedy);
+  Ruling refuse(const Standing& standing, Refusal refusal);
 
   // Connects outside(), and sends inside what the peer sent with it. kDenied is recorded, and so is
   // kQuota of the guard.
   Task<Result<>> dial(const Standing& standing, const Ruling& ruling);
 
+  // --- TLS, for connections that are inspected
+
+  // Speaks TLS outside, as a client of name(). Offers `protocols`, and returns the one that the
+  // server chose, or "". kDenied: the server is not accepted; the message is a sentence.
+  Task<Result<std::string>> secureOutside(std::vector<std::string> protocols);
+  // Speaks TLS inside, as name(), whose client sent `arrived` already, and agrees on `protocol`.
+  // kDenied: the client does not accept the certificate; the message is a sentence.
+  Task<Result<>> secureInside(std::string arrived, std::string protocol);
+  [[nodiscard]] std::shared_ptr<Authority> authority() const { return guard_->authority(); }
+  [[nodiscard]] std::shared_ptr<const Broker> broker() const { return guard_->broker(); }
+  // TLS passes as it is from now on. A plan that wants to read it ends the connection.
+  void passUnread() { unread_ = true; }
+
+  // Waits until the sandbox may have sent a request. False: the origin closed its side meanwhile,
+  // or sent what nobody asked for.
+  Task<bool> awaitRequest();
+  // Ends the direction of writing, in order.
+  Task<Error> sayEnd(Socket& to);
+  [[nodiscard]] bool hasTls(const Socket& side) const { return tlsOf(side) != nullptr; }
+
   // At most `most` bytes behind `into`, waiting for them without a buffer. 0: the stream ended.
   // An error: the socket failed, or the connection is over.
-  using Error = boost::system::error_code;
   Task<std::pair<Error, size_t>> read(Socket& from, std::string& into, size_t most);
   Task<Error> write(Socket& to, std::string_view bytes);
 
@@ -82,6 +119,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Counts moved bytes and postpones the deadline. False: over the bound; the connection is reset.
   bool moved(uint64_t in, uint64_t out);
+  // The same, by the rule of one of several requests.
+  bool moved(const Standing& standing, uint64_t in, uint64_t out);
   // From now on the deadline, until bytes are moved.
   void expireIn(Millis time);
 
@@ -95,7 +134,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<void> watch();
 
  private:
-  Task<Verdict> judge(const Standing& standing);
+  using Tls = net::TlsSession;
+  [[nodiscard]] Tls* tlsOf(const Socket& side) const;
+  [[nodiscard]] bool mustRead(const Standing& standing, const Verdict& verdict) const;
+  Task<Ruling> ask(Standing& standing);
+  Task<Error> ready(Socket& side, Tls::Wait what);
+  template <class Step>
+  Task<Tls::Step> overTls(Socket& side, Step step);
+  Task<Error> shakeHands(Socket& side);
+  Task<std::pair<Error, size_t>> readTls(Socket& from, Tls& tls, std::string& into, size_t most);
+  Task<Error> writeTls(Socket& to, Tls& tls, std::string_view bytes);
   void arm(base::Monotonic at);
 
   Inside inside_;
@@ -105,6 +153,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Dialler& dialler_;
   RelayLimits limits_;
   std::optional<Standing> standing_;
+  std::string protocol_;  // agreed on inside
+  std::unique_ptr<Tls> inside_tls_;
+  std::unique_ptr<Tls> outside_tls_;
+  bool unread_ = false;
   boost::asio::steady_timer timer_;
   base::Monotonic armed_ = base::Monotonic::max();
   base::Monotonic deadline_ = base::Monotonic::max();

@@ -15,7 +15,9 @@
 #include "async/signal.h"
 #include "base/clock.h"
 #include "base/network.h"
+#include "egress/broker/broker.h"
 #include "egress/plan/judge.h"
+#include "egress/tls/authority.h"
 
 namespace cloister::egress {
 
@@ -58,6 +60,10 @@ class Guard {
   virtual Task<Verdict> hold(const Attempt&, Verdict verdict) { co_return verdict; }
   // The operator's networks of the plan, for the rules with `internal`.
   [[nodiscard]] virtual std::vector<base::Network> internalNetworks() const { return {}; }
+  // Issues certificates for inspected names; null: nothing can be inspected.
+  [[nodiscard]] virtual std::shared_ptr<Authority> authority() const { return nullptr; }
+  // The brokered secrets of the plan in force; null: there are none.
+  [[nodiscard]] virtual std::shared_ptr<const Broker> broker() const { return nullptr; }
   // The sandbox's look-ups in flight, for Resolver.
   [[nodiscard]] virtual std::shared_ptr<size_t> lookUps() const { return nullptr; }
 };

@@ -13,7 +13,6 @@ namespace {
 
 namespace json = base::json;
 
-constexpr uint16_t kHttpPort = 80;
 
 std::string lowered(std::string_view text) {
   std::string out(text);
@@ -56,13 +55,24 @@ std::string_view titleOf(int status) {
   }
 }
 
+// "content-type" → "Content-Type", as older clients of HTTP/1.1 expect.
+std::string inCapitals(std::string name) {
+  char before = '-';
+  for (char& c : name) {
+    if (before == '-' && c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    before = c;
+  }
+  return name;
+}
+
 void add(std::string& head, std::string_view name, std::string_view value) {
   head.append(name).append(": ").append(value).append("\r\n");
 }
 
 }  // namespace
 
-std::string headForOrigin(const RequestHead& request, std::string_view name, uint16_t port) {
+std::string headForOrigin(const RequestHead& request, std::string_view name, uint16_t port,
+                          uint16_t usual_port) {
   base::FieldNames left_out = base::hopFields();
   left_out.insert("host");
   for (const HeadField& field : request.fields) {
@@ -72,7 +82,7 @@ std::string headForOrigin(const RequestHead& request, std::string_view name, uin
   }
   std::string head = request.method + " " + request.origin + " HTTP/1.1\r\n";
   std::string host(name);
-  if (port != kHttpPort) host += ":" + std::to_string(port);
+  if (port != usual_port) host += ":" + std::to_string(port);
   add(head, "Host", host);
   for (const HeadField& field : request.fields) {
     if (!left_out.contains(field.name) && base::isOneLine(field.value)) {
@@ -116,8 +126,7 @@ std::string headForSandbox(const net::HttpHead& answer, Framing framing,
   return head + "\r\n";
 }
 
-std::string ownAnswer(const OwnAnswer& answer, bool keep, bool to_head) {
-  constexpr int kTooMany = 429;
+std::string ownBody(const OwnAnswer& answer) {
   json::object problem = {{"type", "about:blank"},
                           {"title", titleOf(answer.status)},
                           {"status", answer.status},
@@ -130,17 +139,29 @@ std::string ownAnswer(const OwnAnswer& answer, bool keep, bool to_head) {
     problem["rule"] = answer.ruling->rule;
     problem["remedy"] = answer.ruling->remedy;
   }
-  const std::string body = base::toJson(problem) + "\n";
+  return base::toJson(problem) + "\n";
+}
+
+std::vector<std::pair<std::string, std::string>> ownFields(const OwnAnswer& answer) {
+  constexpr int kTooMany = 429;
+  const bool unreached = answer.status == 502 || answer.status == 503;
+  std::vector<std::pair<std::string, std::string>> fields = {
+      {"content-type", "application/problem+json"},
+      {"cache-control", "no-store"},
+      // RFC 9209: the answer is of a proxy, not of the origin.
+      {"proxy-status", unreached ? "cloister; error=destination_unavailable"
+                                 : "cloister; error=http_request_denied"}};
+  if (answer.status == kTooMany) fields.emplace_back("retry-after", "60");
+  return fields;
+}
+
+std::string ownAnswer(const OwnAnswer& answer, bool keep, bool to_head) {
+  const std::string body = ownBody(answer);
   std::string head = "HTTP/1.1 " + std::to_string(answer.status) + " " +
                      std::string(titleOf(answer.status)) + "\r\n";
-  add(head, "Content-Type", "application/problem+json");
+  for (const auto& [name, value] : ownFields(answer))
+    add(head, inCapitals(name), value);
   add(head, "Content-Length", std::to_string(body.size()));
-  add(head, "Cache-Control", "no-store");
-  // RFC 9209: the answer is of a proxy, not of the origin.
-  add(head, "Proxy-Status",
-      answer.status == 502 || answer.status == 503 ? "cloister; error=destination_unavailable"
-                                                   : "cloister; error=http_request_denied");
-  if (answer.status == kTooMany) add(head, "Retry-After", "60");
   add(head, "Connection", keep ? "keep-alive" : "close");
   return head + "\r\n" + (to_head ? "" : body);
 }

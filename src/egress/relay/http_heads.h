@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "egress/http/head.h"
@@ -16,8 +18,9 @@
 namespace cloister::egress {
 
 // The request for the origin, written anew from the read values. Left out: the fields of this hop
-// (RFC 9110 §7.6.1), and Host, which is the judged name and port.
-std::string headForOrigin(const RequestHead& request, std::string_view name, uint16_t port);
+// (RFC 9110 §7.6.1), and Host, which is the judged name, and the port unless it is the usual one.
+std::string headForOrigin(const RequestHead& request, std::string_view name, uint16_t port,
+                          uint16_t usual_port);
 
 enum class Framing : uint8_t { kNone, kLength, kChunked, kUntilClose };
 
@@ -35,6 +38,9 @@ struct OwnAnswer {
   uint16_t port = 0;
 };
 std::string ownAnswer(const OwnAnswer& answer, bool keep, bool to_head);
+// Its parts, for HTTP/2: fields in lower case, without those of the connection.
+std::vector<std::pair<std::string, std::string>> ownFields(const OwnAnswer& answer);
+std::string ownBody(const OwnAnswer& answer);
 
 // The status for an error of readHead(), or of a dial.
 int statusOf(const Error& error);

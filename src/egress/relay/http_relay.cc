@@ -6,6 +6,8 @@
 
 #include <boost/asio/experimental/awaitable_operators.hpp>
 
+#include "egress/broker/answers.h"
+#include "egress/broker/websocket.h"
 #include "egress/relay/http_heads.h"
 #include "egress/relay/tunnel.h"
 #include "model/network.h"
@@ -13,7 +15,6 @@
 namespace cloister::egress {
 namespace {
 
-constexpr uint16_t kHttpPort = 80;
 constexpr size_t kMostArrived = size_t{64} << 10;  // and so the largest head of an answer
 constexpr int kMostInterim = 16;                   // answers of 1xx before the final one
 constexpr int kSwitching = 101;
@@ -21,6 +22,18 @@ constexpr int kSwitching = 101;
 std::string placeOf(const Standing& standing) {
   return standing.host + ":" + std::to_string(standing.port);
 }
+
+// Overwrites what may be the value of a secret.
+class Wiped {
+ public:
+  explicit Wiped(RequestHead& head) : head_(head) {}
+  Wiped(const Wiped&) = delete;
+  Wiped& operator=(const Wiped&) = delete;
+  ~Wiped() { wipe(head_); }
+
+ private:
+  RequestHead& head_;
+};
 
 }  // namespace
 
@@ -32,44 +45,57 @@ Task<void> HttpRelay::run(std::optional<Result<RequestHead>> first) {
     Result<RequestHead> head = first ? *std::exchange(first, {}) : co_await incoming_.head();
     if (!head && head.error().code == Code::kUnavailable) co_return;
     if (!head) {
-      connection_.refuse({.host = connection_.name(),
-                          .port = connection_.port(),
-                          .protocol = model::Protocol::kHttp},
-                         head.error().message, "Send an ordinary HTTP/1.1 request.");
+      connection_.refuse(unjudged(), head.error().message, "Send an ordinary HTTP/1.1 request.");
       co_return co_await answer(statusOf(head.error()), head.error().message);
     }
     if (!co_await serve(*std::move(head))) co_return;
   }
 }
 
+uint16_t HttpRelay::usualPort() const {
+  constexpr uint16_t kHttp = 80;
+  constexpr uint16_t kHttps = 443;
+  return kind_ == Kind::kInspected ? kHttps : kHttp;
+}
+
+// A request as far as it is known before it was read.
+Standing HttpRelay::unjudged() const {
+  return {.host = connection_.name(),
+          .port = connection_.port(),
+          .protocol =
+              kind_ == Kind::kInspected ? model::Protocol::kTls : model::Protocol::kHttp};
+}
+
 // The attempt that a request is. nullopt: it cannot be judged; `fault` is a sentence.
 std::optional<Standing> HttpRelay::standingOf(const RequestHead& head, std::string& fault) const {
-  Standing standing{.host = connection_.name(),
-                    .port = connection_.port(),
-                    .protocol = model::Protocol::kHttp,
-                    .method = head.method,
-                    .path = head.form == TargetForm::kAsterisk ? "*" : head.path};
-  const std::string given = head.host + ":" + std::to_string(head.port.value_or(kHttpPort));
+  Standing standing = unjudged();
+  standing.method = head.method;
+  standing.path = head.form == TargetForm::kAsterisk ? "*" : head.path;
+  const std::string given = head.host + ":" + std::to_string(head.port.value_or(usualPort()));
+  const bool https = head.scheme == "https";
+  const bool absolute = head.form == TargetForm::kAbsolute;
   if (head.form == TargetForm::kAuthority) {
     fault = kind_ == Kind::kProxy
                 ? "CONNECT has to be the first request of a connection."
                 : "CONNECT is only understood by the proxy, proxy.cloister.internal:3128.";
-  } else if (head.scheme == "https") {
+  } else if (kind_ != Kind::kInspected && https) {
     fault = "A target with https is not for a proxy: use CONNECT.";
-  } else if (kind_ == Kind::kTransparent && given != placeOf(standing)) {
+  } else if (kind_ == Kind::kInspected && absolute && !https) {
+    fault = "A target with http has no place within TLS.";
+  } else if (kind_ != Kind::kProxy && given != placeOf(standing)) {
     fault = "Host names " + given + ", but the connection is to " + placeOf(standing) + ".";
-  } else if (kind_ == Kind::kProxy && head.form != TargetForm::kAbsolute) {
+  } else if (kind_ == Kind::kProxy && !absolute) {
     fault = "This is a proxy: it understands CONNECT, and targets like http://name/path.";
   }
   if (!fault.empty()) return std::nullopt;
-  if (kind_ == Kind::kTransparent) return standing;
+  if (kind_ != Kind::kProxy) return standing;
   const auto name = model::hostName(head.host);
   if (!name || *name != head.host) {
     fault = "The target's host is no name in its usual spelling: addresses are never reached.";
     return std::nullopt;
   }
   standing.host = *name;
-  standing.port = head.port.value_or(kHttpPort);
+  standing.port = head.port.value_or(usualPort());
   return standing;
 }
 
@@ -79,10 +105,8 @@ Task<bool> HttpRelay::serve(RequestHead head) {
   const auto standing = standingOf(head, fault);
   if (!standing) {
     constexpr int kMisdirected = 421;
-    const Ruling ruling = connection_.refuse({.host = connection_.name(),
-                                              .port = connection_.port(),
-                                              .protocol = model::Protocol::kHttp},
-                                             fault, "Send the request to the host that it names.");
+    const Ruling ruling =
+        connection_.refuse(unjudged(), fault, "Send the request to the host that it names.");
     co_return co_await refuse(head, kMisdirected, ruling);
   }
   constexpr int kTooMany = 429;
@@ -93,12 +117,14 @@ Task<bool> HttpRelay::serve(RequestHead head) {
   ruling = co_await connection_.admit(*standing);
   if (connection_.over()) co_return false;
   if (!ruling.allowed) co_return co_await refuse(head, kForbidden, ruling);
+  const Wiped wiped(head);
+  if (const auto end = co_await applySecrets(head, *standing)) co_return *end;
   if (const auto end = co_await reachOrigin(head, *standing, ruling)) co_return *end;
-  switch (co_await exchange(head, *standing)) {
+  switch (co_await exchange(head)) {
     case Answered::kKeep:
       co_return arrived_.empty();  // bytes that nobody asked for are no answer to the next request
     case Answered::kTunnel:
-      co_await tunnel(connection_);
+      co_await tunnelSwitched();
       co_return false;
     case Answered::kBroken:
       connection_.reset();
@@ -119,7 +145,7 @@ Task<bool> HttpRelay::refuse(const RequestHead& head, int status, const Ruling& 
                       .detail = ruling.reason,
                       .ruling = &ruling,
                       .host = head.host,
-                      .port = head.port.value_or(kHttpPort)};
+                      .port = head.port.value_or(usualPort())};
   const std::string text = ownAnswer(own, keep, head.method == "HEAD");
   if (co_await connection_.write(connection_.inside(), text)) co_return false;
   if (!keep) co_await incoming_.linger();
@@ -132,11 +158,31 @@ Task<void> HttpRelay::answer(int status, std::string detail) {
   co_await incoming_.linger();
 }
 
+// Puts the secrets into the request. With a value: the request was refused; whether the connection
+// continues.
+Task<std::optional<bool>> HttpRelay::applySecrets(RequestHead& head, const Standing& standing) {
+  standing_ = standing;
+  cleans_ = false;
+  watched_.reset();
+  misplaced_.reset();
+  broker_ = connection_.broker();
+  if (!broker_) co_return std::nullopt;
+  if (const auto fault = broker_->apply(head, standing.host, standing.port)) {
+    const Ruling ruling = connection_.refuse(
+        standing, {.reason = fault->reason, .remedy = fault->remedy, .rule = fault->rule});
+    co_return co_await refuse(head, fault->status, ruling);
+  }
+  cleans_ = broker_->binds(standing.host, standing.port);
+  if (broker_->placeholders()) watched_.emplace(broker_->placeholders());
+  co_return std::nullopt;
+}
+
 // Connects to the origin, unless the connection of the last request leads there. With a value: the
 // request was answered; whether the connection continues.
 Task<std::optional<bool>> HttpRelay::reachOrigin(const RequestHead& head, const Standing& standing,
                                                  const Ruling& ruling) {
   if (connection_.outside().is_open() && origin_ == placeOf(standing)) co_return std::nullopt;
+  if (kind_ == Kind::kInspected) co_return false;  // its TLS ended with its connection
   const auto dialled = co_await connection_.dial(standing, ruling);
   if (connection_.over()) co_return false;
   if (dialled) {
@@ -151,13 +197,14 @@ Task<std::optional<bool>> HttpRelay::reachOrigin(const RequestHead& head, const 
   co_return co_await refuse(head, statusOf(dialled.error()), why);
 }
 
-Task<HttpRelay::Answered> HttpRelay::exchange(const RequestHead& head, const Standing& standing) {
+Task<HttpRelay::Answered> HttpRelay::exchange(const RequestHead& head) {
   using boost::asio::experimental::awaitable_operators::operator&&;
   started_ = finished_ = false;
-  const std::string text = headForOrigin(head, standing.host, standing.port);
+  std::string text = headForOrigin(head, standing_.host, standing_.port, usualPort());
   if (!connection_.moved(0, text.size())) co_return Answered::kBroken;
   // An origin that takes no request may have answered already.
   std::ignore = co_await connection_.write(connection_.outside(), text);
+  if (broker_) wipe(text);
   if (incoming_.bodyDone()) co_return co_await passAnswer(head);
   co_return co_await (sendBody(head) && passAnswer(head));
 }
@@ -168,11 +215,23 @@ Task<void> HttpRelay::sendBody(const RequestHead& head) {
     const auto piece = co_await incoming_.piece();
     if (finished_ || connection_.over()) co_return;
     if (!piece) co_return connection_.reset();  // the origin must not see a whole request
+    const bool last = piece->empty();
+    if (watched_) std::ignore = last ? watched_->finish() : watched_->feed(*piece);
+    if (watched_ && watched_->hits() > 0) co_return misplaced(watched_->firstName());
     const std::string bytes = head.chunked ? asChunk(*piece) : *piece;
     if (!connection_.moved(0, bytes.size())) co_return;
     if (!bytes.empty() && co_await connection_.write(connection_.outside(), bytes)) co_return;
-    if (piece->empty()) co_return;
+    if (last) co_return;
   }
+}
+
+// The body has a placeholder. The origin sees no whole request, and passAnswer() an end.
+void HttpRelay::misplaced(const std::string& name) {
+  const auto fault = Broker::misplacedIn("the body of a request", name);
+  misplaced_ = connection_.refuse(
+      standing_, {.reason = fault.reason, .remedy = fault.remedy, .rule = fault.rule});
+  Connection::Error ignored;
+  connection_.outside().shutdown(Connection::Socket::shutdown_both, ignored);
 }
 
 // More bytes of the origin. False: it ended, or the connection is over.
@@ -220,44 +279,56 @@ Task<HttpRelay::Answered> HttpRelay::passHead(const RequestHead& head, net::Answ
   const bool switched = status == kSwitching;
   if (switched && !head.websocket) co_return co_await broken("it switched to another protocol");
   if (status < 200 && !switched && !head.http11) co_return Answered::kKeep;
+  if (cleans_) {
+    std::string why = unreadable(status, parser.head().fields);
+    if (!why.empty()) co_return co_await unreadableAnswer(std::move(why));
+    redactFields(parser.head().fields, *broker_->values());
+    parser.head().reason = broker_->values()->redacted(parser.head().reason);
+  }
   const bool bodyless = parser.done() || status < 200;
+  // A cleaned body may have another length.
+  const auto length = status < 200 || (cleans_ && !bodyless) ? std::nullopt : parser.length();
   const bool keep = head.keep_alive && incoming_.bodyDone() && parser.keepAlive() &&
-                    (head.http11 || parser.length() || bodyless);
-  const bool chunked = !bodyless && !parser.length() && head.http11;
-  const auto length = status < 200 ? std::nullopt : parser.length();
+                    (head.http11 || length || bodyless);
+  const bool chunked = !bodyless && !length && head.http11;
   started_ = status >= 200 || switched;
   const std::string text =
       headForSandbox(parser.head(), chunked ? Framing::kChunked : Framing::kLength, length, keep);
   if (co_await connection_.write(connection_.inside(), text)) co_return Answered::kBroken;
-  if (switched) {
-    const std::string early = std::exchange(arrived_, {});
-    const std::string late = incoming_.takeRest();
-    if (co_await connection_.write(connection_.inside(), early)) co_return Answered::kBroken;
-    if (!connection_.moved(0, late.size())) co_return Answered::kBroken;
-    if (co_await connection_.write(connection_.outside(), late)) co_return Answered::kBroken;
-    co_return Answered::kTunnel;
-  }
+  if (switched) co_return Answered::kTunnel;
   if (bodyless) co_return keep || status < 200 ? Answered::kKeep : Answered::kClose;
   co_return co_await passBody(parser, chunked, keep);
 }
 
+// The bytes of a body for the sandbox.
+Result<std::string> HttpRelay::cleaned(std::optional<CleanBody>& clean, std::string body, bool last) {
+  if (!clean) return body;
+  std::string out = TRY(clean->feed(body));
+  if (last) out += TRY(clean->finish());
+  return out;
+}
+
 Task<HttpRelay::Answered> HttpRelay::passBody(net::AnswerParser& parser, bool chunked, bool keep) {
-  while (!parser.done()) {
+  std::optional<CleanBody> clean;
+  if (cleans_) clean.emplace(broker_->values(), parser.head().fields);
+  for (bool last = false; !last;) {
     std::string body;
     const auto used = parser.feed(arrived_, body);
     if (!used) co_return Answered::kBroken;
     arrived_.erase(0, *used);
     if (arrived_.empty()) arrived_ = {};
-    const std::string bytes = chunked && !body.empty() ? asChunk(body) : std::move(body);
-    if (!bytes.empty() && co_await connection_.write(connection_.inside(), bytes)) {
+    last = parser.done();
+    if (!last && *used == 0 && !co_await more()) {
+      if (connection_.over() || !at_end_ || !parser.end()) co_return Answered::kBroken;
+      last = true;
+    }
+    auto bytes = cleaned(clean, std::move(body), last);
+    if (!bytes) co_return Answered::kBroken;
+    if (chunked && !bytes->empty()) *bytes = asChunk(*bytes);
+    if (chunked && last) *bytes += asChunk("");
+    if (!bytes->empty() && co_await connection_.write(connection_.inside(), *bytes)) {
       co_return Answered::kBroken;
     }
-    if (*used > 0 || co_await more()) continue;
-    if (connection_.over() || !at_end_ || !parser.end()) co_return Answered::kBroken;
-    break;
-  }
-  if (chunked && co_await connection_.write(connection_.inside(), asChunk(""))) {
-    co_return Answered::kBroken;
   }
   co_return keep && !at_end_ ? Answered::kKeep : Answered::kClose;
 }
@@ -265,12 +336,56 @@ Task<HttpRelay::Answered> HttpRelay::passBody(net::AnswerParser& parser, bool ch
 // The origin's answer is unusable. The sandbox learns why, unless it has a part of the answer.
 Task<HttpRelay::Answered> HttpRelay::broken(std::string cause) {
   constexpr int kBadGateway = 502;
+  constexpr int kForbidden = 403;
   if (started_ || connection_.over()) co_return Answered::kBroken;
   started_ = true;
-  const std::string text = ownAnswer(
-      {.status = kBadGateway, .detail = "Reaching " + origin_ + ": " + cause + "."}, false, false);
+  OwnAnswer own{.status = kBadGateway, .detail = "Reaching " + origin_ + ": " + cause + "."};
+  if (misplaced_) {
+    own = {.status = kForbidden,
+           .detail = misplaced_->reason,
+           .ruling = &*misplaced_,
+           .host = standing_.host,
+           .port = standing_.port};
+  }
+  const std::string text = ownAnswer(own, false, false);
   if (co_await connection_.write(connection_.inside(), text)) co_return Answered::kBroken;
   co_return Answered::kClose;
+}
+
+// The answer may have a secret where nobody finds it.
+Task<HttpRelay::Answered> HttpRelay::unreadableAnswer(std::string cause) {
+  connection_.refuse(standing_, {.reason = "The host gets a secret, and it " + cause + ".",
+                                 .remedy = "Ask for content that is not compressed.",
+                                 .rule = kSecretRule});
+  co_return co_await broken("it " + std::move(cause));
+}
+
+// A WebSocket. What passes is read where a secret or a placeholder may be in it.
+Task<void> HttpRelay::tunnelSwitched() {
+  Filters filters{.rule = kSecretRule,
+                  .early = std::exchange(arrived_, {}),
+                  .late = incoming_.takeRest()};
+  const bool watches = broker_ && broker_->placeholders();
+  const bool plain = !cleans_ && !watches && !connection_.hasTls(connection_.inside());
+  if (cleans_) {
+    filters.in = [frames = std::make_shared<CleanFrames>(broker_->values())](
+                     std::string_view bytes) { return frames->feed(bytes); };
+  }
+  if (watches) {
+    filters.rule = kPlaceholderRule;
+    filters.out = [frames = std::make_shared<WatchedFrames>(broker_->placeholders())](
+                      std::string_view bytes) -> Result<std::string> {
+      const std::string name = TRY(frames->feed(bytes));
+      if (name.empty()) return std::string(bytes);
+      return fail(Code::kDenied, Broker::misplacedIn("a WebSocket", name).reason);
+    };
+  }
+  if (!plain) co_return co_await tunnel(connection_, standing_, std::move(filters));
+  if (co_await connection_.write(connection_.inside(), filters.early)) co_return;
+  if (!connection_.moved(0, filters.late.size())) co_return;
+  if (co_await connection_.write(connection_.outside(), filters.late)) co_return;
+  filters = {};
+  co_await tunnel(connection_);
 }
 
 }  // namespace cloister::egress

@@ -4,15 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include <boost/asio/deferred.hpp>
-#include <boost/asio/experimental/parallel_group.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
 namespace cloister::egress {
 namespace {
 
-namespace asio = boost::asio;
-using Socket = Connection::Socket;
 constexpr size_t kHeadPiece = size_t{8} << 10;
 constexpr size_t kBodyPiece = size_t{64} << 10;
 
@@ -21,18 +15,6 @@ std::unexpected<Error> gone() {
 }
 
 }  // namespace
-
-// Waits for the first byte of the next request. False: the origin closed its side meanwhile, or
-// sent what nobody asked for; the sandbox then sees the end, as it would without a relay.
-Task<bool> Incoming::waitForRequest() {
-  if (!bytes_.empty() || !connection_.outside().is_open()) co_return true;
-  const auto [order, request, answer] =
-      co_await asio::experimental::make_parallel_group(
-          connection_.inside().async_wait(Socket::wait_read, asio::deferred),
-          connection_.outside().async_wait(Socket::wait_read, asio::deferred))
-          .async_wait(asio::experimental::wait_for_one(), asio::use_awaitable);
-  co_return order[0] == 0 && !request && !connection_.over();
-}
 
 Task<bool> Incoming::more(size_t most) {
   const auto [error, count] = co_await connection_.read(connection_.inside(), bytes_, most);
@@ -43,7 +25,7 @@ Task<Result<RequestHead>> Incoming::head() {
   chunks_.reset();
   left_ = 0;
   if (any_) connection_.expireIn(connection_.limits().idle);
-  if (!co_await waitForRequest()) co_return gone();
+  if (bytes_.empty() && !co_await connection_.awaitRequest()) co_return gone();
   const base::Monotonic deadline = base::monotonicNow() + connection_.limits().greeting;
   for (;;) {
     const auto end = CO_TRY(headEnd(bytes_));
@@ -87,9 +69,7 @@ Task<Result<std::string>> Incoming::piece() {
 
 Task<void> Incoming::linger() {
   constexpr size_t kMost = size_t{4} << 20;
-  Connection::Error error;
-  connection_.inside().shutdown(Socket::shutdown_send, error);
-  if (error) co_return;
+  if (co_await connection_.sayEnd(connection_.inside())) co_return;
   const base::Monotonic deadline = base::monotonicNow() + connection_.limits().linger;
   for (size_t dropped = 0; dropped < kMost;) {
     bytes_ = {};

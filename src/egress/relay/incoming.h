@@ -36,7 +36,6 @@ class Incoming {
   Task<void> linger();
 
  private:
-  Task<bool> waitForRequest();
   Task<bool> more(size_t most);
 
   Connection& connection_;

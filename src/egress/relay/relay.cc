@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "egress/relay/relay.h"
 
+#include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "egress/relay/http_relay.h"
+#include "egress/relay/inspect.h"
 #include "egress/relay/incoming.h"
 #include "egress/relay/tunnel.h"
 #include "egress/tls/hello.h"
@@ -14,23 +17,8 @@ namespace {
 
 using model::Protocol;
 
-enum class Alert : uint8_t {  // RFC 8446 §6
-  kAccessDenied = 49,
-  kDecodeError = 50,
-};
-
 std::string placeOf(const Connection& connection) {
   return connection.name() + ":" + std::to_string(connection.port());
-}
-
-// Ends a TLS connection before its handshake, so that the client's error is not just "reset".
-Task<void> sendAlert(Connection& connection, Alert alert) {
-  constexpr char kAlertRecord = 21;
-  constexpr char kFatal = 2;
-  const std::string record = {kAlertRecord, 3, 3, 0, 2, kFatal, static_cast<char>(alert)};
-  if (co_await connection.write(connection.inside(), record)) co_return;
-  Incoming rest(connection);
-  co_await rest.linger();
 }
 
 // Reads until the hello is complete. False: the connection ended, or `fault` says why not.
@@ -59,7 +47,7 @@ std::string misfit(const Connection& connection, const Ruling& ruling, const Hel
   }
   // Nobody but the origin knows the true name of an encrypted hello. The true name does not matter
   // if every name is allowed.
-  if (hello.encrypted && !ruling.anyone) {
+  if (hello.encrypted && (!ruling.anyone || ruling.inspect)) {
     return "The TLS client encrypts the name of the server (ECH), so the rule cannot be held.";
   }
   return "";
@@ -84,6 +72,10 @@ Task<void> relayTls(Connection& connection, Ruling ruling, std::string bytes) {
   }
   ruling = co_await connection.admit(standing);
   if (!ruling.allowed) co_return co_await sendAlert(connection, Alert::kAccessDenied);
+  if (ruling.inspect) {
+    co_return co_await inspect(connection, std::move(ruling), reader.hello(), std::move(bytes));
+  }
+  connection.passUnread();
   if (!connection.outside().is_open() && !co_await connection.dial(standing, ruling)) {
     co_return connection.reset();
   }
@@ -96,6 +88,17 @@ Task<void> relayTls(Connection& connection, Ruling ruling, std::string bytes) {
   co_await tunnel(connection);
 }
 
+// Searches the bytes of a sandbox for placeholders, as far as they can be read.
+Filter watchFor(std::shared_ptr<const redact::Patterns> placeholders) {
+  return [stream = std::make_shared<redact::Stream>(std::move(placeholders))](
+             std::string_view bytes) -> Result<std::string> {
+    std::ignore = stream->feed(bytes);
+    if (stream->hits() == 0) return std::string(bytes);
+    return fail(Code::kDenied,
+                Broker::misplacedIn("a connection of the protocol tcp", stream->firstName()).reason);
+  };
+}
+
 Task<void> relayTcp(Connection& connection, Ruling ruling, std::string bytes) {
   const Standing standing{
       .host = connection.name(), .port = connection.port(), .protocol = Protocol::kTcp};
@@ -103,6 +106,13 @@ Task<void> relayTcp(Connection& connection, Ruling ruling, std::string bytes) {
   if (!ruling.allowed) co_return connection.reset();
   if (!connection.outside().is_open() && !co_await connection.dial(standing, ruling)) {
     co_return connection.reset();
+  }
+  const auto secrets = connection.broker();
+  if (secrets && secrets->placeholders()) {
+    Filters filters{.out = watchFor(secrets->placeholders()),
+                    .rule = kPlaceholderRule,
+                    .late = std::move(bytes)};
+    co_return co_await tunnel(connection, standing, std::move(filters));
   }
   const bool within = connection.moved(0, bytes.size());
   if (!within || co_await connection.write(connection.outside(), bytes)) {
@@ -117,7 +127,8 @@ Task<void> serve(Connection& connection) {
   Ruling ruling = co_await connection.admit(standing);
   if (!ruling.allowed) co_return connection.reset();
   // Each request of HTTP counts instead.
-  if (ruling.protocol != Protocol::kHttp && !connection.takeRequest(standing, ruling)) {
+  const bool counted = ruling.protocol == Protocol::kHttp || ruling.inspect;
+  if (!counted && !connection.takeRequest(standing, ruling)) {
     co_return connection.reset();
   }
   co_await speak(connection, std::move(ruling), {});

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The relays: from a connection that a sandbox opened to a connection to the name outside. The rule
 // that allows the name and port decides the protocol:
-// - tls: the ClientHello must name the same server; the rest passes as it is;
+// - tls: the ClientHello must name the same server; the rest passes as it is, or is inspected
+//   (inspect.h);
 // - http: each request is judged by method and path (http_relay.h);
 // - tcp: all bytes pass as they are.
 //

@@ -45,7 +45,8 @@ class FakeGuard final : public Guard {
     EXPECT_FALSE(verdict.reason.empty());
     EXPECT_FALSE(verdict.remedy.empty());
     refusals.push_back(std::string(attempt.host) + ":" + std::to_string(attempt.port) + " " +
-                       verdict.reason);
+                       verdict.reason +
+                       (verdict.rule == nullptr ? "" : " (" + verdict.rule->rule + ")"));
   }
   async::Signal& changed() override { return changed_; }
   [[nodiscard]] bool cut() const override { return is_cut; }
@@ -57,6 +58,9 @@ class FakeGuard final : public Guard {
   [[nodiscard]] std::vector<base::Network> internalNetworks() const override {
     return {*base::Network::parse("127.0.0.0/8")};
   }
+
+  [[nodiscard]] std::shared_ptr<Authority> authority() const override { return issuer; }
+  [[nodiscard]] std::shared_ptr<const Broker> broker() const override { return secrets; }
 
   // Puts another plan in force.
   void change(const std::function<void(model::NetworkPlan&)>& change) {
@@ -74,6 +78,8 @@ class FakeGuard final : public Guard {
   uint64_t bytes_out = 0;
   std::vector<std::string> addresses;
   std::vector<std::string> refusals;
+  std::shared_ptr<Authority> issuer;
+  std::shared_ptr<const Broker> secrets;
 
  private:
   async::Signal changed_;
@@ -88,13 +94,17 @@ class RelayTest : public testing::Test {
   RelayTest() {
     guard->plan.tier = "internal";
     resolver_ = *Resolver::make(io.get_executor(), {.servers = dns.place()});
-    dialler = std::make_unique<Dialler>(io.get_executor(), *resolver_, DialOptions());
+    dialWith({});
     dns.set("origin.test", {"127.0.0.1"});
     // A test that waits for what never comes fails instead.
     patience_.expires_after(std::chrono::seconds(30));
     patience_.async_wait([](boost::system::error_code error) {
       if (!error) std::abort();
     });
+  }
+
+  void dialWith(DialOptions options) {
+    dialler = std::make_unique<Dialler>(io.get_executor(), *resolver_, std::move(options));
   }
 
   [[nodiscard]] uint16_t port() const { return origin.local_endpoint().port(); }

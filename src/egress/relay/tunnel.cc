@@ -2,6 +2,8 @@
 #include "egress/relay/tunnel.h"
 
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
@@ -52,7 +54,60 @@ Task<void> pump(Connection& connection, Socket& from, Socket& to, bool out) {
   }
 }
 
+// One direction through a filter.
+class FilteredPump {
+ public:
+  FilteredPump(Connection& connection, const Standing& standing, const Filters& filters, bool out)
+      : connection_(connection), standing_(standing), filters_(filters), out_(out) {}
+
+  Task<void> run(std::string arrived) {
+    Socket& from = out_ ? connection_.inside() : connection_.outside();
+    Socket& to = out_ ? connection_.outside() : connection_.inside();
+    for (bool first = true;; first = false) {
+      if (!first || arrived.empty()) {
+        const auto [error, count] = co_await connection_.read(from, arrived, kBuffer);
+        if (error) co_return connection_.reset();
+        if (count == 0) break;
+      }
+      const bool counted = first && !out_ && !arrived.empty() && !filters_.early.empty();
+      if (!counted && !connection_.moved(out_ ? 0 : arrived.size(), out_ ? arrived.size() : 0)) {
+        co_return;
+      }
+      if (!co_await pass(to, arrived)) co_return connection_.reset();
+      arrived = {};
+    }
+    if (co_await connection_.sayEnd(to)) connection_.reset();
+  }
+
+ private:
+  Task<bool> pass(Socket& to, const std::string& bytes) {
+    const Filter& filter = out_ ? filters_.out : filters_.in;
+    if (!filter) co_return !co_await connection_.write(to, bytes);
+    const auto passed = filter(bytes);
+    if (!passed) {
+      connection_.refuse(standing_, {.reason = passed.error().message,
+                                     .remedy = "Send and ask for what the rule is for.",
+                                     .rule = filters_.rule});
+      co_return false;
+    }
+    co_return !co_await connection_.write(to, *passed);
+  }
+
+  Connection& connection_;
+  const Standing& standing_;
+  const Filters& filters_;
+  bool out_;
+};
+
 }  // namespace
+
+Task<void> tunnel(Connection& connection, Standing standing, Filters filters) {
+  using asio::experimental::awaitable_operators::operator&&;
+  connection.expireIn(connection.limits().idle);
+  FilteredPump out(connection, standing, filters, true);
+  FilteredPump in(connection, standing, filters, false);
+  co_await (out.run(filters.late) && in.run(filters.early));
+}
 
 Task<void> tunnel(Connection& connection) {
   using asio::experimental::awaitable_operators::operator&&;

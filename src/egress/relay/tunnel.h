@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copying tunnel between the two sockets of a connection: bytes as they are, in both
-// directions.
+// The tunnel: bytes of both directions, until both have ended.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
 #include "egress/relay/connection.h"
 
 namespace cloister::egress {
 
-// Copies until both directions have ended. The end of one direction is passed on (FIN), and the
-// other one continues. An error of a socket resets both. A direction has a buffer (64 KiB) only
-// while it moves bytes, so an idle tunnel costs little; a receiver that takes nothing stops the
-// sender.
+// Returns when both directions have ended, or the connection was reset. The end of one direction
+// is passed on, and the other continues.
 Task<void> tunnel(Connection& connection);
+
+// Bytes of one direction on their way → the bytes to pass on. The message of an error is a sentence
+// for the record; the connection is reset.
+using Filter = std::function<Result<std::string>(std::string_view bytes)>;
+
+struct Filters {
+  Filter in = {};         // towards the sandbox; null: as they are
+  Filter out = {};        // null: as they are
+  std::string_view rule;  // of the record of an error
+  std::string early = {};  // bytes from outside that came already, counted
+  std::string late = {};   // bytes from inside that came already, not yet counted
+};
+
+// The same through filters, and for connections with TLS.
+Task<void> tunnel(Connection& connection, Standing standing, Filters filters);
 
 }  // namespace cloister::egress

@@ -36,7 +36,7 @@ class UpstreamRelay : public RelayTest {
     return received;
   }
 
-  Authority authority_;
+  TestAuthority authority_;
   TlsProxy proxy_;
 
  private:

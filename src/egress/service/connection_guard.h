@@ -77,6 +77,10 @@ class ConnectionGuard : public Guard {
   // Asks an approver, and waits at most Settings::ask.
   Task<Verdict> hold(const Attempt& attempt, Verdict verdict) override;
   [[nodiscard]] std::vector<base::Network> internalNetworks() const override;
+  [[nodiscard]] std::shared_ptr<Authority> authority() const override {
+    return permit_->authority();
+  }
+  [[nodiscard]] std::shared_ptr<const Broker> broker() const override { return permit_->broker(); }
   [[nodiscard]] std::shared_ptr<size_t> lookUps() const override { return permit_->lookUps(); }
 
  private:

@@ -11,6 +11,7 @@
 #include "async/spawn.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "egress/broker/vault.h"
 #include "egress/service/listen.h"
 #include "wire/codec.h"
 #include "wire/node.h"
@@ -32,6 +33,10 @@ std::string numberBytes(uint64_t number) {
   wire::StringWriter writer;
   writer.u64(number);
   return writer.take();
+}
+
+bool isSecret(const net::Frame& frame) {
+  return static_cast<ToEgress>(frame.type) == ToEgress::kSecrets;
 }
 
 std::unexpected<Error> malformed(std::string_view what) {
@@ -88,6 +93,7 @@ asio::awaitable<void> ControlLink::serve(std::shared_ptr<ControlLink> self) {
   while (result) {
     auto frame = co_await connection->read(wire::egress::kMaxPayload);
     result = frame ? self->take(*frame) : std::unexpected(std::move(frame).error());
+    if (frame && isSecret(*frame)) wipe(frame->payload);
   }
   connection->close();
   self->connection_.reset();
@@ -115,6 +121,8 @@ Result<> ControlLink::take(const Frame& frame) {
   switch (static_cast<ToEgress>(frame.type)) {
     case ToEgress::kPlan:
       return takePlan(frame);
+    case ToEgress::kSecrets:
+      return takeSecrets(frame);
     case ToEgress::kForget:
       plans_.forget(frame.payload);
       return {};
@@ -141,12 +149,24 @@ Result<> ControlLink::take(const Frame& frame) {
 // A refused plan is an answer; a malformed message ends the connection.
 Result<> ControlLink::takePlan(const Frame& frame) {
   const model::SignedPlan plan = TRY(wire::egress::decodeSignedPlan(frame.payload));
-  if (const auto accepted = plans_.accept(plan); !accepted) {
+  auto accepted = plans_.accept(plan);
+  if (!accepted) {
     base::log(base::Level::kWarn, "plan refused", {{"reason", accepted.error().message}});
     post(FromEgress::kFailed, frame.channel, wire::encodeError(accepted.error()));
     return {};
   }
-  post(FromEgress::kPlanned, frame.channel, {});
+  post(FromEgress::kPlanned, frame.channel, *std::move(accepted));
+  return {};
+}
+
+Result<> ControlLink::takeSecrets(const Frame& frame) {
+  auto secrets = TRY(wire::egress::decodeSecrets(frame.payload));
+  auto values = intoVault(std::move(secrets.values));
+  if (values) {
+    plans_.learn(secrets.permit, *std::move(values));
+  } else {  // requests that need them are refused
+    base::log(base::Level::kError, "secrets refused", {{"reason", values.error().message}});
+  }
   return {};
 }
 

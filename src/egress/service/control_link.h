@@ -50,6 +50,7 @@ class ControlLink : public std::enable_shared_from_this<ControlLink> {
   void greet();
   Result<> take(const Frame& frame);
   Result<> takePlan(const Frame& frame);
+  Result<> takeSecrets(const Frame& frame);
   void answerUse(const Frame& frame);
   void sendKept();
   void sendWanted();

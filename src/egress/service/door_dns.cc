@@ -62,6 +62,12 @@ size_t replyControl(msghdr& received, char* control) {
   return 0;
 }
 
+// A plan that allows nothing.
+const model::NetworkPlan& nothing() {
+  static const model::NetworkPlan kPlan;
+  return kPlan;
+}
+
 void askForDestinations(int socket) {
   const int on = 1;
   ::setsockopt(socket, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
@@ -171,11 +177,26 @@ Task<void> DoorDns::sendPassed(std::shared_ptr<DoorDns> self, std::shared_ptr<Da
   if (self->udp_.is_open()) datagram->reply(self->udp_.native_handle(), reply);
 }
 
+// Refuses a look-up of a name with the placeholder of a secret; "": there is none.
+std::string DoorDns::refusePlaceholder(std::string_view query, size_t most_bytes) {
+  if (!permit_->broker()) return {};
+  const auto read = dns::readQuery(query);
+  const auto fault = read ? permit_->broker()->inLookUp(dns::toText(read->name)) : std::nullopt;
+  if (!fault) return {};
+  Asked asked;
+  std::string reply = answer(query, nothing(), names_, most_bytes, asked);
+  model::PlanRule rule;
+  rule.rule = fault->rule;
+  hub_.denied(*permit_, {asked.name, 0, "dns"},
+              {.rule = &rule, .reason = fault->reason, .remedy = fault->remedy});
+  return reply;
+}
+
 // "" with `asked.pass_on`: passedOn() has the answer.
 std::string DoorDns::answerNow(std::string_view query, size_t most_bytes, Asked& asked) {
-  static const model::NetworkPlan kNothing;
+  if (std::string refused = refusePlaceholder(query, most_bytes); !refused.empty()) return refused;
   const auto plan = permit_->plan();
-  std::string reply = answer(query, plan ? plan->plan : kNothing, names_, most_bytes, asked);
+  std::string reply = answer(query, plan ? plan->plan : nothing(), names_, most_bytes, asked);
   if (!asked.allowed && !asked.local && !asked.name.empty() && plan) {
     std::string asking = answerAsking(query, most_bytes, asked);
     if (!asking.empty()) return asking;

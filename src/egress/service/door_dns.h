@@ -48,6 +48,7 @@ class DoorDns {
   static Task<void> sendPassed(std::shared_ptr<DoorDns> self, std::shared_ptr<Datagram> datagram,
                                std::string name);
   std::string answerNow(std::string_view query, size_t most_bytes, Asked& asked);
+  std::string refusePlaceholder(std::string_view query, size_t most_bytes);
   std::string answerAsking(std::string_view query, size_t most_bytes, const Asked& asked);
   static Task<std::string> passedOn(std::shared_ptr<DoorDns> self, std::string query,
                                     size_t most_bytes, std::string name);

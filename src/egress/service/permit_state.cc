@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace cloister::egress {
 namespace {
@@ -34,6 +35,20 @@ bool sameDestination(const model::DeniedDestination& a, const model::DeniedDesti
   return a.host == b.host && a.port == b.port && a.transport == b.transport && a.rule == b.rule;
 }
 
+// The names of the plan whose TLS is read.
+std::vector<std::string> inspectedNames(const model::NetworkPlan& plan) {
+  std::vector<std::string> names;
+  for (const model::PlanRule& rule : plan.rules) {
+    if (rule.entry.inspect) names.push_back(rule.entry.name);
+  }
+  for (const model::PlanSecret& secret : plan.secrets) {
+    const Verdict verdict = egress::judge(plan, {.host = secret.host, .port = secret.port});
+    const bool tls = verdict.allowed && verdict.rule->entry.protocol == model::Protocol::kTls;
+    if (tls) names.push_back(secret.host);
+  }
+  return names;
+}
+
 }  // namespace
 
 PermitState::PermitState(boost::asio::any_io_executor executor, std::string id,
@@ -43,16 +58,41 @@ PermitState::PermitState(boost::asio::any_io_executor executor, std::string id,
       connections_(settings.connections_per_second, settings.connections_per_second),
       lookups_(settings.lookups_per_second, settings.lookups_per_second) {}
 
-void PermitState::set(std::shared_ptr<const PlanInForce> plan, std::shared_ptr<Bucket> agent) {
+Result<> PermitState::set(std::shared_ptr<const PlanInForce> plan, std::shared_ptr<Bucket> agent) {
+  if (!authority_) {
+    auto names = inspectedNames(plan->plan);
+    if (!names.empty()) authority_ = TRY(Authority::make(std::move(names)));
+  }
   plan_ = std::move(plan);
   agent_ = std::move(agent);
+  makeBroker();
+  // Values that the plan does not use are wiped.
+  std::erase_if(values_, [&](const auto& value) {
+    const auto& secrets = plan_->plan.secrets;
+    return std::ranges::find(secrets, value.first, &model::PlanSecret::id) == secrets.end();
+  });
   wanted_.clear();
+  changed_.notify();
+  return {};
+}
+
+void PermitState::end(bool forever) {
+  plan_.reset();
+  broker_.reset();
+  values_.clear();
+  if (forever) authority_.reset();
   changed_.notify();
 }
 
-void PermitState::end() {
-  plan_.reset();
-  changed_.notify();
+void PermitState::learn(SecretValues values) {
+  values.merge(values_);  // of the same id the new one stays
+  values_ = std::move(values);
+  if (plan_) makeBroker();
+}
+
+void PermitState::makeBroker() {
+  const auto& secrets = plan_->plan.secrets;
+  broker_ = secrets.empty() ? nullptr : Broker::make(secrets, values_);
 }
 
 Verdict PermitState::judge(const Attempt& attempt) const {

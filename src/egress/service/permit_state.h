@@ -15,10 +15,14 @@
 
 #include "async/signal.h"
 #include "base/clock.h"
+#include "base/result.h"
+#include "egress/broker/broker.h"
+#include "egress/broker/vault.h"
 #include "egress/packages/gateway.h"
 #include "egress/plan/judge.h"
 #include "egress/service/bucket.h"
 #include "egress/service/settings.h"
+#include "egress/tls/authority.h"
 #include "model/network.h"
 
 namespace cloister::egress {
@@ -38,8 +42,17 @@ class PermitState {
   // nullptr once the control plane has ended the permit: everything is refused.
   [[nodiscard]] const std::shared_ptr<const PlanInForce>& plan() const { return plan_; }
   // Wakes the connections. `agent`: the requests of the plan's agent; nullptr: without a bound.
-  void set(std::shared_ptr<const PlanInForce> plan, std::shared_ptr<Bucket> agent);
-  void end();
+  // kInternal: the plan inspects, and there is no authority; the plan before stays in force.
+  Result<> set(std::shared_ptr<const PlanInForce> plan, std::shared_ptr<Bucket> agent);
+  // Everything is refused, and the values of secrets are wiped. `forever`: the authority, too.
+  void end(bool forever);
+
+  // Adds values of brokered secrets, for the plan in force and the next one.
+  void learn(SecretValues values);
+  // The secrets of the plan in force; null: none.
+  [[nodiscard]] const std::shared_ptr<const Broker>& broker() const { return broker_; }
+  // Made with the first plan that inspects, for the names that it inspects; null: none did.
+  [[nodiscard]] const std::shared_ptr<Authority>& authority() const { return authority_; }
   // Notified at each change of the plan.
   [[nodiscard]] async::Signal& changed() { return changed_; }
 
@@ -85,9 +98,14 @@ class PermitState {
   static constexpr Millis kWantedLately{5'000};
 
  private:
+  void makeBroker();
+
   std::string id_;
   async::Signal changed_;
   std::shared_ptr<const PlanInForce> plan_;
+  SecretValues values_;
+  std::shared_ptr<const Broker> broker_;
+  std::shared_ptr<Authority> authority_;
   Bucket connections_;
   Bucket lookups_;
   std::shared_ptr<Bucket> agent_;

@@ -10,6 +10,10 @@ namespace {
 
 namespace asio = boost::asio;
 
+std::string certificateOf(const PermitState& state) {
+  return state.authority() ? state.authority()->certificate() : std::string();
+}
+
 std::unexpected<Error> refusedPlan(Code code, std::string_view why) {
   return fail(code, "taking a network plan: " + std::string(why));
 }
@@ -19,7 +23,7 @@ std::unexpected<Error> refusedPlan(Code code, std::string_view why) {
 Plans::Plans(asio::any_io_executor executor, const Settings& settings)
     : executor_(executor), settings_(settings), arrived_(std::move(executor)) {}
 
-Result<> Plans::accept(const model::SignedPlan& plan) {
+Result<std::string> Plans::accept(const model::SignedPlan& plan) {
   if (!key_) return refusedPlan(Code::kDenied, "there is no key to check it with");
   if (!key_->verify(plan.encoded, plan.signature)) {
     return refusedPlan(Code::kDenied, "its signature is not the control plane's");
@@ -40,13 +44,13 @@ void Plans::refuse(const std::string& permit, const Error& why) {
   arrived_.notify();
 }
 
-Result<> Plans::put(std::shared_ptr<const PlanInForce> plan) {
+Result<std::string> Plans::put(std::shared_ptr<const PlanInForce> plan) {
   const std::string& id = plan->plan.permit;
   const auto known = permits_.find(id);
   const PlanInForce* before = known == permits_.end() ? nullptr : known->second.state->plan().get();
   if (before != nullptr && before->sha256 == plan->sha256) {
     known->second.round = round_;
-    return {};
+    return certificateOf(*known->second.state);
   }
   if (before != nullptr && plan->plan.generation <= before->plan.generation) {
     return refusedPlan(Code::kDenied, "generation " + std::to_string(plan->plan.generation) +
@@ -58,7 +62,6 @@ Result<> Plans::put(std::shared_ptr<const PlanInForce> plan) {
       (known == permits_.end() && permits_.size() >= settings_.plans)) {
     return refusedPlan(Code::kQuota, "there are too many plans");
   }
-  bytes_ += plan->bytes - bytes_before;
   Entry& entry = permits_[id];
   // A plan that ended and comes again, as after a slow reconnection, is that of the same door.
   if (const auto ended = ended_.find(id); !entry.state && ended != ended_.end()) {
@@ -68,10 +71,16 @@ Result<> Plans::put(std::shared_ptr<const PlanInForce> plan) {
   if (!entry.state) entry.state = std::make_shared<PermitState>(executor_, id, settings_);
   entry.round = round_;
   refused_.erase(id);
+  if (auto early = early_.extract(id)) entry.state->learn(std::move(early.mapped()));
+  const size_t bytes = plan->bytes;
   auto agent = agentBucket(plan->plan);
-  entry.state->set(std::move(plan), std::move(agent));
+  if (auto set = entry.state->set(std::move(plan), std::move(agent)); !set) {
+    if (before == nullptr) permits_.erase(id);
+    return std::unexpected(std::move(set).error().within("taking a network plan"));
+  }
+  bytes_ += bytes - bytes_before;
   arrived_.notify();
-  return {};
+  return certificateOf(*entry.state);
 }
 
 // All sandboxes of an agent share the agent's requests per minute, also one after another: a bucket
@@ -92,14 +101,22 @@ std::shared_ptr<Bucket> Plans::agentBucket(const model::NetworkPlan& plan) {
 void Plans::forget(const std::string& permit) {
   refused_.erase(permit);
   const auto known = permits_.find(permit);
-  if (known != permits_.end()) drop(known);
+  early_.erase(permit);
+  if (known != permits_.end()) drop(known, true);
 }
 
-void Plans::drop(std::map<std::string, Entry>::iterator entry) {
+void Plans::learn(const std::string& permit, SecretValues values) {
+  if (const auto state = find(permit)) return state->learn(std::move(values));
+  if (early_.size() < settings_.plans || early_.contains(permit)) {
+    early_[permit] = std::move(values);
+  }
+}
+
+void Plans::drop(std::map<std::string, Entry>::iterator entry, bool forever) {
   const auto state = std::move(entry->second.state);
   permits_.erase(entry);
   if (state->plan()) bytes_ -= state->plan()->bytes;
-  state->end();
+  state->end(forever);
   std::erase_if(ended_, [](const auto& each) { return each.second.expired(); });
   ended_[state->id()] = state;
 }
@@ -134,11 +151,12 @@ asio::awaitable<Result<std::shared_ptr<PermitState>>> Plans::await(std::string p
 }
 
 void Plans::endRound() {
+  early_.clear();
   size_t ended = 0;
   for (auto entry = permits_.begin(); entry != permits_.end();) {
     const auto each = entry++;
     if (each->second.round == round_) continue;
-    drop(each);
+    drop(each, false);
     ++ended;
   }
   if (ended == 0) return;

@@ -29,8 +29,12 @@ class Plans {
 
   // From now on the plan of its permit. The plan in force may be repeated, as after a reconnection.
   // kDenied: not signed by the key, or an older generation, or another plan of the same generation.
-  // kInvalid: not a plan. kQuota: too many.
-  Result<> accept(const model::SignedPlan& plan);
+  // kInvalid: not a plan. kQuota: too many. Returns the certificate of the sandbox's authority, if a
+  // plan of the permit inspected.
+  Result<std::string> accept(const model::SignedPlan& plan);
+  // Values of brokered secrets, which come before the plan. Kept for a plan that is to come: at
+  // most for Settings::plans permits.
+  void learn(const std::string& permit, SecretValues values);
   // The permit's plan ends. An unknown permit is no error.
   void forget(const std::string& permit);
   // nullptr: not known.
@@ -63,10 +67,10 @@ class Plans {
     uint64_t round = 0;
   };
 
-  Result<> put(std::shared_ptr<const PlanInForce> plan);
+  Result<std::string> put(std::shared_ptr<const PlanInForce> plan);
   void refuse(const std::string& permit, const Error& why);
+  void drop(std::map<std::string, Entry>::iterator entry, bool forever);
   std::shared_ptr<Bucket> agentBucket(const model::NetworkPlan& plan);
-  void drop(std::map<std::string, Entry>::iterator entry);
 
   boost::asio::any_io_executor executor_;
   Settings settings_;
@@ -74,7 +78,8 @@ class Plans {
   std::map<std::string, Entry> permits_;
   std::map<std::string, std::weak_ptr<PermitState>> ended_;  // that doors may still have
   std::map<std::string, Error> refused_;  // signed plans of permits without another, until forget()
-  size_t bytes_ = 0;                      // of all encoded plans
+  std::map<std::string, SecretValues> early_;                // before the first plan
+  size_t bytes_ = 0;                                         // of all encoded plans
   uint64_t round_ = 0;
   std::map<std::string, std::shared_ptr<Bucket>> agents_;
   async::Signal arrived_;

@@ -470,5 +470,116 @@ TEST_F(ServiceTest, HostileLookUpsAreAnsweredOrDropped) {
   EXPECT_EQ(lookUp("evil.test").code, dns::Rcode::kNxDomain);
 }
 
+// --- inspection and secrets
+
+TEST_F(ServiceTest, APlanThatInspectsIsAnsweredWithACertificate) {
+  ready();
+  EXPECT_EQ(send(plan()).payload, "");
+  model::NetworkPlan inspects = plan(2);
+  inspects.rules[0].entry.protocol = model::Protocol::kTls;
+  inspects.rules[0].entry.inspect = true;
+  const std::string certificate = send(inspects).payload;
+  EXPECT_TRUE(certificate.starts_with("-----BEGIN CERTIFICATE-----")) << certificate;
+  // The authority is the same for all plans of the permit, and for a repeated plan.
+  EXPECT_EQ(send(inspects).payload, certificate);
+  EXPECT_EQ(send(plan(3)).payload, certificate);
+  // Another one after the permit was forgotten.
+  post(ToEgress::kForget, kPermit);
+  inspects.generation = 1;
+  const std::string other = send(inspects).payload;
+  EXPECT_TRUE(other.starts_with("-----BEGIN CERTIFICATE-----"));
+  EXPECT_NE(other, certificate);
+}
+
+TEST_F(ServiceTest, TheHostOfASecretIsInspected) {
+  ready();
+  model::NetworkPlan made = plan();
+  made.secrets.push_back({.id = "use_1",
+                          .name = "key",
+                          .version = 1,
+                          .host = "echo.test",
+                          .port = door_port_,
+                          .header = "authorization",
+                          .format = "Bearer {}",
+                          .placeholder = "cloister-placeholder-0123456789",
+                          .methods = {},
+                          .paths = {}});
+  EXPECT_EQ(send(made).payload, "") << "its protocol is tcp";
+  made.generation = 2;
+  made.rules[0].entry.protocol = model::Protocol::kTls;
+  EXPECT_TRUE(send(made).payload.starts_with("-----BEGIN CERTIFICATE-----"));
+}
+
+class SecretsService : public ServiceTest {
+ protected:
+  // A plan that allows echo.test over http, and brokers a secret for it.
+  [[nodiscard]] model::NetworkPlan brokered(uint64_t generation = 1) const {
+    model::NetworkPlan made = plan(generation);
+    made.rules[0].entry.protocol = model::Protocol::kHttp;
+    made.secrets.push_back({.id = "use_1",
+                            .name = "key",
+                            .version = 1,
+                            .host = "echo.test",
+                            .port = door_port_,
+                            .header = "authorization",
+                            .format = "Bearer {}",
+                            .placeholder = "cloister-placeholder-0123456789",
+                            .methods = {},
+                            .paths = {}});
+    return made;
+  }
+  void tell(const std::string& value) {
+    post(ToEgress::kSecrets,
+         wire::egress::encodeSecrets({.permit = kPermit, .values = {{"use_1", value}}}));
+  }
+  // What the echoing host makes of a request: no answer of HTTP, so the relay says 502, or its own
+  // refusal.
+  std::string status() {
+    const auto socket = run(connectTo(addressOf("echo.test")));
+    const std::string request = "GET / HTTP/1.1\r\nHost: echo.test:" + std::to_string(door_port_) +
+                                "\r\nConnection: close\r\n\r\n";
+    run([](std::shared_ptr<tcp::socket> to, std::string text) -> asio::awaitable<void> {
+      co_await asio::async_write(*to, asio::buffer(text), kQuiet);
+    }(socket, request));
+    std::string answer(12, ' ');
+    run([](std::shared_ptr<tcp::socket> from, std::string& into) -> asio::awaitable<void> {
+      co_await asio::async_read(*from, asio::buffer(into), kQuiet);
+    }(socket, answer));
+    return answer;
+  }
+};
+
+TEST_F(SecretsService, ValuesComeBeforeThePlanAndEndWithThePermit) {
+  ready();
+  tell("the-value-of-the-secret");
+  openDoor(brokered());
+  EXPECT_EQ(status(), "HTTP/1.1 502");  // it was sent, and came back
+  post(ToEgress::kForget, kPermit);
+  accept(brokered());
+  EXPECT_EQ(status(), "HTTP/1.1 503");  // nothing is left of the value
+  tell("the-value-of-the-secret");
+  accept(brokered(2));
+  EXPECT_EQ(status(), "HTTP/1.1 502");
+}
+
+TEST_F(SecretsService, ALookUpWithAPlaceholderIsRefused) {
+  ready();
+  model::NetworkPlan made = brokered();
+  made.rules[0].entry.name = "*.echo.test";
+  openDoor(made);
+  EXPECT_EQ(lookUp("fine.echo.test").code, dns::Rcode::kNoError);
+  EXPECT_EQ(lookUp("cloister-placeholder-0123456789.echo.test").code, dns::Rcode::kNxDomain);
+  const auto refused = attempt([](const auto& each) { return !each.allowed; });
+  EXPECT_EQ(refused.rule, "secret-placeholder");
+  EXPECT_EQ(refused.transport, "dns");
+}
+
+TEST_F(SecretsService, MalformedSecretsEndTheConnection) {
+  ready();
+  post(ToEgress::kSecrets, "junk");
+  const auto frame = run(control_->read(wire::egress::kMaxPayload));
+  EXPECT_FALSE(frame);
+}
+
 }  // namespace
 }  // namespace cloister::egress
