@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "model/limits.h"
 #include "model/network.h"
@@ -14,6 +15,16 @@
 #include "model/walls.h"
 
 namespace cloister::model {
+
+// A dependency layer that the sandbox gets, read-only: its digest "sha256:…", and its place
+// "python" or "node".
+struct PermitLayer {
+  std::string digest;
+  std::string place;
+
+  friend bool operator==(const PermitLayer&, const PermitLayer&) = default;
+};
+inline constexpr size_t kMaxPermitLayers = 2;
 
 struct PermitFields {
   std::string id;            // permit_…
@@ -40,6 +51,7 @@ struct PermitFields {
   // The program of a session has a sandbox of its own with the session's workspace, whose limits
   // `limits` are.
   bool fresh = false;
+  std::vector<PermitLayer> layers = {};  // of a new sandbox; at most one for each place
   int64_t not_before = 0;  // wall-clock microseconds
   int64_t expires = 0;
 };

@@ -31,6 +31,7 @@
 #include "model/limits.h"
 #include "model/pool_stats.h"
 #include "runtime/runtime.h"
+#include "confine/layer_order.h"
 #include "sandbox/box/door.h"
 #include "sandbox/box/live.h"
 #include "sandbox/box/memory_image.h"
@@ -82,6 +83,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // Opens the door of a claimed sandbox, in which no program has started (box/door.h). At most once
   // for a sandbox; after an error the sandbox is of no use. Never with a guest.
   Task<Result<DoorSockets>> openDoor(std::shared_ptr<Live> live, DoorOrder order);
+
+  // Attaches dependency layers to a claimed sandbox, in which no program has started. After an error
+  // the sandbox is of no use. Never with a guest.
+  Task<Result<>> attachLayers(std::shared_ptr<Live> live, LayerOrder order);
+
+  // The workspace of a session's sandbox, as a detached mount.
+  Task<Result<Fd>> openWorkspace(std::shared_ptr<Live> session);
 
   // Called after a program's start, when the node has time to make wanted sandboxes.
   void refill();
@@ -164,7 +172,6 @@ class Pool : public std::enable_shared_from_this<Pool> {
   [[nodiscard]] std::shared_ptr<Templates> templatesFor(const Kind& kind) const;
   [[nodiscard]] Templates::Shape shapeOf(const Kind& kind) const;
   void forgetTemplates();
-  Task<Result<Fd>> openWorkspace(std::shared_ptr<Live> session);
   Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
   std::shared_ptr<SpawnQueue> zygoteFor(const Kind& kind);
   [[nodiscard]] bool hasWholeRoot(const Kind& kind) const;
