@@ -8,10 +8,11 @@ namespace cloister::api {
 std::vector<Route> restRoutes(RestParts& parts) {
   std::vector<Route> all;
   for (auto routes :
-       {executionRoutes,  eventRoutes,  sessionRoutes, kernelRoutes,   fileRoutes,
-        memoryRoutes,     watchRoutes,  portRoutes,    artifactRoutes, snapshotRoutes,
-        escalationRoutes, keyRoutes,    auditRoutes,   poolRoutes,     commandRoutes,
-        agentRoutes,      policyRoutes, quotaRoutes,   toolRoutes,     operationRoutes}) {
+       {executionRoutes, dependencyRoutes, eventRoutes,  sessionRoutes, kernelRoutes,
+        fileRoutes,      memoryRoutes,     watchRoutes,  portRoutes,    artifactRoutes,
+        snapshotRoutes,  escalationRoutes, keyRoutes,    auditRoutes,   poolRoutes,
+        commandRoutes,   agentRoutes,      policyRoutes, quotaRoutes,   toolRoutes,
+        operationRoutes}) {
     std::vector<Route> some = routes(parts);
     std::ranges::move(some, std::back_inserter(all));
   }

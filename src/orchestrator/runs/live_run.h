@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "async/signal.h"
 #include "base/clock.h"
@@ -77,9 +78,10 @@ struct Live {
   std::optional<model::NetworkPlan> plan;
   std::string plan_sha256;
   std::string door;
-  model::NetworkUse network_before;     // by its session's door, before the program
-  int64_t image_since = 0;              // model::ImageState::since of its sandbox
-  std::optional<Result<>> provisioned;  // once the result is known
+  std::vector<model::PermitLayer> layers;  // of its dependencies, once they are there
+  model::NetworkUse network_before;        // by its session's door, before the program
+  int64_t image_since = 0;                 // model::ImageState::since of its sandbox
+  std::optional<Result<>> provisioned;     // once the result is known
   async::Signal settled;  // notified of `provisioned`, of the start, and of the recorded end
 };
 using LivePtr = std::shared_ptr<Live>;

@@ -20,7 +20,8 @@ Subject RunService::Impl::subjectOf(const Live& run) {
           .session_id = run.execution.session_id,
           .inside = run.home == nullptr ? "" : run.home->runtimeName(),
           .spec_sha256 = run.facts.spec_sha256,
-          .prestart = run.facts.prestart};
+          .prestart = run.facts.prestart,
+          .layers = run.layers};
 }
 
 Task<void> RunService::Impl::consult(Live& run) const {

@@ -99,11 +99,12 @@ struct LiveSession final : Home {
   base::RecordClock clock;  // of `record`
   std::shared_ptr<SessionLog> log;
   std::shared_ptr<runtime::Sandbox> box;
-  std::string open_door;          // permit of the box's door (core/network.h); "" without a network
-  std::string plan_sha256;        // digest of the door's first plan
-  SessionMeter meter{Millis(0)};  // with SessionConfig::usage_lag
-  uint64_t over_quota_ms = 0;     // charged since its quota of processor time was used up
-  model::Usage earlier;           // of earlier boxes, or of the last `box` after its end
+  std::string open_door;  // permit of the box's door (core/network.h); "" without a network
+  std::vector<model::PermitLayer> layers;  // of its dependencies
+  std::string plan_sha256;                 // digest of the door's first plan
+  SessionMeter meter{Millis(0)};           // with SessionConfig::usage_lag
+  uint64_t over_quota_ms = 0;              // charged since its quota of processor time was used up
+  model::Usage earlier;                    // of earlier boxes, or of the last `box` after its end
   int64_t image_since = 0;  // model::ImageState::since of the first `box`: later ones are younger
   std::optional<SessionEnd> ending;  // the first cause; set while ending
   model::Principal ended_by;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "model/dependency.h"
 #include "orchestrator/core/toolchain.h"
 #include "orchestrator/sessions/sessions_impl.h"
 #include "wire/files.h"
@@ -85,6 +86,9 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
       !there) {
     co_return co_await impl->earlierOr(std::move(record), std::move(there).error());
   }
+  if (auto offered = impl->checkDeps(*session); !offered) {
+    co_return co_await impl->earlierOr(std::move(record), std::move(offered).error());
+  }
   if (auto taken = impl->take(session); !taken) {
     co_return co_await impl->earlierOr(std::move(record), std::move(taken).error());
   }
@@ -140,6 +144,8 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   made.nested = request.settings.nested;
   made.capabilities = request.capabilities;
   made.env = request.settings.env;
+  const auto ecosystem = model::ecosystemOf(made.language);
+  if (ecosystem && !request.settings.deps.empty()) model::addLayerEnv(*ecosystem, made.env);
   made.cwd = request.cwd;
   for (const auto& [name, value] : request.settings.metadata)
     made.metadata[name] = value;
@@ -183,7 +189,8 @@ Subject Sessions::Impl::subjectWithin(const LiveSession& session, std::string_vi
           .held = session.held,
           .language = session.rule_language,
           .session_id = session.record.id,
-          .inside = session.runtime};
+          .inside = session.runtime,
+          .layers = session.layers};
 }
 
 Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSession record,
@@ -305,6 +312,7 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
 
 Task<Result<>> Sessions::Impl::provision(SessionPtr of) {
   LiveSession& session = *of;
+  CO_TRY(co_await haveLayers(session));
   CO_TRY(co_await waitForPlace(session));
   session.record.provenance.permit_id = base::newId("permit");
   co_await consult(session);

@@ -25,16 +25,18 @@
 #include "store/migrations/m018_numbers.h"
 #include "store/migrations/m019_key_successors.h"
 #include "store/migrations/m020_escalation_workspaces.h"
+#include "store/migrations/m022_layers.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 20> kMigrations = {
+constexpr std::array<const char*, 21> kMigrations = {
     kInitial,        kSessions,      kArtifacts,     kSnapshots,
     kKeyRoles,       kPolicies,      kAgents,        kEscalations,
     kEscalationRows, kQuotas,        kSealed,        kImageBindings,
     kEncrypted,      kSessionMemory, kCutArtifacts,  kEscalationRequests,
-    kArtifactAgents, kNumbers,       kKeySuccessors, kEscalationWorkspaces};
+    kArtifactAgents, kNumbers,       kKeySuccessors, kEscalationWorkspaces,
+    kLayers};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));
