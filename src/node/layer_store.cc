@@ -148,13 +148,17 @@ Result<> LayerStore::look(const std::string& digest) {
 }
 
 Task<Result<Fd>> LayerStore::open(std::string digest) {
-  if (!model::isImageDigest(digest)) co_return fail(Code::kInvalid, "a layer's digest is malformed");
+  if (!model::isImageDigest(digest))
+    co_return fail(Code::kInvalid, "a layer's digest is malformed");
   model::Image image;
   image.name = digest;
   image.digest = digest;
   auto hold = store_.hold(image);
   if (!hold) {
-    co_return fail(Code::kNotFound, "the dependency layer " + digest + " is not on this node");
+    co_return fail(
+        Code::kNotFound,
+        "the dependency layer " + digest + " is not on this node any more; send the request again",
+        "layers");
   }
   CO_TRY(look(digest));
   // The order of use, for makeRoom().
@@ -185,14 +189,15 @@ Result<> LayerStore::makeRoom() {
     if (store_.remove(each.name)) total -= each.bytes;  // else a sandbox has it
   }
   if (total < config_.max_bytes) return {};
-  return fail(Code::kQuota, "running sandboxes use all the space for dependency layers "
-                            "(node.layers_mb); wait for them, or have it raised");
+  return fail(Code::kQuota,
+              "running sandboxes use all the space for dependency layers "
+              "(node.layers_mb); wait for them, or have it raised");
 }
 
 Task<Result<base::json::object>> LayerStore::add(std::string name, Fd directory) {
   CO_TRY(makeRoom());
-  Child child = CO_TRY(Child::start(
-      [&](int output) { becomeImporter(config_, name, directory.get(), output); }));
+  Child child = CO_TRY(
+      Child::start([&](int output) { becomeImporter(config_, name, directory.get(), output); }));
   const std::string said = co_await child.said(executor_, config_.patience);
   if (!child.succeeded()) {
     co_return fail(Code::kInternal, "cloister-image: " + model::safeText(said, kMostShown));
@@ -203,7 +208,8 @@ Task<Result<base::json::object>> LayerStore::add(std::string name, Fd directory)
   base::json::object made;
   for (const char* member : {"digest", "size_bytes", "files"}) {
     const auto* found = image->if_contains(member);
-    if (found == nullptr) co_return fail(Code::kInternal, "cloister-image names no " + std::string(member));
+    if (found == nullptr)
+      co_return fail(Code::kInternal, "cloister-image names no " + std::string(member));
     made[member] = *found;
   }
   base::log(base::Level::kInfo, "dependency layer made",

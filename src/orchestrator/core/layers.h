@@ -32,6 +32,9 @@ struct LayerRequest {
   std::string image;  // model::ImageRef as text
 };
 
+// Error::field of the node, for a layer that it does not have.
+inline constexpr std::string_view kLayerLost = "layers";
+
 class Layers {
  public:
   virtual ~Layers() = default;
@@ -43,6 +46,8 @@ class Layers {
   // Returns once the layer is there. Requests for the same layer share its making. kDenied, with
   // the rule, if a package is refused; kInvalid if the requirements cannot be met.
   virtual Task<Result<Layered>> make(LayerRequest request) = 0;
+  // The node has no such layer any more (kLayerLost): make() makes it anew.
+  virtual void lost(const std::vector<model::PermitLayer>& layers) = 0;
 };
 
 }  // namespace cloister::orchestrator

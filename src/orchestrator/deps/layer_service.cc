@@ -156,6 +156,13 @@ Task<void> LayerService::makeOne(std::shared_ptr<Making> making, std::string ten
   making->done.notify();
 }
 
+void LayerService::lost(const std::vector<model::PermitLayer>& layers) {
+  std::erase_if(layers_, [&](const auto& entry) {
+    return std::ranges::find(layers, entry.second.digest, &model::PermitLayer::digest) !=
+           layers.end();
+  });
+}
+
 std::vector<model::DependencyLayer> LayerService::list(const model::Principal& who) const {
   std::vector<model::DependencyLayer> all;
   for (const auto& [key, layer] : layers_) {

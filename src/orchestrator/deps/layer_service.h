@@ -46,6 +46,7 @@ class LayerService final : public Layers, public std::enable_shared_from_this<La
   [[nodiscard]] Result<> check(const LayerRequest& request) const override;
   [[nodiscard]] std::optional<Layered> ready(const LayerRequest& request) override;
   Task<Result<Layered>> make(LayerRequest request) override;
+  void lost(const std::vector<model::PermitLayer>& layers) override;
 
   // The layers that the principal may use, most recently used first.
   [[nodiscard]] std::vector<model::DependencyLayer> list(const model::Principal& who) const;

@@ -138,6 +138,7 @@ struct RunService::Impl final : Programs,
   static void haveLayers(Live& run, Layered layered);
   Result<> takeLayers(Live& run) const;
   Task<void> makeLayers(LivePtr run);
+  Task<Result<runtime::SandboxInfo>> prepareAnew(Live& run);
   void show(const LivePtr& live);
 
   // Runs that need approval, and their resumption (blocking.cc).

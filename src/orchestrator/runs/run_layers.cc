@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "async/spawn.h"
+#include "base/id.h"
 #include "model/image_name.h"
 #include "orchestrator/core/layers.h"
 #include "orchestrator/runs/run_impl.h"
@@ -86,6 +87,21 @@ Task<void> RunService::Impl::makeLayers(LivePtr run) {
   co_await recordEnd(*run);
   retire(run);
   startWaiting();
+}
+
+// The node has given up the run's layer for others: it is made again, and a new permit names it. A
+// door belongs to the first permit, so a run with a network ends.
+Task<Result<runtime::SandboxInfo>> RunService::Impl::prepareAnew(Live& run) {
+  if (control->layers == nullptr || !run.plan_sha256.empty()) {
+    co_return fail(Code::kInternal, "the node has lost the dependency layer; send the run again");
+  }
+  control->layers->lost(run.layers);
+  haveLayers(run, CO_TRY(co_await control->layers->make(layerRequestOf(run))));
+  co_await consult(run);
+  Permission granted = permit(run, base::newId("permit"));
+  if (!granted) co_return fail(Code::kDenied, granted.error().reason);
+  run.execution.provenance.permit_id = granted->fields.id;
+  co_return co_await run.host->prepare(std::move(granted->permit), run.spec);
 }
 
 }  // namespace cloister::orchestrator

@@ -150,6 +150,7 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   for (const auto& [name, value] : request.settings.metadata)
     made.metadata[name] = value;
   made.network = request.settings.network;
+  made.deps = request.settings.deps;
   made.limits = request.settings.limits;
   made.ttl = request.ttl;
   made.idle_ttl = request.idle_ttl;
@@ -328,7 +329,11 @@ Task<Result<>> Sessions::Impl::provision(SessionPtr of) {
     co_return fail(Code::kUnavailable, "making a session: no node is connected");
   }
   session.image_since = control->nodes.imageSince();
-  session.box = CO_TRY(co_await control->nodes.runtime()->provision(granted->permit));
+  auto box = co_await control->nodes.runtime()->provision(granted->permit);
+  if (!box && box.error().field == kLayerLost && control->layers != nullptr) {
+    control->layers->lost(session.layers);  // the next session makes them anew
+  }
+  session.box = CO_TRY(std::move(box));
   const runtime::SandboxInfo& info = session.box->info();
   model::Provenance& provenance = session.record.provenance;
   provenance.runtime = info.runtime;
