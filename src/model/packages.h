@@ -5,11 +5,9 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -19,14 +17,10 @@ namespace cloister::model {
 
 enum class Ecosystem : uint8_t { kPypi, kNpm };
 std::string_view ecosystemName(Ecosystem ecosystem);  // "pypi", "npm"
-std::optional<Ecosystem> ecosystemFromName(std::string_view name);
 
 // The names under which the gateway answers inside of sandboxes, on port 80, as plain HTTP.
 inline constexpr std::string_view kPypiName = "pypi.cloister.internal";
 inline constexpr std::string_view kNpmName = "npm.cloister.internal";
-std::string_view gatewayName(Ecosystem ecosystem);
-// nullopt: the name is none of the gateway.
-std::optional<Ecosystem> ecosystemOfGateway(std::string_view name);
 
 // `packages.rules`, for all tenants; `packages.tenants.NAME.rules` replaces single members.
 struct PackageRules {
@@ -36,8 +30,7 @@ struct PackageRules {
   bool scripts_allowed = false;    // npm: packages with install scripts
   std::vector<std::string> allow;  // "numpy", "numpy>=1.26,<3", "@scope/*"; empty: every name
   std::vector<std::string> deny;   // the same form; stronger than `allow`
-  std::vector<std::string> pins;   // "NAME==VERSION sha256:HEX": other content is refused;
-                                   // package_selector.h reads the items of the three lists
+  std::vector<std::string> pins;   // "NAME==VERSION sha256:HEX": other content is refused
   uint64_t max_bytes = uint64_t{512} << 20;  // of one file
 
   friend bool operator==(const PackageRules&, const PackageRules&) = default;
@@ -47,45 +40,7 @@ struct PackageRules {
 struct PackageSource {
   std::string index;             // http[s]://…, or an absolute path of a folder; "": no packages
   std::string credentials_file;  // "USER:PASSWORD" or "Bearer TOKEN"; "": none
-  std::vector<std::string> file_hosts;  // that may serve files beside the index, over TLS
-
-  friend bool operator==(const PackageSource&, const PackageSource&) = default;
 };
-
-// The section `packages` of the configuration.
-struct PackageSettings {
-  PackageSource pypi = {
-      .index = {}, .credentials_file = {}, .file_hosts = {"files.pythonhosted.org"}};
-  PackageSource npm;       // its index is `packages.npm.registry`
-  std::string ca_file;     // authorities of the upstreams; "": the system's
-  std::string advisories;  // folder of OSV files; "": none
-  PackageRules rules;
-  std::map<std::string, PackageRules> tenants;  // complete: `rules` with the tenant's members
-  uint32_t index_seconds = 60;                  // how long an index is kept
-  uint32_t index_mb = 32;                       // the largest index, MiB
-  uint32_t timeout_seconds = 60;                // for an index, and between bytes of a file
-  uint32_t concurrent = 32;                     // requests to the upstreams at once
-
-  [[nodiscard]] const PackageSource& source(Ecosystem ecosystem) const {
-    return ecosystem == Ecosystem::kPypi ? pypi : npm;
-  }
-  // The ecosystems with an upstream.
-  [[nodiscard]] std::vector<Ecosystem> ecosystems() const;
-  [[nodiscard]] const PackageRules& rulesOf(const std::string& tenant) const;
-  // For `weakened` of each result whose sandbox had the gateway: an upstream over plain HTTP. "":
-  // none.
-  [[nodiscard]] std::string weakness() const;
-};
-
-// Checks the form of each setting. Errors name the key, as `packages.pypi.index`.
-Result<> checkPackages(const PackageSettings& packages);
-// Errors name the member below `path`.
-Result<> checkPackageRules(const PackageRules& rules, const std::string& path);
-
-// Variables for programs of a sandbox with a network: the package tools ask the gateway, and
-// install below /workspace/.local. Values of the request take precedence.
-std::vector<std::pair<std::string, std::string>> packageEnvironment(
-    const std::vector<Ecosystem>& ecosystems);
 
 // The part of a plan: whether the gateway answers this sandbox, and by which rules.
 struct PlanPackages {
@@ -96,11 +51,7 @@ struct PlanPackages {
   friend bool operator==(const PlanPackages&, const PlanPackages&) = default;
 };
 
-// The canonical forms; members with their default are left out.
 base::json::object toJsonObject(const PackageRules& rules);
-base::json::object toJsonObject(const PlanPackages& packages);
-// Errors name the member below `path`.
 Result<PackageRules> readPackageRules(const base::json::object& object, const std::string& path);
-Result<PlanPackages> readPlanPackages(const base::json::object& object, const std::string& path);
 
 }  // namespace cloister::model
