@@ -34,12 +34,13 @@ constexpr Flag kFlags[] = {
     {.name = "images", .value = "DIR", .help = "the store"},
     {.name = "config", .value = "FILE", .help = "the configuration"},
     {.name = "replace", .value = "", .help = "replace the image"},
+    {.name = "no-squashfs", .value = "", .help = "not for virtual machines"},
     {.name = "json", .value = "", .help = "print JSON"},
     {.name = "help", .value = "", .help = "print this", .letter = 'h'},
 };
 
 constexpr std::string_view kUsage =
-    "usage: cloister-image import [--replace] NAME PATH   make an image of an archive or "
+    "usage: cloister-image import [--replace] [--no-squashfs] NAME PATH   make an image of an archive or "
     "directory\n"
     "       cloister-image list                           the images there are, and what is "
     "broken\n"
@@ -117,6 +118,7 @@ Result<int> import(Invocation& invocation) {
       .name = invocation.operands[0],
       .path = invocation.operands[1],
       .replace = invocation.flags.has("replace"),
+      .squashfs = !invocation.flags.has("no-squashfs"),
       .bounds = invocation.bounds,
       .cancel = cancel.get(),
       .progress = [&](const std::string& what) { progress.tick(what); }};

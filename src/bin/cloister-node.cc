@@ -31,6 +31,7 @@
 #include "model/language.h"
 #include "node/image_source.h"
 #include "node/languages.h"
+#include "node/layer_store.h"
 #include "node/privileges.h"
 #include "node/server.h"
 #include "sandbox/door/doors.h"
@@ -274,6 +275,28 @@ void sayReady(int fd) {
   ::close(fd);
 }
 
+// The store of dependency layers, made if it is missing; "" without a place for it.
+std::string layersPath(const model::Config& config) {
+  const std::string images = images::storeDir(config.node.images);
+  if (images.empty()) return {};
+  std::string path = images + "/layers";
+  if (auto made = base::makeDirs(path, 0755); !made) {
+    base::log(base::Level::kWarn, "no dependency layers", {{"reason", made.error().message}});
+    return {};
+  }
+  return path;
+}
+
+std::shared_ptr<runtime::LayerSource> layerStore(asio::io_context& io, const model::Config& config,
+                                                 const std::string& path) {
+  if (path.empty()) return nullptr;
+  return std::make_shared<node::LayerStore>(
+      io.get_executor(),
+      node::LayerStoreConfig{.directory = path,
+                             .importer = base::programDir() + "/cloister-image",
+                             .max_bytes = uint64_t{config.node.layers_mb} << 20});
+}
+
 Result<> serve(const Options& options) {
   // A sandbox takes some 15 descriptors with cgroup v1, and a shell's limit is 1024.
   constexpr size_t kDescriptors = 65'536;
@@ -285,6 +308,8 @@ Result<> serve(const Options& options) {
   for (const auto& guest : {gvisor.guest, microvm.guest}) {
     if (guest) process_config.guests.push_back(guest);
   }
+  const std::string layers_path = layersPath(options.config);
+  if (!layers_path.empty()) process_config.layers = layers_path;
   const auto host = TRY(runtime::startProcessHost(process_config));
   IoContext io(1);
   const auto images = std::make_shared<node::StoredImages>(
@@ -293,7 +318,8 @@ Result<> serve(const Options& options) {
       std::make_shared<runtime::Doors>(io.get_executor(), options.state + "/run/egress-node.sock");
   doors->start();
   const auto process = runtime::makeProcessRuntime(io.get_executor(), host, images,
-                                                   {doors, options.config.egress.pool});
+                                                   {doors, options.config.egress.pool},
+                                                   layerStore(io, options.config, layers_path));
   node::PermitGate gate(options.config.limits);
   node::ServerConfig config = serverConfig(
       options, TRY(makeOffer(options, languages, *host, {gvisor.finding, microvm.finding})));

@@ -48,6 +48,7 @@
 #include "model/language.h"
 #include "orchestrator/core/control.h"
 #include "orchestrator/core/node_link.h"
+#include "orchestrator/deps/layer_service.h"
 #include "orchestrator/egress/doors.h"
 #include "orchestrator/guard/agent_guard.h"
 #include "orchestrator/runs/run_service.h"
@@ -537,6 +538,10 @@ Result<> serve(const Options& options) {
   orchestrator::Sessions sessions(control, service.programs(), service.approvals(), &agents,
                                   sessionConfig(config));
   TRY(sessions.recover());
+  const auto layers = std::make_shared<orchestrator::LayerService>(
+      *control, sessions, service.programs(), layerConfig(config));
+  TRY(layers->recover());
+  control->layers = layers.get();
   Telling telling(control, service, &agents, channels, metrics, doors);
   doors.start(options.state + "/run/egress.sock");
   auth::Authenticator authenticator(*store, TRY(authOptions(config, tokens.get())));
@@ -559,7 +564,8 @@ Result<> serve(const Options& options) {
                        .notified = telling.shown,
                        .background = background,
                        .agents = &agents,
-                       .policies = &policies};
+                       .policies = &policies,
+                       .layers = layers.get()};
   return answerAll(io, server, control->nodes, parts, data, options, addresses.front());
 }
 

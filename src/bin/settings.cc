@@ -188,6 +188,20 @@ Result<auth::AuthOptions> authOptions(const model::Config& config, auth::TokenVe
                            .certificates = TRY(auth::Certificates::parse(config.tls.clients))};
 }
 
+orchestrator::LayerConfig layerConfig(const model::Config& config) {
+  const model::PackageSettings& packages = config.packages;
+  return {.offered = packages.ecosystems(),
+          .is_public =
+              [packages](model::Ecosystem ecosystem) {
+                return packages.source(ecosystem).credentials_file.empty();
+              },
+          .rules = [packages](const std::string& tenant) { return packages.rulesOf(tenant); },
+          .build = {.time = std::chrono::seconds(packages.build_seconds),
+                    .memory_bytes = uint64_t{packages.build_memory_mb} << 20,
+                    .disk_bytes = uint64_t{packages.build_disk_mb} << 20},
+          .max_building = packages.max_building};
+}
+
 orchestrator::SessionConfig sessionConfig(const model::Config& config) {
   return {.max = config.session.max,
           .max_per_tenant = config.session.max_per_tenant,

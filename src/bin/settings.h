@@ -12,6 +12,7 @@
 #include "model/tool.h"
 #include "orchestrator/core/control.h"
 #include "orchestrator/core/quota.h"
+#include "orchestrator/deps/layer_service.h"
 #include "orchestrator/governance/notifier.h"
 #include "orchestrator/governance/policy_service.h"
 #include "orchestrator/runs/run_service.h"
@@ -36,6 +37,7 @@ Result<orchestrator::ControlConfig> controlConfig(const model::Config& config);
 orchestrator::RunConfig runConfig(const model::Config& config);
 // `tokens` may be null: no identity provider.
 Result<auth::AuthOptions> authOptions(const model::Config& config, auth::TokenVerifier* tokens);
+orchestrator::LayerConfig layerConfig(const model::Config& config);
 orchestrator::SessionConfig sessionConfig(const model::Config& config);
 model::SessionBounds sessionBounds(const model::Config& config);
 model::RequestBounds requestBounds(const model::Config& config);

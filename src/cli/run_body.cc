@@ -52,6 +52,14 @@ constexpr Flag kFlags[] = {
      .value = "ACTION",
      .help = "of a destination that policy does not grant: deny (default), escalate or ask"},
     kSecretFlag,
+    {.name = "dep",
+     .value = "PACKAGE",
+     .help = "a package to have installed, such as numpy==1.26.4 or lodash@^4",
+     .many = true},
+    {.name = "deps-from",
+     .value = "WHAT",
+     .help = "packages named by: script (a block of PEP 723) or files (requirements.txt, "
+             "package.json)"},
     {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
     {.name = "image", .value = "NAME", .help = "an imported image (see `cloister image list`)"},
     {.name = "tier",
@@ -138,6 +146,8 @@ void putNetwork(const Flags& flags, json::object& body) {
 
 void putIsolation(const Flags& flags, json::object& body) {
   putNetwork(flags, body);
+  if (const auto deps = flags.all("dep"); !deps.empty()) body["deps"] = toArray(deps);
+  if (const auto from = flags.text("deps-from")) body["deps_from"] = *from;
   if (const auto runtime = flags.text("runtime")) body["runtime"] = *runtime;
   if (const auto image = flags.text("image")) body["image"] = *image;
   if (const auto tier = flags.text("tier")) body["tier"] = *tier;

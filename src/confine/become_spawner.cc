@@ -14,6 +14,7 @@
 
 #include "confine/apply_walls.h"
 #include "confine/become_door.h"
+#include "confine/become_layers.h"
 #include "confine/become_workspace.h"
 #include "confine/become_zygote.h"
 #include "confine/gvisor/become_gvisor.h"
@@ -111,6 +112,7 @@ void becomeSpawner() {
   if (birth.request.what == SpawnRequest::What::kGvisorSave) becomeSaver(birth);
   if (birth.request.what == SpawnRequest::What::kWorkspace) becomeWorkspace(birth);
   if (birth.request.what == SpawnRequest::What::kDoor) becomeDoor(birth);
+  if (birth.request.what == SpawnRequest::What::kLayers) becomeLayers(birth);
   if (birth.request.what == SpawnRequest::What::kMicrovm) {
     becomeMicrovm(std::move(confinement), birth);
   }

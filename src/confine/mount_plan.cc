@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "confine/layer_order.h"
 #include "linux/encrypted_disk.h"
 #include "wire/runner.h"
 
@@ -31,7 +32,6 @@ using linux::kReadOnly;
 
 constexpr char kLower[] = "run/masked/lower";  // the layers, each in a directory
 constexpr char kSkeleton[] = "run/masked/lower/skeleton";
-constexpr char kEmptyLayer[] = "run/masked/layer";
 constexpr char kCpus[] = "run/masked/cpus";  // /N: files of /proc for N processors
 constexpr char kOverlay[] = "overlay";
 
@@ -412,6 +412,28 @@ void addShares(std::vector<MountStep>& steps) {
   }
 }
 
+// The store of dependency layers, from which becomeLayers() serves sandboxes, and the places where
+// layers appear.
+void addLayers(std::vector<MountStep>& steps, const RootSource& source) {
+  if (source.layers.empty()) return;
+  constexpr std::string_view kWhy = "dependency layers, for sandboxes that get one";
+  steps.push_back(directory(kLayersHidden, kWhy, 0700));
+  steps.push_back(directory(kLayersMount, kWhy));
+  steps.push_back({.op = Op::kBind,
+                   .target = kLayersMount,
+                   .source = source.layers,
+                   .why = kWhy,
+                   .attributes = kReadOnly | kNoSuid | kNoDev});
+  steps.push_back(directory("run/deps", kWhy));
+  for (const LayerPlaceNames& place : kLayerPlaceNames) {
+    struct stat status{};
+    const std::string target(place.target);
+    const std::string path = source.image_root + "/" + target;
+    if (source.whole && !target.starts_with("run/") && ::lstat(path.c_str(), &status) == 0) continue;
+    steps.push_back(directory(target, "mount point of a dependency layer"));
+  }
+}
+
 void addAhead(std::vector<MountStep>& steps, const std::vector<RootSource::File>& files) {
   constexpr std::string_view kWhy = "read by interpreters that are started ahead of their code";
   if (files.empty()) return;
@@ -452,6 +474,7 @@ std::vector<MountStep> rootSteps(const RootSource& source) {
     addTopLevel(steps, source);
     hideConfiguration(steps, source);
   }
+  addLayers(steps, source);
   addEtc(steps, source);
   addDevices(steps);
   steps.push_back(directory("proc", "mount point"));

@@ -67,6 +67,7 @@ struct RootSource {
   std::string image_root;     // "" = the host's own, never `whole`
   bool layered = true;        // uses overlayfs, which hides the location of the files; else binds
   bool whole = false;         // an imported image as a whole; else programs and their dependencies
+  std::string layers{};       // path of the store of dependency layers; "": none
   std::vector<File> ahead{};  // files in /kAhead, for interpreters started before their code is
                               // known
   // For an image that is not `whole`: files that its packages have in /etc. Without known packages,
@@ -74,6 +75,12 @@ struct RootSource {
   std::optional<std::vector<ShippedFile>> etc{};
 };
 inline constexpr char kAhead[] = "run/ahead";
+// Where the spawner's root has the store of dependency layers. No sandbox may enter the directory
+// above, and a sandbox with a root of its own does not have it.
+inline constexpr char kLayersHidden[] = "run/masked/hidden";
+inline constexpr char kLayersMount[] = "run/masked/hidden/layers";
+// An empty file system: overlayfs needs two lower layers when there is no upper layer.
+inline constexpr char kEmptyLayer[] = "run/masked/layer";
 // For an image that is not `whole`: configuration among its programs, hidden from sandboxes.
 inline constexpr std::string_view kLocalConfiguration = "usr/local/etc";
 // MountStep::why of the files of RootSource::etc, which are printed only as a count.

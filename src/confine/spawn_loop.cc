@@ -39,7 +39,8 @@ size_t fdsOf(const SpawnRequest& request) {
 bool joins(const SpawnRequest& request) {
   return request.what == SpawnRequest::What::kGvisorSave ||
          request.what == SpawnRequest::What::kWorkspace ||
-         request.what == SpawnRequest::What::kDoor;
+         request.what == SpawnRequest::What::kDoor ||
+         request.what == SpawnRequest::What::kLayers;
 }
 
 // Whether the process gets the id map of its sandbox instead of a separate map.
@@ -71,6 +72,7 @@ bool hasItsDescriptors(const SpawnRequest& request) {
       return request.guest_fds == kSaverFds;
     case What::kWorkspace:
     case What::kDoor:
+    case What::kLayers:
       return request.guest_fds == 1;
   }
   return false;
@@ -252,11 +254,12 @@ void forget(Birth& alias) {
 bool isSound(const SpawnRequest& request, IdRange ids) {
   using What = SpawnRequest::What;
   const SandboxSpec& spec = request.spec;
-  if (request.what > What::kDoor || spec.limit_count > SandboxSpec::kMaxLimits ||
+  if (request.what > What::kLayers || spec.limit_count > SandboxSpec::kMaxLimits ||
       spec.guest_begins > Beginning::kImage || spec.writes > model::Walls::Writes::kNone)
     return false;
   if (!hasItsDescriptors(request)) return false;
   if (request.what == What::kDoor && !isSound(request.door)) return false;
+  if (request.what == What::kLayers && !isSound(request.layers)) return false;
   if (joins(request)) return true;  // the ids are those of the joined sandbox
   if (mapsSandbox(request)) return within(request.spec.ids, ids);
   if (request.what == What::kGvisor && !within(request.spec.ids, ids)) return false;

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "confine/confine.h"
 #include "confine/door_order.h"
+#include "confine/layer_order.h"
 #include "linux/credentials.h"
 
 namespace cloister::runtime {
@@ -24,6 +25,7 @@ namespace cloister::runtime {
 // - kGvisorSave, which saves the memory of a sandbox with gVisor: gvisor/become_saver.h.
 // - kWorkspace, which opens a sandbox's workspace: become_workspace.h.
 // - kDoor, which opens a sandbox's door to the network: become_door.h.
+// - kLayers, which attaches dependency layers to a sandbox: become_layers.h.
 struct SpawnRequest {
   enum class What : uint32_t {
     kSandbox,
@@ -32,7 +34,8 @@ struct SpawnRequest {
     kMicrovm,
     kGvisorSave,
     kWorkspace,
-    kDoor
+    kDoor,
+    kLayers
   };
 
   What what = What::kSandbox;
@@ -42,6 +45,7 @@ struct SpawnRequest {
                            // gVisor, whose second user is its kernel
   uint32_t guest_fds = 0;  // descriptors of a guest's own, behind the runner's socket
   DoorOrder door{};        // of kDoor
+  LayerOrder layers{};     // of kLayers
 };
 
 // The host ids that new sandboxes may have, in the user namespace of the process that makes them.

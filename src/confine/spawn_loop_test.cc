@@ -13,14 +13,18 @@ namespace {
 using What = SpawnRequest::What;
 constexpr IdRange kHostIds{.first = 100'000, .count = 1000};
 // The fewest descriptors of each kind.
-constexpr uint32_t kFewest[] = {0, 0, kGvisorFds, microvm::kOpened + 1, kSaverFds, 1, 1};
+constexpr uint32_t kFewest[] = {0, 0, kGvisorFds, microvm::kOpened + 1, kSaverFds, 1, 1, 1};
 
 SpawnRequest requestOf(What what, linux::IdMap ids, linux::IdMap root = {},
                        linux::IdMap rest = {}) {
   SpawnRequest request;
   request.what = what;
-  if (what <= What::kDoor) request.guest_fds = kFewest[static_cast<size_t>(what)];
+  if (what <= What::kLayers) request.guest_fds = kFewest[static_cast<size_t>(what)];
   if (what == What::kDoor) request.door = {.pool = 0xC6120000, .pool_bits = 15};
+  if (what == What::kLayers) {
+    const std::string digest = "sha256:" + std::string(LayerOrder::kDigits, 'a');
+    EXPECT_TRUE(addLayer(request.layers, digest, "python"));
+  }
   request.spec.ids = ids;
   request.root = root;
   request.rest = rest;
@@ -86,7 +90,7 @@ TEST(IsSound, AMachineWithALinkHasItsDevice) {
 TEST(IsSound, EachKindHasTheDescriptorsThatItTakesByNumber) {
   const linux::IdMap own{1000, 100'000, 2};
   const linux::IdMap root{0, 100'000, 1};
-  for (uint32_t kind = 0; kind <= static_cast<uint32_t>(What::kDoor); kind++) {
+  for (uint32_t kind = 0; kind <= static_cast<uint32_t>(What::kLayers); kind++) {
     SpawnRequest request = requestOf(static_cast<What>(kind), own, root);
     EXPECT_TRUE(isSound(request, kHostIds)) << kind;
     const bool exact = kFewest[kind] < kGvisorFds && kFewest[kind] != microvm::kOpened + 1;

@@ -236,6 +236,7 @@ class Import {
                         std::vector<std::string>& notes) {
     TRY(interrupted());
     if (store_.has(image.digest, image.squashfs) && image.squashfs) return {};
+    if (!options_.squashfs) return {};
     if (!canSquash()) {
       notes.emplace_back(
           "no squashfs for virtual machines: mksquashfs is not installed (package squashfs-tools)");

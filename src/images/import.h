@@ -21,6 +21,7 @@ struct ImportOptions {
   std::string name;
   std::string path;  // of an archive or a directory
   bool replace = false;
+  bool squashfs = true;  // also for virtual machines, where mksquashfs is installed
   Bounds bounds = {};
   int cancel = -1;  // a descriptor: the import ends when readable
   std::function<void(const std::string&)> progress = [](const std::string&) {

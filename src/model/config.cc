@@ -128,6 +128,7 @@ constexpr Key kKeys[] = {
     {SAME(node.uid_base), "uid", 65'536, 4'294'000'000},
     {SAME(node.image_root)},
     {SAME(node.images)},
+    {SAME(node.layers_mb), "MiB", 1, 16 << 20},
     {SAME(images.max_mb), "MiB", 1, 16 * 1024 * 1024},
     {SAME(images.max_files), "entries", 1, 100'000'000},
     {SAME(images.idle_seconds), "seconds", 1, kDay},

@@ -85,6 +85,11 @@ json::object toObject(const Provenance& p) {
                          {"image", textOrNull(p.image)}};
   if (p.nested) object["nested"] = true;
   if (p.fresh) object[kSandboxMember] = kFreshSandbox;
+  for (const ProvenanceLayer& layer : p.layers) {
+    if (!object.contains("layers")) object["layers"] = json::array();
+    object["layers"].as_array().emplace_back(json::object{
+        {"place", layer.place}, {"digest", layer.digest}, {"sbom_sha256", layer.sbom_sha256}});
+  }
   return object;
 }
 

@@ -67,6 +67,15 @@ struct ArtifactRef {
   uint64_t full_size = 0;  // original size if cut at a limit; 0: complete
 };
 
+// A dependency layer of the sandbox.
+struct ProvenanceLayer {
+  std::string place;        // as in permits: "python", "node"
+  std::string digest;       // "sha256:…"
+  std::string sbom_sha256;  // of its bill of materials, as canonical JSON
+
+  friend bool operator==(const ProvenanceLayer&, const ProvenanceLayer&) = default;
+};
+
 struct Provenance {
   std::string runtime;
   std::string node;
@@ -79,8 +88,9 @@ struct Provenance {
   std::string stdout_sha256;
   std::string stderr_sha256;
   std::vector<std::string> weakened;
-  bool nested = false;        // in a sandbox of its own within its session's
-  bool fresh = false;         // in a separate sandbox with its session's workspace
+  bool nested = false;  // in a sandbox of its own within its session's
+  bool fresh = false;   // in a separate sandbox with its session's workspace
+  std::vector<ProvenanceLayer> layers = {};
   std::string approval = {};  // escalation of another execution, whose approval also applied
 };
 

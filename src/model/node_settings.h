@@ -16,6 +16,7 @@ struct NodeSettings {
   std::string cgroup_parent = "cloister";
   uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
   std::string image_root;             // "" = the host's /usr; otherwise a directory
+  uint64_t layers_mb = 10'240;        // of all dependency layers together, MiB
   std::string images;                 // the store of images; "": the default of images/store.h
 };
 

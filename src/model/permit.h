@@ -16,6 +16,16 @@
 
 namespace cloister::model {
 
+// A dependency layer that the sandbox gets, read-only: its digest "sha256:…", and its place
+// "python" or "node".
+struct PermitLayer {
+  std::string digest;
+  std::string place;
+
+  friend bool operator==(const PermitLayer&, const PermitLayer&) = default;
+};
+inline constexpr size_t kMaxPermitLayers = 2;
+
 struct PermitFields {
   std::string id;            // permit_…
   std::string execution_id;  // for a single use by this execution. "" for a session's sandbox
@@ -44,6 +54,7 @@ struct PermitFields {
   // The program of a session has a sandbox of its own with the session's workspace, whose limits
   // `limits` are.
   bool fresh = false;
+  std::vector<PermitLayer> layers = {};  // of a new sandbox; at most one for each place
   int64_t not_before = 0;  // wall-clock microseconds
   int64_t expires = 0;
 };

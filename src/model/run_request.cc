@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/crypto.h"
+#include "model/dependency.h"
 #include "model/escalation.h"
 #include "model/image_name.h"
 #include "model/tool.h"
@@ -495,6 +496,39 @@ Result<> readSettings(ObjectReader& reader, const RequestBounds& bounds, RunRequ
   return checkCommandBytes(request, bounds.command_bytes);
 }
 
+namespace {
+
+// The text of a sent file; "" without the file.
+std::string_view fileNamed(const RunRequest& request, std::string_view path) {
+  const auto found = std::ranges::find(request.files, path, &FileSpec::path);
+  return found == request.files.end() ? std::string_view() : std::string_view(found->content);
+}
+
+// `deps_from` adds the requirements that the code or the sent files name.
+Result<> readDepsFrom(ObjectReader& reader, RunRequest& request) {
+  const std::string from = TRY(reader.text("deps_from")).value_or("");
+  if (from.empty()) return {};
+  std::vector<std::string> deps;
+  if (from == "script") {
+    deps = TRY(depsOfScript(request.code));
+  } else if (from == "files") {
+    const bool python = request.language.starts_with("py");
+    deps = python ? TRY(depsOfRequirements(fileNamed(request, "requirements.txt")))
+                  : TRY(depsOfPackageJson(fileNamed(request, "package.json")));
+  } else {
+    return invalid(reader.pathOf("deps_from"),
+                   "must be script (a block of PEP 723 in the code) or files (requirements.txt or "
+                   "package.json among the files)");
+  }
+  if (deps.empty()) {
+    return invalid(reader.pathOf("deps_from"), "the " + from + " names no requirements");
+  }
+  request.deps.insert(request.deps.end(), deps.begin(), deps.end());
+  return {};
+}
+
+}  // namespace
+
 Result<> readRunRequest(ObjectReader& reader, const RequestBounds& bounds, RunRequest& request) {
   TRY(readSettings(reader, bounds, request));
   request.approval = TRY(reader.text("approval")).value_or("");
@@ -506,6 +540,7 @@ Result<> readRunRequest(ObjectReader& reader, const RequestBounds& bounds, RunRe
   TRY(parseLists(reader, bounds, request));
   TRY(parseFiles(reader, bounds, request));
   TRY(checkSecretPlaces(request));
+  TRY(readDepsFrom(reader, request));
   return checkCommandBytes(request, bounds.command_bytes);
 }
 

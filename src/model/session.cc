@@ -107,6 +107,9 @@ json::object toJsonObject(const Session& session) {
   object["env"] = toObject(session.env);
   object["cwd"] = session.cwd.empty() ? "/workspace" : session.cwd;
   object["network_policy"] = toJsonObject(session.network);
+  if (!session.deps.empty()) {
+    object["deps"] = json::array(session.deps.begin(), session.deps.end());
+  }
   object["nested"] = session.nested;
   object["from_snapshot"] = textOrNull(session.from_snapshot);
   object["metadata"] = session.metadata;

@@ -48,6 +48,7 @@ struct Session {
   // Permitted capabilities of kCapabilities, sorted. Empty: all permissions of its agent.
   std::vector<std::string> capabilities;
   NetworkRequest network;
+  std::vector<std::string> deps;  // dependencies of its programs
   Limits limits;  // of the sandbox; wall, cpu_time and output_bytes: an exec's defaults
   std::chrono::milliseconds ttl{0};       // from creation, or the last renewal
   std::chrono::milliseconds idle_ttl{0};  // without a program running

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "model/image_name.h"
 #include "model/network.h"
 #include "node/server.h"
 #include "wire/node.h"
@@ -33,6 +34,21 @@ Result<> checkNetwork(const model::PermitFields& permit) {
   if (tier == "none") return refused("it has a network plan without a network");
   const bool hex = digest.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (digest.size() != kDigits || !hex) return refused("its network has no plan");
+  return {};
+}
+
+// The form only: whether the node has the layers is seen when they are attached.
+Result<> checkLayers(const model::PermitFields& permit) {
+  for (size_t i = 0; i < permit.layers.size(); ++i) {
+    const model::PermitLayer& layer = permit.layers[i];
+    if (!model::isImageDigest(layer.digest)) return refused("a layer's digest is malformed");
+    if (layer.place != "python" && layer.place != "node") {
+      return refused("there is no place \"" + layer.place + "\" for a layer");
+    }
+    if (i > 0 && permit.layers[i - 1].place == layer.place) {
+      return refused("a place has two layers");
+    }
+  }
   return {};
 }
 
@@ -73,6 +89,7 @@ Result<model::PermitFields> PermitGate::admit(const model::SignedPermit& permit,
   if (now < fields.not_before - kSkew) return refused("it is not valid yet");
   if (now > fields.expires + kSkew) return refused("it has expired");
   TRY(checkNetwork(fields));
+  TRY(checkLayers(fields));
   TRY(withinCeiling(fields.limits));
   if (use) TRY(markUsed(fields, now));
   return fields;

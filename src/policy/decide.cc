@@ -48,15 +48,6 @@ const Rule* firstMatch(const Policy& policy, const Question& question, int score
   return found == policy.rules.end() ? nullptr : &*found;
 }
 
-// Features that no node has yet, whatever a rule says.
-std::optional<Denied> beyondUs(const RunRequest& request) {
-  if (!request.deps.empty()) {
-    return Denied{"", "this service cannot install dependencies yet: it has no egress for packages",
-                  "leave deps empty; send modules as files, or have them installed in the image"};
-  }
-  return std::nullopt;
-}
-
 // Advice on making a runtime available.
 struct RuntimeAdvice {
   std::string_view runtime;
@@ -317,6 +308,7 @@ model::Permit grant(const Policy& policy, const Evaluation& made, const Question
       .prestart = made.image == nullptr ? question.prestart : "",
       .nested = question.request.nested,
       .fresh = question.request.fresh,
+      .layers = within ? std::vector<model::PermitLayer>() : question.layers,
       .not_before = question.now,
       .expires = question.now + question.valid_for,
   };
@@ -334,7 +326,6 @@ std::optional<Denied> refuse(const Policy& policy, const Question& question, Eva
                                 : policy.mending,
                   .unavailable = true};
   }
-  if (auto denied = beyondUs(question.request)) return denied;
   if (rule == nullptr || question.language.empty()) {
     return Denied{"", "no rule of policy " + policy.id + " allows this run",
                   "ask the operator for a rule that does"};

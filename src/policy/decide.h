@@ -59,7 +59,8 @@ struct Question {
   std::string execution_id;
   std::string permit_id;
   std::string spec_sha256;
-  std::string prestart;    // see PermitFields, as the two above and below
+  std::string prestart;  // see PermitFields, as the two above and the two below
+  std::vector<model::PermitLayer> layers = {};
   int64_t now = 0;         // wall-clock microseconds
   int64_t valid_for = 0;   // microseconds in which the node must receive the permit
   std::string language;    // ruleLanguage(); without a language nothing is allowed

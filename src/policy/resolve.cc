@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/nearest.h"
+#include "model/dependency.h"
 #include "policy/decide.h"
 
 namespace cloister::policy {
@@ -92,6 +93,10 @@ std::vector<std::string> environment(const RunRequest& request, const Language* 
   if (language != nullptr) env.insert(language->env.begin(), language->env.end());
   if (request.network.tier != "none") env.insert(with_network.begin(), with_network.end());
   env.insert(std::begin(kBaseEnvironment), std::end(kBaseEnvironment));
+  const auto ecosystem = model::ecosystemOf(request.language.empty() || language == nullptr
+                                                ? std::string_view(request.language)
+                                                : std::string_view(language->name));
+  if (!request.deps.empty() && ecosystem) model::addLayerEnv(*ecosystem, env);
   if (request.network.tier == "none")
     env.insert(std::begin(kWithoutNetwork), std::end(kWithoutNetwork));
   std::vector<std::string> list;

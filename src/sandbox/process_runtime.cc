@@ -20,6 +20,7 @@
 #include "sandbox/host/host.h"
 #include "sandbox/image/image_place.h"
 #include "sandbox/image/image_watch.h"
+#include "sandbox/image/layer_source.h"
 #include "sandbox/pool/pool.h"
 #include "sandbox/pool/template.h"
 #include "wire/node.h"
@@ -94,9 +95,11 @@ class ProcessSandbox : public Sandbox {
 class ProcessRuntime : public Runtime {
  public:
   ProcessRuntime(const asio::any_io_executor& executor, std::shared_ptr<ProcessHost> host,
-                 std::shared_ptr<ImageSource> images, NetworkParts network)
+                 std::shared_ptr<ImageSource> images, NetworkParts network,
+                 std::shared_ptr<LayerSource> layers)
       : host_(std::move(host)),
         network_(std::move(network)),
+        layers_(std::move(layers)),
         own_(hostPlace(executor, host_)),
         places_(std::make_shared<ImagePlaces>(executor, host_, own_, std::move(images))),
         cpu_shares_(std::make_shared<CpuShares>(executor)) {
@@ -134,13 +137,16 @@ class ProcessRuntime : public Runtime {
   Result<Target> targetOf(const model::PermitFields& permit);
   Task<Result<ImageWatch::Now>> imageOf(const Target& target);
   static void renew(const ImagePlace& own);
+  [[nodiscard]] Result<> checkLayers(const model::PermitFields& permit, const Kind& kind) const;
   [[nodiscard]] Result<> checkNetwork(const model::PermitFields& permit, const Kind& kind) const;
   [[nodiscard]] std::string keepsNoMemory(const Kind& kind, const SandboxSpec& spec) const;
+  [[nodiscard]] std::shared_ptr<const LayerKeeper> layerKeeper(std::shared_ptr<Pool> pool) const;
   void addMemory(const Kind& kind, const model::PermitFields& permit, const Pool::Alike& alike,
                  const ImageWatch::Now& image, SessionTraits& traits) const;
 
   std::shared_ptr<ProcessHost> host_;
   NetworkParts network_;
+  std::shared_ptr<LayerSource> layers_;
   std::shared_ptr<ImagePlace> own_;
   std::shared_ptr<ImagePlaces> places_;
   std::shared_ptr<ImageWatch> watch_;
@@ -180,6 +186,30 @@ Result<uint32_t> linkOf(const model::PermitFields& permit, const Guest* guest,
                         const std::string& pool) {
   if (guest == nullptr || permit.network_tier == kNoNetwork || !guest->linked()) return 0;
   return linkAddress(TRY(doorOrder(pool, {})));
+}
+
+// Only the process runtime attaches layers so far.
+Result<> ProcessRuntime::checkLayers(const model::PermitFields& permit, const Kind& kind) const {
+  if (permit.layers.empty()) return {};
+  if (kind.guest) {
+    return fail(Code::kUnsupported, "provisioning: the runtime " + permit.runtime +
+                                        " has no dependency layers yet; use process, or no deps");
+  }
+  if (layers_) return {};
+  return fail(Code::kUnsupported, "provisioning: this node keeps no dependency layers");
+}
+
+// Attaches the layers of a permit to a sandbox in which no program has started.
+Task<Result<>> attachLayers(std::shared_ptr<Pool> pool, std::shared_ptr<Live> live,
+                            std::shared_ptr<LayerSource> source,
+                            std::vector<model::PermitLayer> layers) {
+  if (layers.empty()) co_return Result<>{};
+  LayerOrder order;
+  for (const model::PermitLayer& each : layers) {
+    CO_TRY(addLayer(order, each.digest, each.place));
+    live->hold(CO_TRY(co_await source->open(each.digest)));
+  }
+  co_return co_await pool->attachLayers(std::move(live), order);
 }
 
 // Gives a sandbox, in which no program has started, its network. Returns what is weaker about it.
@@ -229,6 +259,7 @@ Result<ProcessRuntime::Target> ProcessRuntime::targetOf(const model::PermitField
   TRY(host_->checkDisk(permit.limits, target.kind->guest.get()));
   TRY(checkNesting(permit, target.kind->guest.get()));
   TRY(checkNetwork(permit, *target.kind));
+  TRY(checkLayers(permit, *target.kind));
   return target;
 }
 
@@ -270,6 +301,18 @@ Task<Result<std::shared_ptr<Live>>> goOnSharing(std::shared_ptr<Pool> pool,
   auto live = CO_TRY(co_await pool->goOn(permit.limits, std::move(alike), std::move(from)));
   addShare(*shares, permit, live);
   co_return live;
+}
+
+// How files of a session become a layer.
+std::shared_ptr<const LayerKeeper> ProcessRuntime::layerKeeper(std::shared_ptr<Pool> pool) const {
+  return std::make_shared<LayerKeeper>(LayerKeeper{
+      .workspace =
+          [pool = std::move(pool)](std::shared_ptr<Live> live) {
+            return pool->openWorkspace(std::move(live));
+          },
+      .add = [layers = layers_](std::string name, Fd directory) {
+        return layers->add(std::move(name), std::move(directory));
+      }});
 }
 
 // How the memory of a session is kept.
@@ -315,6 +358,10 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
   if (fields.network_tier != kNoNetwork && !of.guest) alike.door = CO_TRY(orderOf(network_, fields));
   auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
+  if (auto attached = co_await attachLayers(of.pool, live, layers_, fields.layers); !attached) {
+    std::ignore = co_await live->bury();
+    co_return std::unexpected(std::move(attached).error().within("provisioning"));
+  }
   auto weaker = CO_TRY(co_await connectSandbox(of.pool, live, network_, fields));
   live->watchLocks();
   addShare(*cpu_shares_, fields, live);
@@ -338,6 +385,7 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
         return pool->makeBeside(std::move(session), limits, walls);
       };
     }
+    if (!of.guest && layers_) traits.layers = layerKeeper(of.pool);
     addMemory(of, fields, alike, image, traits);
     co_return makeProcessSession(std::move(live), std::move(info), std::move(traits));
   }
@@ -372,9 +420,10 @@ Task<Result<base::json::object>> ProcessRuntime::plan(const model::SignedPermit&
 std::unique_ptr<Runtime> makeProcessRuntime(asio::any_io_executor executor,
                                             std::shared_ptr<ProcessHost> host,
                                             std::shared_ptr<ImageSource> images,
-                                            NetworkParts network) {
+                                            NetworkParts network,
+                                            std::shared_ptr<LayerSource> layers) {
   return std::make_unique<ProcessRuntime>(std::move(executor), std::move(host), std::move(images),
-                                          std::move(network));
+                                          std::move(network), std::move(layers));
 }
 
 }  // namespace cloister::runtime

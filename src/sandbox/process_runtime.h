@@ -37,11 +37,13 @@ struct NetworkParts {
 };
 
 // The runtimes of a started host and of its guests, selected by permits. `images`: the imported
-// images; nullptr: none.
+// images; nullptr: none. `layers`: the dependency layers; nullptr: permits with one are refused.
 class ImageSource;
+class LayerSource;
 std::unique_ptr<Runtime> makeProcessRuntime(boost::asio::any_io_executor executor,
                                             std::shared_ptr<ProcessHost> host,
                                             std::shared_ptr<ImageSource> images = nullptr,
-                                            NetworkParts network = {});
+                                            NetworkParts network = {},
+                                            std::shared_ptr<LayerSource> layers = nullptr);
 
 }  // namespace cloister::runtime

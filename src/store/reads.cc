@@ -9,6 +9,7 @@
 #include "store/rows/escalation_rows.h"
 #include "store/rows/executions.h"
 #include "store/rows/keys.h"
+#include "store/rows/layers.h"
 #include "store/rows/memory.h"
 #include "store/rows/policies.h"
 #include "store/rows/proof.h"
@@ -198,6 +199,14 @@ Result<StoredSecret> SecretStore::value(const SecretName& of) {
 Result<model::MemoryValue> MemoryStore::get(const Scope& scope, const std::string& session,
                                             const std::string& key) {
   return engine_.read(session, [&](Database& db) { return getMemory(db, scope, session, key); });
+}
+
+Result<std::vector<model::DependencyLayer>> Store::layers() {
+  return engine_->read("", [](Database& db) { return readLayers(db); });
+}
+
+Result<std::optional<std::string>> Store::bill(const std::string& sha256) {
+  return engine_->read("", [&](Database& db) { return readBill(db, sha256); });
 }
 
 Result<std::vector<model::MemoryItem>> MemoryStore::list(const Scope& scope,

@@ -30,6 +30,7 @@
 #include "base/result.h"
 #include "model/artifact.h"
 #include "model/audit_entry.h"
+#include "model/dependency.h"
 #include "model/execution.h"
 #include "model/principal.h"
 #include "model/session.h"
@@ -117,6 +118,10 @@ class Store {
   Result<std::optional<PolicyVersion>> policyVersion(int64_t version);
   // Newest first, without documents.
   Result<std::vector<PolicyVersion>> policyVersions(const PolicyQuery& query);
+  // All dependency layers.
+  Result<std::vector<model::DependencyLayer>> layers();
+  // The bill of materials with this SHA-256, as JSON; nullopt: there is none.
+  Result<std::optional<std::string>> bill(const std::string& sha256);
   // Kept requests, newest first, at most `limit` (1..1000).
   Result<std::vector<RecordedRequest>> requests(const Scope& scope, uint32_t limit);
   // Entries with a number (numberFor() of `scope`) above `after`; oldest first, at most `limit`

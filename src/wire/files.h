@@ -41,6 +41,8 @@
 //                                 tar archive on stdout, by the node and not by the runner; no end
 //   resume                        also by the node, in a sandbox in which nothing has run: the
 //                                 sandbox continues from the image on stdin; kEnd
+//   layer NAME PATH               also by the node: the directory PATH becomes a dependency layer;
+//                                 its JSON on stdout, no end
 //   nest PARAMETER...             a sandbox within this one, with these parameters (wire/guest.h):
 //                                 stdin and stdout are its runner's stream (wire/runner.h), without
 //                                 an answer of the program; the sandbox ends with either stream
@@ -97,6 +99,7 @@ inline constexpr char kHoldAlone[] = "alone";
 inline constexpr char kNest[] = "nest";
 inline constexpr char kCheckpoint[] = "checkpoint";
 inline constexpr char kResume[] = "resume";
+inline constexpr char kLayer[] = "layer";
 
 // The Unix socket for programs' calls (unix(7), in the abstract namespace, separate in each
 // sandbox). A call is a line of JSON, and so is its answer, in order on each connection. At most

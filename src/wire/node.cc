@@ -88,6 +88,10 @@ void describe(A& a, T& v) {
   a.text(v.prestart, kName);
   a.flag(v.nested);
   a.flag(v.fresh);
+  a.list(v.layers, model::kMaxPermitLayers, [&](auto& layer) {
+    a.text(layer.digest, kName);
+    a.text(layer.place, kName);
+  });
   a.number(v.not_before);
   a.number(v.expires);
 }

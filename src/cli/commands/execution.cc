@@ -98,6 +98,12 @@ constexpr Verb kList = {.path = "/v1/executions",
 constexpr Verb kShow = {.path = kPath, .missing = kWhich, .text = recordText};
 constexpr Verb kCancel = {
     .method = "DELETE", .path = kPath, .missing = kWhich, .said = "{id}: {status}\n"};
+// JSON, for programs that read bills of materials.
+std::string billText(const json::object& bill) {
+  return base::toJson(bill) + "\n";
+}
+
+constexpr Verb kSbom = {.path = "/v1/executions/{}/sbom", .missing = kWhich, .text = billText};
 constexpr Flag kListFlags[] = {
     {.name = "status", .value = "STATUS", .help = "only these (queued, running, completed, …)"},
     {.name = "agent", .value = "NAME", .help = "only this agent's"},
@@ -138,6 +144,12 @@ const Command kExecutionWatch = {.name = "execution watch",
                                  .flags = kWatchFlags,
                                  .run = watch,
                                  .failure_status = kStatusService};
+const Command kExecutionSbom = {
+    .name = "execution sbom",
+    .operands = "ID",
+    .max_operands = 1,
+    .summary = "print the bill of materials of what an execution had installed (CycloneDX)",
+    .run = carryOut<kSbom>};
 const Command kExecutionCancel = {.name = "execution cancel",
                                   .operands = "ID",
                                   .max_operands = 1,

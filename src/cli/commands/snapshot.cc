@@ -33,8 +33,8 @@ Result<json::object> takeBody(const base::Flags& flags) {
 // A request for a session like `session`, with the files of `snapshot`.
 json::object bodyLike(const json::object& session, const std::string& snapshot) {
   json::object body = objectOf(session, "limits");
-  for (const char* member : {"language", "env", "cwd", "network_policy", "metadata", "capabilities",
-                             "ttl_seconds", "idle_ttl_seconds"}) {
+  for (const char* member : {"language", "env", "cwd", "network_policy", "deps", "metadata",
+                             "capabilities", "ttl_seconds", "idle_ttl_seconds"}) {
     const json::value* value = session.if_contains(member);
     if (value != nullptr && !value->is_null()) body[member] = *value;
   }

@@ -36,6 +36,7 @@ struct Levels;
 
 namespace cloister::orchestrator {
 
+class Layers;
 class Network;
 class Quotas;
 
@@ -93,6 +94,7 @@ class Control : public std::enable_shared_from_this<Control> {
   const policy::Levels* const levels;
   Quotas* const quotas;
   Network* const network;
+  Layers* layers = nullptr;  // dependencies; null: there are none. Set before the first request
   const ControlConfig config;
   Ledger ledger;
   Places places;  // of the nodes; a sandbox's is held up to the end of its teardown

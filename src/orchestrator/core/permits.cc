@@ -14,6 +14,7 @@ policy::Question Permits::question(const Subject& subject, std::string permit_id
           .permit_id = std::move(permit_id),
           .spec_sha256 = subject.spec_sha256,
           .prestart = subject.prestart,
+          .layers = subject.layers,
           .now = base::wallMicros(),
           .valid_for = life_.count(),
           .language = subject.language,

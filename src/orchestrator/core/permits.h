@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -40,6 +41,7 @@ struct Subject {
   std::string inside = {};       // the runtime of the session's sandbox; "": there is none yet
   std::string spec_sha256 = {};  // as model::PermitFields, and the next
   std::string prestart = {};
+  std::vector<model::PermitLayer> layers = {};  // of a new sandbox
   // The brokered secrets of the request's sandbox, for its plan; null: not made yet.
   const std::vector<model::PlanSecret>* brokered = nullptr;
 };

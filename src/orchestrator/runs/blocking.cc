@@ -445,6 +445,7 @@ Task<void> RunService::Impl::resume(LivePtr run, Escalation e) {
       co_return co_await execute(run);
     }
     queue.take(run->execution.principal.tenant, run->bytes);
+    if (lacksLayers(*run)) co_return co_await makeLayers(run);
     queue.push(run->execution.principal.tenant, run);
     co_return startWaiting();
   }

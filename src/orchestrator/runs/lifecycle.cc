@@ -272,8 +272,9 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
               }},
       run.known);
   run.image_since = run.home ? run.home->imageSince() : control->nodes.imageSince();
-  const runtime::SandboxInfo info =
-      CO_TRY(co_await run.host->prepare(std::move(permit), specOf(run)));
+  auto prepared = co_await run.host->prepare(std::move(permit), specOf(run));
+  if (!prepared && prepared.error().field == kLayerLost) prepared = co_await prepareAnew(run);
+  const runtime::SandboxInfo info = CO_TRY(std::move(prepared));
   if (model::isTerminal(run.execution.status)) {  // given up meanwhile
     CO_TRY(co_await run.host->release());
     co_return fail(Code::kUnavailable, "the sandbox came too late");

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "async/signal.h"
 #include "base/clock.h"
@@ -79,6 +80,7 @@ struct Live {
   std::optional<model::NetworkPlan> plan;
   std::string plan_sha256;
   std::string door;
+  std::vector<model::PermitLayer> layers;  // of its dependencies, once they are there
   bool inspected = false;               // some destinations of its door are
   std::string certificate;              // of the authority of inspected destinations; "": none are
   std::optional<SecretsInUse> secrets;  // from the start to the end; nullopt: it asks for none

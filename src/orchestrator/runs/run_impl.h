@@ -16,6 +16,7 @@
 #include "orchestrator/core/agent_use.h"
 #include "orchestrator/core/control.h"
 #include "orchestrator/core/fair_queue.h"
+#include "orchestrator/core/layers.h"
 #include "orchestrator/core/network.h"
 #include "orchestrator/core/permits.h"
 #include "orchestrator/core/quota.h"
@@ -131,7 +132,14 @@ struct RunService::Impl final : Programs,
   static void reportProcessorTime(Live& live);
   void charge(Live& live) const;
   void launch(const LivePtr& live);
+  // Its dependencies, before its turn in the queue (run_layers.cc).
   void enqueue(const LivePtr& live);
+  [[nodiscard]] static bool lacksLayers(const Live& run);
+  [[nodiscard]] LayerRequest layerRequestOf(const Live& run) const;
+  static void haveLayers(Live& run, Layered layered);
+  Result<> takeLayers(Live& run) const;
+  Task<void> makeLayers(LivePtr run);
+  Task<Result<runtime::SandboxInfo>> prepareAnew(Live& run);
   void show(const LivePtr& live);
 
   // Runs that need approval, and their resumption (blocking.cc).

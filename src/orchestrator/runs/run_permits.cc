@@ -21,6 +21,7 @@ Subject RunService::Impl::subjectOf(const Live& run) {
           .inside = run.home == nullptr ? "" : run.home->runtimeName(),
           .spec_sha256 = run.furnished ? run.furnished_sha256 : run.facts.spec_sha256,
           .prestart = run.facts.prestart,
+          .layers = run.layers,
           .brokered = run.secrets ? &run.secrets->brokered : nullptr};
 }
 

@@ -142,6 +142,9 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
   if (auto there = loadSecrets(*run); !there) {
     co_return earlierOr(*run, std::move(record), std::move(there).error());
   }
+  if (auto offered = takeLayers(*run); !offered) {
+    co_return earlierOr(*run, std::move(record), std::move(offered).error());
+  }
   if (auto admitted = admit(*run); !admitted) {
     co_return earlierOr(*run, std::move(record), std::move(admitted).error());
   }
@@ -228,7 +231,7 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   const bool at_once = run->host->startsAtOnce();
   const auto has_room = [this](const LivePtr& other) { return hasRoom(*other); };
   const bool first = queue.first(has_room) == nullptr && hasRoom(*run);
-  const bool begun = (at_once || (first && mayStart(*run))) && begin(*run);
+  const bool begun = (at_once || (first && !lacksLayers(*run) && mayStart(*run))) && begin(*run);
   if (at_once && !begun) co_return fail(Code::kDenied, "running in a session: denied of late");
   if (begun) occupy(*run);
   // A possible replay gets no sandbox yet. Otherwise the sandbox is made during the write, though
@@ -282,12 +285,6 @@ void RunService::Impl::launch(const LivePtr& run) {
   askForSandbox(run);
   async::spawn(control->executor, execute(run));
   reportDepth();
-}
-
-void RunService::Impl::enqueue(const LivePtr& run) {
-  show(run);
-  queue.push(run->execution.principal.tenant, run);
-  startWaiting();
 }
 
 // After acceptance: clients can query the run from now on.

@@ -95,6 +95,17 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
   co_return std::shared_ptr<FileCall>(saving, saving->call.get());
 }
 
+Task<Result<std::shared_ptr<FileCall>>> Sessions::keepLayer(model::Principal principal,
+                                                            std::string id, std::string name,
+                                                            std::string path) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "making a layer"));
+  CO_TRY(session->admitTo("making a layer"));
+  co_return co_await impl->askFiles(
+      session, std::move(principal),
+      {{wire::files::kLayer, std::move(name), std::move(path)}, false, ""});
+}
+
 Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal principal,
                                                           std::string id, uint16_t port) {
   const std::shared_ptr<Impl> impl = impl_;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "model/dependency.h"
 #include "orchestrator/core/toolchain.h"
 #include "orchestrator/sessions/sessions_impl.h"
 #include "wire/files.h"
@@ -88,6 +89,9 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   if (auto there = impl->loadSecrets(*session); !there) {
     co_return co_await impl->earlierOr(std::move(record), std::move(there).error());
   }
+  if (auto offered = impl->checkDeps(*session); !offered) {
+    co_return co_await impl->earlierOr(std::move(record), std::move(offered).error());
+  }
   if (auto taken = impl->take(session); !taken) {
     co_return co_await impl->earlierOr(std::move(record), std::move(taken).error());
   }
@@ -143,10 +147,13 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   made.nested = request.settings.nested;
   made.capabilities = request.capabilities;
   made.env = request.settings.env;
+  const auto ecosystem = model::ecosystemOf(made.language);
+  if (ecosystem && !request.settings.deps.empty()) model::addLayerEnv(*ecosystem, made.env);
   made.cwd = request.cwd;
   for (const auto& [name, value] : request.settings.metadata)
     made.metadata[name] = value;
   made.network = request.settings.network;
+  made.deps = request.settings.deps;
   made.limits = request.settings.limits;
   made.ttl = request.ttl;
   made.idle_ttl = request.idle_ttl;
@@ -186,7 +193,8 @@ Subject Sessions::Impl::subjectWithin(const LiveSession& session, std::string_vi
           .held = session.held,
           .language = session.rule_language,
           .session_id = session.record.id,
-          .inside = session.runtime};
+          .inside = session.runtime,
+          .layers = session.layers};
 }
 
 Task<Result<Session>> Sessions::Impl::refuse(SessionPtr session, store::NewSession record,
@@ -308,6 +316,7 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
 
 Task<Result<>> Sessions::Impl::provision(SessionPtr of) {
   LiveSession& session = *of;
+  CO_TRY(co_await haveLayers(session));
   CO_TRY(co_await waitForPlace(session));
   session.record.provenance.permit_id = base::newId("permit");
   co_await consult(session);
@@ -327,7 +336,11 @@ Task<Result<>> Sessions::Impl::provision(SessionPtr of) {
     co_return fail(Code::kUnavailable, "making a session: no node is connected");
   }
   session.image_since = control->nodes.imageSince();
-  session.box = CO_TRY(co_await control->nodes.runtime()->provision(granted->permit));
+  auto box = co_await control->nodes.runtime()->provision(granted->permit);
+  if (!box && box.error().field == kLayerLost && control->layers != nullptr) {
+    control->layers->lost(session.layers);  // the next session makes them anew
+  }
+  session.box = CO_TRY(std::move(box));
   const runtime::SandboxInfo& info = session.box->info();
   model::Provenance& provenance = session.record.provenance;
   provenance.runtime = info.runtime;

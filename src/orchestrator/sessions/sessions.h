@@ -156,6 +156,12 @@ class Sessions {
   Task<Result<std::shared_ptr<FileCall>>> save(model::Principal principal, std::string id,
                                                bool memory);
 
+  // Makes a directory of the workspace a dependency layer of the node, called `name`. The answer is
+  // the layer as JSON (sandbox/image/layer_source.h). For the service's own sessions alone: no
+  // capability or rule of an agent is asked for. Errors as exec().
+  Task<Result<std::shared_ptr<FileCall>>> keepLayer(model::Principal principal, std::string id,
+                                                    std::string name, std::string path);
+
   // Ends admission and every session with a sandbox (SERVER_RESTART), and waits for the records, 20
   // s at most.
   Task<void> drain();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "orchestrator/core/control.h"
+#include "orchestrator/core/layers.h"
 #include "orchestrator/core/quota.h"
 #include "orchestrator/core/reach.h"
 #include "orchestrator/core/run_bounds.h"
@@ -105,6 +106,9 @@ struct Sessions::Impl final : Neighbour,
   Task<void> begin(SessionPtr session);
   Task<Result<>> provision(SessionPtr session);
   Task<Result<>> fillIn(SessionPtr session);
+  [[nodiscard]] LayerRequest layerRequestOf(const LiveSession& session) const;
+  [[nodiscard]] Result<> checkDeps(const LiveSession& session) const;
+  Task<Result<>> haveLayers(LiveSession& session);
   Task<Result<>> waitForPlace(LiveSession& session);
   Task<Result<>> recordStart(LiveSession& session);
   Task<Result<model::Session>> begun(SessionPtr session);

@@ -81,6 +81,8 @@ class Live : public Housing,
   std::optional<DoorSockets> takeDoor() { return std::exchange(ready_door_, std::nullopt); }
   // From now on until bury(), which releases it, the sandbox's network.
   void holdDoor(std::shared_ptr<HeldDoor> door) { door_ = std::move(door); }
+  // As long as the sandbox lives, keeps what the descriptor protects from removal.
+  void hold(Fd protected_by) { held_.push_back(std::move(protected_by)); }
   [[nodiscard]] uint64_t cpuMicros() const override { return rawUsage().cpu_micros; }
   [[nodiscard]] uint32_t cpuMost() const override { return groupLimits(parts_.limits).cpu_millis; }
   bool giveCpu(uint32_t millis) override;
@@ -214,6 +216,7 @@ class Live : public Housing,
   std::shared_ptr<void> cpu_place_;     // membership in the sharing
   std::shared_ptr<HeldDoor> door_;      // nullptr: no network
   std::optional<DoorSockets> ready_door_;
+  std::vector<Fd> held_;                // until the sandbox is gone
   boost::asio::steady_timer lull_;
   Fd pidfd_;
   [[nodiscard]] linux::CgroupUsage rawUsage() const;

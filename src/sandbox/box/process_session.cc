@@ -105,6 +105,7 @@ class ProcessSession final : public Sandbox {
     if (spec.for_files && !spec.run.argv.empty()) {
       if (spec.run.argv[0] == wire::files::kCheckpoint) co_return checkpoint();
       if (spec.run.argv[0] == wire::files::kResume) co_return resume();
+      if (spec.run.argv[0] == wire::files::kLayer) co_return layer(spec.run.argv);
     }
     used_ = true;
     model::ExecSpec own = spec;
@@ -229,6 +230,16 @@ class ProcessSession final : public Sandbox {
   Result<std::unique_ptr<Exec>> checkpoint() {
     TRY(keepsMemory());
     return makeCheckpoint(present_->live, present_->board, traits_.memory, takePlace());
+  }
+
+  Result<std::unique_ptr<Exec>> layer(const std::vector<std::string>& argv) {
+    if (!traits_.layers) {
+      return fail(Code::kUnsupported,
+                  "making a layer: this node keeps no dependency layers, or not of this runtime");
+    }
+    constexpr size_t kArguments = 3;
+    if (argv.size() != kArguments) return fail(Code::kInvalid, "making a layer: of what?");
+    return makeLayer(present_->live, traits_.layers, argv[1], argv[2], takePlace());
   }
 
   Result<std::unique_ptr<Exec>> resume() {

@@ -9,6 +9,7 @@
 #include "runtime/runtime.h"
 #include "sandbox/box/beside.h"
 #include "sandbox/box/live.h"
+#include "sandbox/box/session_layer.h"
 #include "sandbox/box/session_memory.h"
 
 namespace cloister::runtime {
@@ -21,6 +22,7 @@ struct SessionTraits {
   std::string writable = {};                        // writablePayload(); "" for none
   std::shared_ptr<const MemoryKeeper> memory = {};  // nullptr: the memory cannot be kept,
   std::string no_memory = {};                       // and why
+  std::shared_ptr<const LayerKeeper> layers = {};  // nullptr: its files become no layers
   MakeBeside beside = {};  // programs may have separate sandboxes beside the session's
 };
 

@@ -12,6 +12,7 @@
 #include "async/signal.h"
 #include "base/clock.h"
 #include "linux/message.h"
+#include "sandbox/box/node_exec.h"
 #include "wire/files_codec.h"
 #include "wire/tar.h"
 
@@ -77,38 +78,6 @@ Result<std::vector<LineState>> readAbout(std::string_view text, const json::obje
   return states;
 }
 
-model::Outcome fine(int64_t started_at) {
-  model::Outcome outcome;
-  outcome.end = model::End::kExited;
-  outcome.started_at = started_at;
-  outcome.finished_at = base::wallMicros();
-  return outcome;
-}
-
-// Exec for programs of the node's own. Input, signals and sizes are refused.
-class NodeExec : public Exec {
- public:
-  explicit NodeExec(std::shared_ptr<void> place) : place_(std::move(place)) {}
-  void cancel() override { cancelled_ = true; }
-  Task<Result<>> input(std::string /*bytes*/) override {
-    co_return fail(Code::kConflict, "sending input: it takes none");
-  }
-  Result<> signal(int /*number*/) override {
-    return fail(Code::kConflict, "sending a signal: there is no process");
-  }
-  Result<> resize(model::TerminalSize /*size*/) override {
-    return fail(Code::kConflict, "resizing a terminal: there is none");
-  }
-
- protected:
-  [[nodiscard]] bool cancelled() const { return cancelled_; }
-  static std::unexpected<Error> gone() { return fail(Code::kConflict, "it was broken off"); }
-
- private:
-  std::shared_ptr<void> place_;
-  bool cancelled_ = false;
-};
-
 class Checkpoint final : public NodeExec {
  public:
   Checkpoint(std::shared_ptr<Live> live, std::shared_ptr<Switchboard> board,
@@ -138,7 +107,7 @@ class Checkpoint final : public NodeExec {
     for (size_t i = 0; i < memory_->files.size(); ++i)
       CO_TRY(co_await sendFile(observer, memory_->files[i], std::exchange(kept->files[i], Fd())));
     CO_TRY(co_await send(observer, wire::tar::end()));
-    co_return fine(started_at);
+    co_return succeeded(started_at);
   }
 
  private:
@@ -205,7 +174,7 @@ class Resume final : public NodeExec {
     CO_TRY(co_await become_({std::move(live), std::move(lines)}));
     co_await observer.onOutput(model::Stream::kStdout,
                                wire::files::encode(wire::files::EndOfEntries{}));
-    co_return fine(started_at);
+    co_return succeeded(started_at);
   }
 
   void cancel() override {

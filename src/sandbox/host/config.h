@@ -44,6 +44,7 @@ struct ProcessConfig {
   std::chrono::milliseconds verify_every{600'000};  // interval between verifications
   // Idle time after which an imported image's place is removed.
   std::chrono::milliseconds image_idle{30'000};
+  std::string layers;  // path of the store of dependency layers, an existing directory; "": none
   std::string cgroup_parent = "cloister";
   uint32_t uid_base = 1'879'048'192;  // first host uid of the sandboxes' range
   uint32_t uids_each = 16;

@@ -191,6 +191,7 @@ std::vector<MountStep> ProcessHost::rootOf(const std::string& image_path) const 
     source.image_root = image_path;
     source.whole = true;
   }
+  source.layers = config_.layers;
   for (const LanguageCommand& each : config_.languages) {
     if (!each.ahead_env.empty()) source.ahead.push_back({each.language, each.ahead_text});
   }

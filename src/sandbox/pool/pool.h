@@ -35,6 +35,7 @@
 #include "model/limits.h"
 #include "model/pool_stats.h"
 #include "runtime/runtime.h"
+#include "confine/layer_order.h"
 #include "sandbox/box/door.h"
 #include "sandbox/box/live.h"
 #include "sandbox/box/memory_image.h"
@@ -89,6 +90,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // opened ahead, or a new one. At most once for a sandbox; after an error the sandbox is of no
   // use. `order`: that of the claim (Alike). A guest's needs a claim with its link.
   Task<Result<DoorSockets>> openDoor(std::shared_ptr<Live> live, DoorOrder order);
+
+  // Attaches dependency layers to a claimed sandbox, in which no program has started. After an error
+  // the sandbox is of no use. Never with a guest.
+  Task<Result<>> attachLayers(std::shared_ptr<Live> live, LayerOrder order);
+
+  // The workspace of a session's sandbox, as a detached mount.
+  Task<Result<Fd>> openWorkspace(std::shared_ptr<Live> session);
 
   // Called after a program's start, when the node has time to make wanted sandboxes.
   void refill();
@@ -173,7 +181,6 @@ class Pool : public std::enable_shared_from_this<Pool> {
   [[nodiscard]] std::shared_ptr<Templates> templatesFor(const Kind& kind) const;
   [[nodiscard]] Templates::Shape shapeOf(const Kind& kind) const;
   void forgetTemplates();
-  Task<Result<Fd>> openWorkspace(std::shared_ptr<Live> session);
   Task<Result<DoorSockets>> makeDoor(std::shared_ptr<Live> live, DoorOrder order);
   Task<Result<Fd>> spawn(const SandboxSpec& spec, std::span<const int> fds);
   std::shared_ptr<SpawnQueue> zygoteFor(const Kind& kind);

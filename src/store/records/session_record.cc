@@ -50,6 +50,7 @@ void describe(A& a, T& v) {
   a.when(s.usage != model::Usage{}).in("usage", s.usage);
   a.when(!s.from_snapshot.empty()).text("from_snapshot", s.from_snapshot);
   a.when(!s.capabilities.empty()).texts("capabilities", s.capabilities);
+  a.when(!s.deps.empty()).texts("deps", s.deps);
   a.when(s.error.has_value()).maybe("error", s.error);
   a.when(!v.request.empty()).text("request", v.request);
 }

@@ -14,6 +14,13 @@ namespace cloister::store {
 template <class T, class Value>
 concept Of = std::same_as<std::remove_const_t<T>, Value>;
 
+template <class A, Of<model::ProvenanceLayer> T>
+void describe(A& a, T& v) {
+  a.text("place", v.place);
+  a.text("digest", v.digest);
+  a.text("sbom_sha256", v.sbom_sha256);
+}
+
 template <class A, Of<model::Provenance> T>
 void describe(A& a, T& v) {
   a.text("runtime", v.runtime);
@@ -30,6 +37,7 @@ void describe(A& a, T& v) {
   a.when(v.nested).flag("nested", v.nested);
   a.when(v.fresh).flag("fresh", v.fresh);
   a.when(!v.approval.empty()).text("approval", v.approval);
+  a.when(!v.layers.empty()).list("layers", v.layers);
 }
 
 template <class A, Of<model::RunError> T>

@@ -26,17 +26,18 @@
 #include "store/migrations/m019_key_successors.h"
 #include "store/migrations/m020_escalation_workspaces.h"
 #include "store/migrations/m021_secrets.h"
+#include "store/migrations/m022_layers.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 21> kMigrations = {
+constexpr std::array<const char*, 22> kMigrations = {
     kInitial,        kSessions,      kArtifacts,     kSnapshots,
     kKeyRoles,       kPolicies,      kAgents,        kEscalations,
     kEscalationRows, kQuotas,        kSealed,        kImageBindings,
     kEncrypted,      kSessionMemory, kCutArtifacts,  kEscalationRequests,
     kArtifactAgents, kNumbers,       kKeySuccessors, kEscalationWorkspaces,
-    kSecrets};
+    kSecrets,       kLayers};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));
