@@ -40,7 +40,8 @@ constexpr Flag kFlags[] = {
 };
 
 constexpr std::string_view kUsage =
-    "usage: cloister-image import [--replace] [--no-squashfs] NAME PATH   make an image of an archive or "
+    "usage: cloister-image import [--replace] [--no-squashfs] NAME PATH   make an image of an "
+    "archive or "
     "directory\n"
     "       cloister-image list                           the images there are, and what is "
     "broken\n"

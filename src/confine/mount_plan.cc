@@ -429,7 +429,8 @@ void addLayers(std::vector<MountStep>& steps, const RootSource& source) {
     struct stat status{};
     const std::string target(place.target);
     const std::string path = source.image_root + "/" + target;
-    if (source.whole && !target.starts_with("run/") && ::lstat(path.c_str(), &status) == 0) continue;
+    if (source.whole && !target.starts_with("run/") && ::lstat(path.c_str(), &status) == 0)
+      continue;
     steps.push_back(directory(target, "mount point of a dependency layer"));
   }
 }

@@ -39,8 +39,7 @@ size_t fdsOf(const SpawnRequest& request) {
 bool joins(const SpawnRequest& request) {
   return request.what == SpawnRequest::What::kGvisorSave ||
          request.what == SpawnRequest::What::kWorkspace ||
-         request.what == SpawnRequest::What::kDoor ||
-         request.what == SpawnRequest::What::kLayers;
+         request.what == SpawnRequest::What::kDoor || request.what == SpawnRequest::What::kLayers;
 }
 
 // Whether the process gets the id map of its sandbox instead of a separate map.

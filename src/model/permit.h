@@ -55,7 +55,7 @@ struct PermitFields {
   // `limits` are.
   bool fresh = false;
   std::vector<PermitLayer> layers = {};  // of a new sandbox; at most one for each place
-  int64_t not_before = 0;  // wall-clock microseconds
+  int64_t not_before = 0;                // wall-clock microseconds
   int64_t expires = 0;
 };
 

@@ -23,10 +23,10 @@ namespace cloister::node {
 
 struct LayerStoreConfig {
   std::string directory;
-  std::string importer;         // path of cloister-image
-  uint64_t max_bytes = 0;       // of all layers together
-  Millis patience{600'000};     // for the making of a layer
-  Millis looks_every{200};      // a layer is compared with its digest at most so often
+  std::string importer;      // path of cloister-image
+  uint64_t max_bytes = 0;    // of all layers together
+  Millis patience{600'000};  // for the making of a layer
+  Millis looks_every{200};   // a layer is compared with its digest at most so often
 };
 
 class LayerStore final : public runtime::LayerSource {

@@ -306,13 +306,11 @@ Task<Result<std::shared_ptr<Live>>> goOnSharing(std::shared_ptr<Pool> pool,
 // How files of a session become a layer.
 std::shared_ptr<const LayerKeeper> ProcessRuntime::layerKeeper(std::shared_ptr<Pool> pool) const {
   return std::make_shared<LayerKeeper>(LayerKeeper{
-      .workspace =
-          [pool = std::move(pool)](std::shared_ptr<Live> live) {
-            return pool->openWorkspace(std::move(live));
-          },
-      .add = [layers = layers_](std::string name, Fd directory) {
-        return layers->add(std::move(name), std::move(directory));
-      }});
+      .workspace = [pool = std::move(pool)](
+                       std::shared_ptr<Live> live) { return pool->openWorkspace(std::move(live)); },
+      .add = [layers = layers_](
+                 std::string name,
+                 Fd directory) { return layers->add(std::move(name), std::move(directory)); }});
 }
 
 // How the memory of a session is kept.
@@ -356,7 +354,8 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
                     .nests = nests && of.guest->nesting() == Guest::Nesting::kPrepared,
                     .link = CO_TRY(linkOf(fields, of.guest.get(), network_.pool))};
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
-  if (fields.network_tier != kNoNetwork && !of.guest) alike.door = CO_TRY(orderOf(network_, fields));
+  if (fields.network_tier != kNoNetwork && !of.guest)
+    alike.door = CO_TRY(orderOf(network_, fields));
   auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
   if (auto attached = co_await attachLayers(of.pool, live, layers_, fields.layers); !attached) {
     std::ignore = co_await live->bury();

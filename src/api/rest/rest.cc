@@ -11,8 +11,8 @@ std::vector<Route> restRoutes(RestParts& parts) {
        {executionRoutes, dependencyRoutes, eventRoutes,  sessionRoutes, kernelRoutes,
         fileRoutes,      memoryRoutes,     watchRoutes,  portRoutes,    artifactRoutes,
         snapshotRoutes,  escalationRoutes, keyRoutes,    auditRoutes,   poolRoutes,
-        commandRoutes,   agentRoutes,      policyRoutes, quotaRoutes,   secretRoutes, toolRoutes,
-        operationRoutes}) {
+        commandRoutes,   agentRoutes,      policyRoutes, quotaRoutes,   secretRoutes,
+        toolRoutes,      operationRoutes}) {
     std::vector<Route> some = routes(parts);
     std::ranges::move(some, std::back_inserter(all));
   }

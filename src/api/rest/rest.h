@@ -80,9 +80,9 @@ struct RestParts {
   const orchestrator::AgentGuard* agents = nullptr;  // null: there are no levels
   uint64_t agents_per_tenant = 10'000;               // agents with a sandbox
   uint64_t secrets_per_tenant = 1000;
-  orchestrator::PolicyService* policies = nullptr;   // null: without a history of policies
-  orchestrator::LayerService* layers = nullptr;      // null: there are no dependencies
-  const model::ToolSet* tools = nullptr;             // null: there are no tool calls
+  orchestrator::PolicyService* policies = nullptr;  // null: without a history of policies
+  orchestrator::LayerService* layers = nullptr;     // null: there are no dependencies
+  const model::ToolSet* tools = nullptr;            // null: there are no tool calls
 
   [[nodiscard]] orchestrator::SessionMemory memory() { return {sessions, store, memory_bounds}; }
 };

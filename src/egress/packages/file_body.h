@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileBody: a file of a package on its way to a sandbox. The last piece is held back until the whole
-// content was judged, so a file that is refused is never complete. One thread.
+// FileBody: a file of a package on its way to a sandbox. The last piece is held back until the
+// whole content was judged, so a file that is refused is never complete. One thread.
 #pragma once
 
 #include <cstdint>

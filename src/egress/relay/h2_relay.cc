@@ -107,11 +107,10 @@ class H2Relay {
   }
 
   void refuseClient(const Error& error) {
-    connection_.refuse({.host = connection_.name(),
-                        .port = connection_.port(),
-                        .protocol = model::Protocol::kTls},
-                       "The client ended its HTTP/2 badly: " + error.message + ".",
-                       "Speak HTTP/2 as RFC 9113 has it, with fewer control frames.");
+    connection_.refuse(
+        {.host = connection_.name(), .port = connection_.port(), .protocol = model::Protocol::kTls},
+        "The client ended its HTTP/2 badly: " + error.message + ".",
+        "Speak HTTP/2 as RFC 9113 has it, with fewer control frames.");
     closing_ = true;  // after the farewell
     connection_.expireIn(connection_.limits().linger);
     wake_.notify();

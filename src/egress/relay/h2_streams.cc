@@ -188,14 +188,14 @@ void H2Streams::begin(int32_t stream, h2::Message message, bool end) {
   const auto exchange = std::make_shared<Exchange>();
   exchange->inside = stream;
   exchange->request_ended = end;
-  exchange->standing = {.host = connection_->name(),
-                        .port = connection_->port(),
-                        .protocol = model::Protocol::kTls};
+  exchange->standing = {
+      .host = connection_->name(), .port = connection_->port(), .protocol = model::Protocol::kTls};
   by_inside_[stream] = exchange;
   if (!connection_->moved(exchange->standing, 0, sizeOf(message.fields))) return;
-  auto head = message.too_large
-                  ? Result<RequestHead>(fail(Code::kTooLarge, "The head of the request is too large."))
-                  : readRequest(partsOf(message));
+  auto head =
+      message.too_large
+          ? Result<RequestHead>(fail(Code::kTooLarge, "The head of the request is too large."))
+          : readRequest(partsOf(message));
   if (!head) {
     const int status = message.too_large ? kTooLargeHead : statusOf(head.error());
     const Ruling ruling = connection_->refuse(exchange->standing, head.error().message,
@@ -271,8 +271,8 @@ void H2Streams::passOut(Exchange& exchange, std::string_view bytes) {
   if (exchange.watched) {
     std::ignore = exchange.watched->feed(bytes);
     if (exchange.watched->hits() > 0) {
-      return misplaced(exchange, Broker::misplacedIn("the body of a request",
-                                                     exchange.watched->firstName()));
+      return misplaced(exchange,
+                       Broker::misplacedIn("the body of a request", exchange.watched->firstName()));
     }
   }
   exchange.buffered_out += bytes.size();
@@ -284,8 +284,8 @@ void H2Streams::endRequest(Exchange& exchange) {
   if (exchange.watched) {
     std::ignore = exchange.watched->finish();
     if (exchange.watched->hits() > 0) {
-      return misplaced(exchange, Broker::misplacedIn("the body of a request",
-                                                     exchange.watched->firstName()));
+      return misplaced(exchange,
+                       Broker::misplacedIn("the body of a request", exchange.watched->firstName()));
     }
   }
   if (exchange.broker) {
@@ -381,7 +381,8 @@ void H2Streams::passHead(Exchange& exchange, h2::Message message, bool end) {
     if (!interim) exchange.clean.emplace(exchange.broker->values(), message.fields);
     redactFields(message.fields, *exchange.broker->values());
     // A cleaned body may have another length.
-    if (!end) std::erase_if(message.fields, [](const auto& f) { return f.first == "content-length"; });
+    if (!end)
+      std::erase_if(message.fields, [](const auto& f) { return f.first == "content-length"; });
   }
   if (interim) return inside_->interim(exchange.inside, message);
   exchange.answered = true;

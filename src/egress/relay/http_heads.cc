@@ -13,7 +13,6 @@ namespace {
 
 namespace json = base::json;
 
-
 std::string lowered(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(), [](char c) {

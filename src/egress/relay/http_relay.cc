@@ -62,8 +62,7 @@ uint16_t HttpRelay::usualPort() const {
 Standing HttpRelay::unjudged() const {
   return {.host = connection_.name(),
           .port = connection_.port(),
-          .protocol =
-              kind_ == Kind::kInspected ? model::Protocol::kTls : model::Protocol::kHttp};
+          .protocol = kind_ == Kind::kInspected ? model::Protocol::kTls : model::Protocol::kHttp};
 }
 
 // The attempt that a request is. nullopt: it cannot be judged; `fault` is a sentence.
@@ -301,7 +300,8 @@ Task<HttpRelay::Answered> HttpRelay::passHead(const RequestHead& head, net::Answ
 }
 
 // The bytes of a body for the sandbox.
-Result<std::string> HttpRelay::cleaned(std::optional<CleanBody>& clean, std::string body, bool last) {
+Result<std::string> HttpRelay::cleaned(std::optional<CleanBody>& clean, std::string body,
+                                       bool last) {
   if (!clean) return body;
   std::string out = TRY(clean->feed(body));
   if (last) out += TRY(clean->finish());
@@ -362,9 +362,8 @@ Task<HttpRelay::Answered> HttpRelay::unreadableAnswer(std::string cause) {
 
 // A WebSocket. What passes is read where a secret or a placeholder may be in it.
 Task<void> HttpRelay::tunnelSwitched() {
-  Filters filters{.rule = kSecretRule,
-                  .early = std::exchange(arrived_, {}),
-                  .late = incoming_.takeRest()};
+  Filters filters{
+      .rule = kSecretRule, .early = std::exchange(arrived_, {}), .late = incoming_.takeRest()};
   const bool watches = broker_ && broker_->placeholders();
   const bool plain = !cleans_ && !watches && !connection_.hasTls(connection_.inside());
   if (cleans_) {

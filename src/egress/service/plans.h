@@ -29,8 +29,8 @@ class Plans {
 
   // From now on the plan of its permit. The plan in force may be repeated, as after a reconnection.
   // kDenied: not signed by the key, or an older generation, or another plan of the same generation.
-  // kInvalid: not a plan. kQuota: too many. Returns the certificate of the sandbox's authority, if a
-  // plan of the permit inspected.
+  // kInvalid: not a plan. kQuota: too many. Returns the certificate of the sandbox's authority, if
+  // a plan of the permit inspected.
   Result<std::string> accept(const model::SignedPlan& plan);
   // Values of brokered secrets, which come before the plan. Kept for a plan that is to come: at
   // most for Settings::plans permits.
@@ -78,8 +78,8 @@ class Plans {
   std::map<std::string, Entry> permits_;
   std::map<std::string, std::weak_ptr<PermitState>> ended_;  // that doors may still have
   std::map<std::string, Error> refused_;  // signed plans of permits without another, until forget()
-  std::map<std::string, SecretValues> early_;                // before the first plan
-  size_t bytes_ = 0;                                         // of all encoded plans
+  std::map<std::string, SecretValues> early_;  // before the first plan
+  size_t bytes_ = 0;                           // of all encoded plans
   uint64_t round_ = 0;
   std::map<std::string, std::shared_ptr<Bucket>> agents_;
   async::Signal arrived_;

@@ -14,8 +14,8 @@ struct ReadableFiles {
   // The control plane's public key, read at each connection of the control plane. While the file
   // does not exist, on the first start of all, its whole directory is readable.
   std::string key;
-  bool host_resolver = true;     // resolv.conf is read again when it changes
-  bool host_authorities = true;  // OpenSSL reads each authority when it is needed
+  bool host_resolver = true;              // resolv.conf is read again when it changes
+  bool host_authorities = true;           // OpenSSL reads each authority when it is needed
   std::vector<std::string> folders = {};  // of packages
 };
 

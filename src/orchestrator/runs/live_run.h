@@ -81,7 +81,7 @@ struct Live {
   std::string plan_sha256;
   std::string door;
   std::vector<model::PermitLayer> layers;  // of its dependencies, once they are there
-  bool inspected = false;               // some destinations of its door are
+  bool inspected = false;                  // some destinations of its door are
   std::string certificate;              // of the authority of inspected destinations; "": none are
   std::optional<SecretsInUse> secrets;  // from the start to the end; nullopt: it asks for none
   // `spec` with secrets and what the network adds, for the node; nullopt: `spec` itself. Never

@@ -107,9 +107,9 @@ struct LiveSession final : Home {
   base::RecordClock clock;  // of `record`
   std::shared_ptr<SessionLog> log;
   std::shared_ptr<runtime::Sandbox> box;
-  std::string open_door;    // permit of the box's door (core/network.h); "" without a network
-  std::vector<model::PermitLayer> layers;  // of its dependencies
-  std::string plan_sha256;  // digest of the door's first plan
+  std::string open_door;  // permit of the box's door (core/network.h); "" without a network
+  std::vector<model::PermitLayer> layers;      // of its dependencies
+  std::string plan_sha256;                     // digest of the door's first plan
   std::optional<Additions> network_additions;  // of the open door
   std::optional<SecretsInUse> secrets;         // brokered, of the door; without the values
   std::shared_ptr<KnownSecrets> known_secrets = std::make_shared<KnownSecrets>();

@@ -216,7 +216,7 @@ class Live : public Housing,
   std::shared_ptr<void> cpu_place_;     // membership in the sharing
   std::shared_ptr<HeldDoor> door_;      // nullptr: no network
   std::optional<DoorSockets> ready_door_;
-  std::vector<Fd> held_;                // until the sandbox is gone
+  std::vector<Fd> held_;  // until the sandbox is gone
   boost::asio::steady_timer lull_;
   Fd pidfd_;
   [[nodiscard]] linux::CgroupUsage rawUsage() const;

@@ -22,7 +22,7 @@ struct SessionTraits {
   std::string writable = {};                        // writablePayload(); "" for none
   std::shared_ptr<const MemoryKeeper> memory = {};  // nullptr: the memory cannot be kept,
   std::string no_memory = {};                       // and why
-  std::shared_ptr<const LayerKeeper> layers = {};  // nullptr: its files become no layers
+  std::shared_ptr<const LayerKeeper> layers = {};   // nullptr: its files become no layers
   MakeBeside beside = {};  // programs may have separate sandboxes beside the session's
 };
 

@@ -21,7 +21,8 @@ struct LayerKeeper {
   std::function<Task<Result<base::json::object>>(std::string name, Fd directory)> add;
 };
 
-// `path`: of the directory, relative to the workspace. The output is the JSON of LayerSource::add().
+// `path`: of the directory, relative to the workspace. The output is the JSON of
+// LayerSource::add().
 std::unique_ptr<Exec> makeLayer(std::shared_ptr<Live> live,
                                 std::shared_ptr<const LayerKeeper> layers, std::string name,
                                 std::string path, std::shared_ptr<void> place);

@@ -216,10 +216,8 @@ std::shared_ptr<Live> Pool::takeFor(Kind& kind) {
   if (!live && alike.door) live = takeLike(kind, no_door);
   const bool copies = alike.walls.empty() && zygotes_->has(alike.key);
   if (live || alike.key.empty() || copies) return live;
-  live = takeLike(kind, {.walls = alike.walls,
-                         .nests = alike.nests,
-                         .door = alike.door,
-                         .link = alike.link});
+  live = takeLike(
+      kind, {.walls = alike.walls, .nests = alike.nests, .door = alike.door, .link = alike.link});
   if (live || !alike.door) return live;
   return takeLike(kind, {.walls = alike.walls, .nests = alike.nests, .link = alike.link});
 }

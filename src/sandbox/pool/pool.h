@@ -32,10 +32,10 @@
 
 #include "async/signal.h"
 #include "base/result.h"
+#include "confine/layer_order.h"
 #include "model/limits.h"
 #include "model/pool_stats.h"
 #include "runtime/runtime.h"
-#include "confine/layer_order.h"
 #include "sandbox/box/door.h"
 #include "sandbox/box/live.h"
 #include "sandbox/box/memory_image.h"
@@ -63,7 +63,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     std::string walls = {};  // model::Walls, encoded; "" for none
     bool nests = false;      // SandboxSpec::nests
     std::optional<DoorOrder> door = {};  // of a sandbox with a network; never with a guest
-    uint32_t link = 0;       // SandboxSpec::guest_link
+    uint32_t link = 0;                   // SandboxSpec::guest_link
 
     friend bool operator==(const Alike&, const Alike&) = default;
   };
@@ -91,8 +91,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // use. `order`: that of the claim (Alike). A guest's needs a claim with its link.
   Task<Result<DoorSockets>> openDoor(std::shared_ptr<Live> live, DoorOrder order);
 
-  // Attaches dependency layers to a claimed sandbox, in which no program has started. After an error
-  // the sandbox is of no use. Never with a guest.
+  // Attaches dependency layers to a claimed sandbox, in which no program has started. After an
+  // error the sandbox is of no use. Never with a guest.
   Task<Result<>> attachLayers(std::shared_ptr<Live> live, LayerOrder order);
 
   // The workspace of a session's sandbox, as a detached mount.

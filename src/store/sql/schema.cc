@@ -37,7 +37,7 @@ constexpr std::array<const char*, 22> kMigrations = {
     kEscalationRows, kQuotas,        kSealed,        kImageBindings,
     kEncrypted,      kSessionMemory, kCutArtifacts,  kEscalationRequests,
     kArtifactAgents, kNumbers,       kKeySuccessors, kEscalationWorkspaces,
-    kSecrets,       kLayers};
+    kSecrets,        kLayers};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));
