@@ -2,6 +2,7 @@
 // Runs the compiled programs, instruction by instruction, for every existing system call, and
 // compares with the documents: the compiler in between is not ours.
 #include <linux/audit.h>
+#include <linux/if_tun.h>
 #include <linux/kvm.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
@@ -303,6 +304,42 @@ TEST(LibkrunPolicy, AddsItsRequestsAndNoOthers) {
            KVM_SET_NESTED_STATE, KVM_MEMORY_ENCRYPT_OP, KVM_GET_STATS_FD, KVM_SET_CLOCK}) {
     EXPECT_EQ(answerTo(vmm->filter, SYS_ioctl, request), SECCOMP_RET_ERRNO | EPERM)
         << std::hex << request;
+  }
+}
+
+// QEMU gets an open link; Firecracker attaches to a link by its name. Neither makes a link stay,
+// gives it away, or has the kernel filter for it.
+TEST(LinkPolicy, AddsWhatAVmmAsksOfItsLinkAndNothingElse) {
+  const auto with = [](std::vector<std::string> more) {
+    return loadSeccomp(pathOf("sandbox.json"), more);
+  };
+  const auto sandbox = with({});
+  const auto qemu = with({pathOf("qemu-link.json")});
+  const auto firecracker = with({pathOf("firecracker.json"), pathOf("firecracker-link.json")});
+  ASSERT_TRUE(sandbox && qemu && firecracker) << (qemu ? "" : qemu.error().message);
+  constexpr uint32_t kRefused = SECCOMP_RET_ERRNO | EPERM;
+  const auto asks = [](const auto& program, uint64_t request, uint64_t value = 1) {
+    seccomp_data data{};
+    data.nr = SYS_ioctl;
+    data.arch = kArch;
+    data.args[1] = request;
+    data.args[2] = value;
+    return evaluate(program->filter, data);
+  };
+  EXPECT_EQ(asks(qemu, TUNGETIFF), SECCOMP_RET_ALLOW);
+  EXPECT_EQ(asks(qemu, TUNSETOFFLOAD, 0), SECCOMP_RET_ALLOW);
+  EXPECT_EQ(asks(qemu, TUNSETOFFLOAD), kRefused);
+  EXPECT_EQ(asks(qemu, TUNSETIFF), kRefused);
+  for (const uint64_t request :
+       std::initializer_list<uint64_t>{TUNSETIFF, TUNSETOFFLOAD, TUNSETVNETHDRSZ}) {
+    EXPECT_EQ(asks(firecracker, request), SECCOMP_RET_ALLOW) << std::hex << request;
+    EXPECT_EQ(asks(sandbox, request), kRefused) << std::hex << request;
+  }
+  for (const uint64_t request : std::initializer_list<uint64_t>{
+           TUNSETPERSIST, TUNSETOWNER, TUNSETGROUP, TUNSETQUEUE, TUNSETSTEERINGEBPF,
+           TUNATTACHFILTER, TUNSETTXFILTER, TUNSETLINK, TUNSETCARRIER}) {
+    for (const auto* each : {&qemu, &firecracker})
+      EXPECT_EQ(asks(*each, request), kRefused) << std::hex << request;
   }
 }
 
