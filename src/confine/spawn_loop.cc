@@ -14,12 +14,14 @@
 #include <tuple>
 #include <type_traits>
 
+#include "confine/door_link.h"
 #include "confine/gvisor/become_gvisor.h"
 #include "confine/gvisor/become_saver.h"
 #include "confine/microvm/command.h"
 #include "linux/message.h"
 #include "linux/network.h"
 #include "linux/process.h"
+#include "linux/tap.h"
 
 namespace cloister::runtime {
 namespace {
@@ -56,7 +58,8 @@ bool hasItsDescriptors(const SpawnRequest& request) {
     case What::kGvisor:
       return request.guest_fds >= kGvisorFds;
     case What::kMicrovm:
-      return request.guest_fds > microvm::kOpened;
+      return request.guest_fds > (request.spec.guest_link != 0 ? microvm::linkIndex(request.spec)
+                                                               : size_t{microvm::kOpened});
     case What::kGvisorSave:
       return request.guest_fds == kSaverFds;
     case What::kWorkspace:
@@ -122,6 +125,18 @@ class Networks {
   Fd spare_;
 };
 
+// In the network namespace of a new machine: makes its network link. The device can be opened only
+// here: a sandbox has no right over its network.
+Result<> makeLink(Birth& birth) {
+  const SandboxSpec& spec = birth.request.spec;
+  if (birth.request.what != SpawnRequest::What::kMicrovm || spec.guest_link == 0) return {};
+  Fd& device = birth.fds[microvm::linkIndex(spec)];
+  Fd link = TRY(linux::makeTap(device.get(), kLinkName));
+  if (spec.guest_opens_link) return linux::leaveTap(link, spec.ids.outside);
+  device = std::move(link);
+  return {};
+}
+
 // Makes a process that becomes something for `birth`. Returns pid 0 in the child.
 using Clone = std::function<Result<linux::Cloned>(uint64_t namespaces, Birth& birth)>;
 
@@ -145,6 +160,7 @@ Result<linux::Cloned> makeInNetwork(const Clone& how, Networks& networks, Birth&
     return makeOwned(how, sandboxNamespaces(), birth);
   }
   auto entered = networks.enterNext();
+  if (entered) entered = makeLink(birth);
   auto child = entered ? makeOwned(how, sandboxNamespaces() & ~uint64_t{CLONE_NEWNET}, birth)
                        : std::unexpected(std::move(entered).error());
   if (!child || child->pid != 0) networks.comeHome();
@@ -231,11 +247,11 @@ void forget(Birth& alias) {
 
 bool isSound(const SpawnRequest& request, IdRange ids) {
   using What = SpawnRequest::What;
-  if (request.what > What::kDoor || !hasItsDescriptors(request)) return false;
   const SandboxSpec& spec = request.spec;
-  if (spec.limit_count > SandboxSpec::kMaxLimits || spec.guest_begins > Beginning::kImage ||
-      spec.writes > model::Walls::Writes::kNone)
+  if (request.what > What::kDoor || spec.limit_count > SandboxSpec::kMaxLimits ||
+      spec.guest_begins > Beginning::kImage || spec.writes > model::Walls::Writes::kNone)
     return false;
+  if (!hasItsDescriptors(request)) return false;
   if (request.what == What::kDoor && !isSound(request.door)) return false;
   if (joins(request)) return true;  // the ids are those of the joined sandbox
   if (mapsSandbox(request)) return within(request.spec.ids, ids);

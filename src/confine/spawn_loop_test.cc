@@ -69,6 +69,20 @@ TEST(IsSound, CountsHaveRoomAndKindsAreKnown) {
   EXPECT_FALSE(isSound(requestOf(static_cast<What>(7), {1000, 100'000, 2}), kHostIds));
 }
 
+TEST(IsSound, AMachineWithALinkHasItsDevice) {
+  SpawnRequest request = requestOf(What::kMicrovm, {1000, 100'000, 2});
+  request.spec.guest_link = 0xC6120003;
+  for (const Beginning begins : {Beginning::kBoots, Beginning::kKept, Beginning::kResumes}) {
+    request.spec.guest_begins = begins;
+    request.guest_fds = static_cast<uint32_t>(microvm::linkIndex(request.spec));
+    EXPECT_FALSE(isSound(request, kHostIds));
+    request.guest_fds++;
+    EXPECT_TRUE(isSound(request, kHostIds));
+  }
+  request.spec.guest_begins = static_cast<Beginning>(9);
+  EXPECT_FALSE(isSound(request, kHostIds));
+}
+
 TEST(IsSound, EachKindHasTheDescriptorsThatItTakesByNumber) {
   const linux::IdMap own{1000, 100'000, 2};
   const linux::IdMap root{0, 100'000, 1};

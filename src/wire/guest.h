@@ -15,6 +15,8 @@ inline constexpr char kGuest[] = "cloister-guest";  // there kInit's name
 inline constexpr char kRunner[] = "cloister-runner";
 inline constexpr char kFilter[] = "filter";    // as for wire::kFilterFlag
 inline constexpr char kModules[] = "modules";  // a directory; loaded in the order of their names
+// Likewise, loaded behind these for a machine with a network.
+inline constexpr char kNetworkModules[] = "modules-network";
 // With an agent's confinement rules (model/walls.h): the encoded rules, and the program that
 // applies the rules.
 inline constexpr char kWalls[] = "walls";
@@ -70,6 +72,11 @@ enum class FromGuest : uint16_t {
 };
 inline constexpr size_t kWakeEntropy = 64;
 inline constexpr size_t kWakeBytes = kWakeEntropy + 8 + 4;
+
+// The machine's address on its network link, and the address of its router and name server: numbers
+// of 32 bits. The first sandbox has the network.
+inline constexpr char kNetwork[] = "cloister_network";
+inline constexpr char kGateway[] = "cloister_gateway";
 
 // Any value: the root is in /root of the first root, instead of on the disk.
 inline constexpr char kShown[] = "cloister_shown";

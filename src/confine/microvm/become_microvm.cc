@@ -50,16 +50,22 @@ class Given {
   size_t at_;
 };
 
-// Differences for hardware virtualisation: only this process's /dev has the device, and `filter`
-// restricts its use in addition to the sandboxes' filter.
-Result<> useProcessor(Confinement& confinement, const SandboxSpec& spec, const Fd& devices,
-                      const Fd& filter) {
+// A filter that allows a VMM more than the sandboxes' filter.
+Result<> useFilter(Confinement& confinement, const Fd& filter) {
   const std::string bytes = TRY(readPlan(filter.get()));
   if (bytes.empty() || bytes.size() % sizeof(sock_filter) != 0) {
     return fail(Code::kInternal, "reading the VMM's filter: it is malformed");
   }
   confinement.filter.resize(bytes.size() / sizeof(sock_filter));
   std::memcpy(confinement.filter.data(), bytes.data(), bytes.size());
+  return {};
+}
+
+// Differences for hardware virtualisation: only this process's /dev has the device, and `filter`
+// restricts its use in addition to the sandboxes' filter.
+Result<> useProcessor(Confinement& confinement, const SandboxSpec& spec, const Fd& devices,
+                      const Fd& filter) {
+  TRY(useFilter(confinement, filter));
   confinement.landlock = microvm::vmmRules(spec);
   confinement.root.push_back(microvm::attachDevices(devices.get()));
   if (!spec.guest_shows) return {};
@@ -83,12 +89,16 @@ void becomeMicrovm(Confinement confinement, Birth& birth) {
   const auto command = readCommand(given.next().get());
   for (size_t i = 0; i < microvm::kOpened + filesOf(spec.guest_begins); ++i)
     fds.kept.push_back(given.next());
+  Fd link = spec.guest_link != 0 ? given.next() : Fd();
+  if (link && !spec.guest_opens_link) fds.kept.push_back(std::move(link));
   if (spec.guest_program) confinement.runner = given.next();
   Fd devices;
   Result<> equipped;
   if (spec.guest_devices) {
     devices = given.next();
     equipped = useProcessor(confinement, spec, devices, given.next());
+  } else if (spec.guest_link != 0) {
+    equipped = useFilter(confinement, given.next());
   }
   const auto confined = confineSelf(confinement, forVmm(spec), fds);
   if (!confined) refuseToStart(confined.error());

@@ -5,6 +5,7 @@
 
 #include <span>
 
+#include "confine/door_link.h"
 #include "wire/guest.h"
 
 namespace cloister::runtime::microvm {
@@ -48,6 +49,9 @@ std::vector<std::string> guestSettings(const SandboxSpec& spec, uint32_t port) {
   add(guest::kLimits, limitsFor(spec));
   if (spec.guest_begins != Beginning::kBoots) add(guest::kSleeps, "1");
   if (port != 0) add(guest::kVsock, std::to_string(port));
+  if (spec.guest_link == 0) return settings;
+  add(guest::kNetwork, std::to_string(spec.guest_link));
+  add(guest::kGateway, std::to_string(linkGateway(spec.guest_link)));
   return settings;
 }
 

@@ -31,6 +31,17 @@ inline constexpr int kMemoryFd = kKeptFd + 3;
 inline constexpr int kOrdersFd = kKeptFd + 4;
 inline constexpr int kStateFd = kKeptFd + 5;
 
+// The descriptor of the machine's network link, if spec.guest_link is set: in the birth's
+// descriptors (spawn_loop.h) the directory of the device, in which the spawner makes the link; in
+// the VMM the link, unless the VMM opens the link by name.
+constexpr size_t linkIndex(const SandboxSpec& spec) {
+  constexpr size_t kBefore = 2;  // the runner's socket, and the command
+  return kBefore + kOpened + filesOf(spec.guest_begins);
+}
+constexpr int linkFd(const SandboxSpec& spec) {
+  return kKeptFd + static_cast<int>(kOpened + filesOf(spec.guest_begins));
+}
+
 // As a file's name: "/proc/self/fd/5".
 std::string descriptorPath(int fd);
 

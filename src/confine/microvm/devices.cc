@@ -8,21 +8,38 @@
 #include <unistd.h>
 
 #include <array>
+#include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
+#include "confine/door_link.h"
 #include "confine/microvm/command.h"
 #include "confine/spawn_loop.h"
 #include "linux/credentials.h"
 #include "linux/kvm.h"
 #include "linux/message.h"
 #include "linux/mounts.h"
+#include "linux/network.h"
 #include "linux/process.h"
+#include "linux/tap.h"
 
 namespace cloister::runtime::microvm {
 namespace {
 
 constexpr int kPatienceMillis = 5'000;
+constexpr char kLinkDirectory[] = "net";
+
+MountStep device(std::string name, unsigned major, unsigned minor, std::string_view why) {
+  std::string host = "/dev/" + name;
+  return {.op = MountStep::Op::kDevice,
+          .target = std::move(name),
+          .source = std::move(host),
+          .why = why,
+          .mode = 0666,
+          .major = major,
+          .minor = minor};
+}
 
 struct Caller {
   uid_t uid = ::geteuid();
@@ -30,19 +47,31 @@ struct Caller {
   bool own_users = uid != 0;
 };
 
+using Steps = std::vector<MountStep>;
+using Build = Result<Fd> (*)(const Steps& steps, Caller caller);
+
 // In the child: the tree is put together on top of /proc, as the sandboxes' root is.
-Result<Fd> buildDevices(const MoreFiles& more, Caller caller) {
+Result<Fd> buildDevices(const Steps& steps, Caller caller) {
   if (caller.own_users) TRY(linux::mapSelf(0, caller.uid, caller.gid));
   TRY(linux::makePrivate());
   if (::chdir("/proc") != 0) return failErrno("entering /proc");
-  for (const MountStep& step : deviceSteps(more))
+  for (const MountStep& step : steps)
     TRY(applyStep(step));
   return linux::cloneMount(".", true);
 }
 
-[[noreturn]] void runBuilder(int socket, const MoreFiles& more, Caller caller) {
+// Only where a link can be made with the device: tries it in a network of its own.
+Result<Fd> buildLinkDevice(const Steps& steps, Caller caller) {
+  TRY(buildDevices(steps, caller));
+  Fd made = TRY(linux::cloneMount(kLinkDirectory, true));
+  TRY(linux::enterNewNetwork());
+  TRY(linux::makeTap(made.get(), kLinkName));
+  return made;
+}
+
+[[noreturn]] void runBuilder(int socket, Build build, const Steps& steps, Caller caller) {
   std::ignore = linux::dieWithParent();
-  const auto made = buildDevices(more, caller);
+  const auto made = build(steps, caller);
   if (!made) {
     const std::string_view text = made.error().message;
     std::ignore = linux::sendMessage(socket, text.substr(0, kMaxAnswer));
@@ -66,15 +95,6 @@ Result<Fd> take(int socket) {
 
 std::vector<MountStep> deviceSteps(const MoreFiles& more) {
   using Op = MountStep::Op;
-  const auto device = [](const char* name, unsigned major, unsigned minor, std::string_view why) {
-    return MountStep{.op = Op::kDevice,
-                     .target = name,
-                     .source = std::string("/dev/") + name,
-                     .why = why,
-                     .mode = 0666,
-                     .major = major,
-                     .minor = minor};
-  };
   // A file takes whole pages.
   const uint64_t bytes = (64 << 10) + more.bytes + more.steps.size() * 4096;
   std::vector<MountStep> steps = {
@@ -100,17 +120,48 @@ std::vector<MountStep> deviceSteps(const MoreFiles& more) {
   return steps;
 }
 
-Result<Fd> makeDevices(const MoreFiles& more) {
+MoreFiles linkDevice() {
+  MoreFiles more;
+  more.steps.push_back({.op = MountStep::Op::kDirectory,
+                        .target = kLinkDirectory,
+                        .why = "where the kernel's documentation has the next"});
+  more.steps.push_back(device(std::string(kLinkDirectory) + "/" + linux::kTunName, linux::kTunMajor,
+                              linux::kTunMinor, "makes the machine's network link"));
+  return more;
+}
+
+namespace {
+
+// A detached mount that `build` makes of the steps, in a child.
+Result<Fd> makeApart(Build build, const Steps& steps, std::string_view doing) {
   const Caller caller;
   auto [ours, theirs] = TRY(linux::socketPair(SOCK_SEQPACKET));
   const auto child = TRY(linux::cloneProcess(CLONE_NEWNS | (caller.own_users ? CLONE_NEWUSER : 0)));
-  if (child.pid == 0) runBuilder(theirs.get(), more, caller);
+  if (child.pid == 0) runBuilder(theirs.get(), build, steps, caller);
   theirs.reset();
   auto made = take(ours.get());
   std::ignore = linux::signalPidfd(child.pidfd.get(), SIGKILL);
   std::ignore = linux::reapPidfd(child.pidfd.get());
-  if (!made) return std::unexpected(std::move(made).error().within("making a VMM's devices"));
+  if (!made) return std::unexpected(std::move(made).error().within(doing));
   return made;
+}
+
+}  // namespace
+
+Result<Fd> makeDevices(const MoreFiles& more) {
+  return makeApart(buildDevices, deviceSteps(more), "making a VMM's devices");
+}
+
+Result<Fd> makeLinkDevice() {
+  Steps steps = {{.op = MountStep::Op::kNew,
+                  .target = "",
+                  .source = "tmpfs",
+                  .why = "the device by which the spawner makes links",
+                  .options = {{"size", "4k"}, {"nr_inodes", "8"}, {"mode", "755"}},
+                  .attributes = linux::kNoSuid | linux::kNoExec}};
+  for (MountStep& step : linkDevice().steps)
+    steps.push_back(std::move(step));
+  return makeApart(buildLinkDevice, steps, "making a network link");
 }
 
 MountStep attachDevices(int mount) {
@@ -151,6 +202,9 @@ std::vector<linux::LandlockRule> vmmRules(const SandboxSpec& spec) {
   using enum linux::LandlockAccess;
   std::vector<linux::LandlockRule> rules = {
       {"/", kReadExecute}, {"/dev/null", kWriteDevice}, {"/dev/kvm", kControl}};
+  if (spec.guest_link != 0 && spec.guest_opens_link) {
+    rules.push_back({std::string("/dev/") + kLinkDirectory + "/" + linux::kTunName, kControl});
+  }
   if (spec.guest_sockets) rules.push_back({"/tmp", kSockets});
   // The disk has no path of its own; a link of /proc leads to the disk, and Landlock treats opening
   // the link like opening a path.

@@ -23,6 +23,14 @@ struct MoreFiles {
 };
 std::vector<MountStep> deviceSteps(const MoreFiles& more = {});
 
+// The device by which network links are made, as "net/tun" in such a directory.
+MoreFiles linkDevice();
+
+// A detached directory with that device alone, for the spawner, which makes links (spawn_loop.h).
+// Fails where no link can be made here: a child makes one in a network namespace of its own. As
+// makeDevices().
+Result<Fd> makeLinkDevice();
+
 // Makes a detached mount, including mounts below, for a single VMM. A child in its own mount
 // namespace builds the mount within some milliseconds, and the caller waits. If the kernel forbids
 // a step, the error names the step. The caller has a single thread.
