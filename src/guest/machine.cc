@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guest/network.h"
 #include "guest/walls.h"
 #include "wire/frame.h"
 #include "wire/guest.h"
@@ -74,21 +75,6 @@ void insert(const char* name) {
   for (; at > 0 && strcmp(the_modules.name[at - 1], name) > 0; --at)
     strcpy(the_modules.name[at], the_modules.name[at - 1]);
   strcpy(the_modules.name[at], name);
-}
-
-void loadModules() {
-  DIR* listing = opendir(wire::guest::kModules);
-  if (listing == nullptr) giveUp("looking for modules");
-  while (const dirent* entry = readdir(listing)) {
-    if (entry->d_name[0] != '.') insert(entry->d_name);
-  }
-  for (size_t i = 0; i < the_modules.count; ++i) {
-    const Fd module(openat(dirfd(listing), the_modules.name[i], O_RDONLY | O_CLOEXEC));
-    if (!module || syscall(SYS_finit_module, module.get(), "", 0) != 0) {
-      giveUp("loading a module");
-    }
-  }
-  closedir(listing);
 }
 
 // The path of the first device whose name begins so. Drivers find their devices in their own time.
@@ -173,12 +159,28 @@ uint64_t parameter(const char* name) {
   return value;
 }
 
+void loadModules(const char* directory) {
+  the_modules.count = 0;
+  DIR* listing = opendir(directory);
+  if (listing == nullptr) giveUp("looking for modules");
+  while (const dirent* entry = readdir(listing)) {
+    if (entry->d_name[0] != '.') insert(entry->d_name);
+  }
+  for (size_t i = 0; i < the_modules.count; ++i) {
+    const Fd module(openat(dirfd(listing), the_modules.name[i], O_RDONLY | O_CLOEXEC));
+    if (!module || syscall(SYS_finit_module, module.get(), "", 0) != 0) {
+      giveUp("loading a module");
+    }
+  }
+  closedir(listing);
+}
+
 void prepareMachine() {
   umask(022);
   if (chdir("/") != 0) giveUp("entering /");
   mountNew("devtmpfs", "dev", MS_NOSUID | MS_NOEXEC, nullptr);
   mountNew("proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
-  loadModules();
+  loadModules(wire::guest::kModules);
   mountNew("cgroup2", "cgroup", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr);
   // No part of the first root may be writable.
   mountNew("tmpfs", "run", MS_NOSUID | MS_NODEV, "mode=755");
@@ -188,6 +190,7 @@ void prepareMachine() {
   writeText("/proc/sys/vm/overcommit_memory", "1");
   // No program may hard-link a foreign file, which might later be opened to the program.
   writeText("/proc/sys/fs/protected_hardlinks", "1");
+  prepareNetwork();
   mountRoot();
 }
 

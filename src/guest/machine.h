@@ -29,7 +29,11 @@ void writeText(const char* path, const char* text);
 // machine where there is none.
 uint64_t parameter(const char* name);
 
-// The kernel's own file systems, its modules, and the disk as a read-only root at kRoot.
+// Loads the modules in the directory, in the order of their names; gives up if one is not loaded.
+void loadModules(const char* directory);
+
+// The kernel's own file systems, its modules, its network, and the disk as a read-only root at
+// kRoot.
 void prepareMachine();
 inline constexpr char kRoot[] = "/root";
 // Mount point of a sandbox's writable file system, in its own mount namespace.

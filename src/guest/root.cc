@@ -17,6 +17,7 @@
 
 #include "base/fd.h"
 #include "guest/machine.h"
+#include "guest/network.h"
 #include "guest/walls.h"
 #include "runner/share.h"
 #include "wire/guest.h"
@@ -192,6 +193,7 @@ void show(const char* root, unsigned cpus, uint64_t memory) {
 // pivot_root(2) cannot replace the initial RAM file system. File systems beneath the new root are
 // out of reach without the right to mount.
 void enterImage(bool within) {
+  if (hasNetwork() && !within) showNameServer();
   mountAt("/proc", "proc", kSafe | MS_NOEXEC, nullptr);
   coverProc();
   // The machine has more memory than its programs may use, and no more processors.

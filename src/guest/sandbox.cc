@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "guest/machine.h"
+#include "guest/network.h"
 #include "guest/resident.h"
 #include "guest/root.h"
 #include "runner/filter.h"
@@ -154,10 +155,13 @@ void arrangeFds(const Sandbox::How& how, const Fd& program) {
   giveUp("executing the runner");
 }
 
-// For a container's first sandbox, the container's runtime has already made the namespaces.
+// For a container's first sandbox, the container's runtime has already made the namespaces. A
+// machine's first sandbox has the machine's network, if there is one.
 unsigned long namespacesFor(const Ground& ground, unsigned number) {
   unsigned long all = CLONE_NEWPID | CLONE_NEWNS;
   if (ground.machine || number != 0) all |= CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+  if (ground.machine && number == 0 && hasNetwork())
+    all &= ~static_cast<unsigned long>(CLONE_NEWNET);
   return all;
 }
 
