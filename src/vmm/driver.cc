@@ -147,6 +147,12 @@ void makeMachine(Api& api, const Orders& orders, Path& vsock) {
   guest.add(R"({"guest_cid":)").number(kGuestCid);
   guest.add(R"(,"uds_path":)").quoted(vsock.view()).add("}");
   put(api, "/vsock", guest);
+  if (orders.interface != nullptr) {
+    Body link;
+    link.add(R"({"iface_id":"eth0","host_dev_name":)").quoted(orders.interface);
+    link.add(R"(,"guest_mac":)").quoted(orders.ethernet).add("}");
+    put(api, "/network-interfaces/eth0", link);
+  }
   Body entropy;
   entropy.add(R"({"rate_limiter":{"bandwidth":{"size":)").number(kEntropyBytes);
   entropy.add(R"(,"refill_time":)").number(kEntropyMillis).add("}}}");
@@ -157,7 +163,7 @@ void makeMachine(Api& api, const Orders& orders, Path& vsock) {
 }
 
 // A resumed machine has all devices of the saved machine: its vsock at the same path, its disk by
-// the same descriptor.
+// the same descriptor, its network link by the same name.
 void becomeMachine(Api& api, const Orders& orders) {
   Body load;
   load.add(R"({"snapshot_path":)").quoted(orders.state);

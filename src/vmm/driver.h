@@ -36,6 +36,9 @@ struct Orders {
   const char* memory = nullptr;
   const char* state = nullptr;
   int socket = -1;
+  // The tap interface of a machine with a network, and the guest's Ethernet address; nullptr: none.
+  const char* interface = nullptr;
+  const char* ethernet = nullptr;
 };
 
 // Never returns. Reports a failed start to the node in the form of a runner's kStartFailed.
