@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sandbox/microvm/archive.h"
 
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <iterator>
 
@@ -44,6 +46,43 @@ std::string makeArchive(const std::vector<ArchiveFile>& files) {
     addEntry(out, ++number, file);
   addEntry(out, 0, {.name = kLast, .mode = 0, .content = {}});
   return out;
+}
+
+namespace {
+
+constexpr size_t kMagicBytes = 6;
+constexpr size_t kFieldBytes = 8;
+constexpr size_t kHeaderBytes = kMagicBytes + 13 * kFieldBytes;
+constexpr size_t kContentField = 6;
+constexpr size_t kNameField = 11;
+
+// A field of the header at the begin of `bytes`; kNoField if it is no number.
+constexpr size_t kNoField = SIZE_MAX;
+size_t fieldOf(std::string_view bytes, size_t field) {
+  const std::string_view digits = bytes.substr(kMagicBytes + field * kFieldBytes, kFieldBytes);
+  uint32_t value = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value, 16);
+  return error == std::errc() && end == digits.end() ? value : kNoField;
+}
+
+size_t alignedSize(size_t size) {
+  return (size + kAlign - 1) / kAlign * kAlign;
+}
+
+}  // namespace
+
+bool archiveHas(std::string_view bytes, std::string_view name) {
+  while (bytes.size() >= kHeaderBytes && bytes.starts_with("0707")) {
+    const size_t content = fieldOf(bytes, kContentField);
+    const size_t named = fieldOf(bytes, kNameField);
+    if (content == kNoField || named == 0 || named > bytes.size() - kHeaderBytes) return false;
+    const std::string_view its = bytes.substr(kHeaderBytes, named - 1);
+    if (its == name) return true;
+    const size_t whole = alignedSize(kHeaderBytes + named) + alignedSize(content);
+    if (its == kLast || whole > bytes.size()) return false;
+    bytes.remove_prefix(whole);
+  }
+  return false;
 }
 
 }  // namespace cloister::runtime::microvm

@@ -19,4 +19,7 @@ struct ArchiveFile {
 
 std::string makeArchive(const std::vector<ArchiveFile>& files);
 
+// Whether the first archive in `bytes` has an entry with this name.
+bool archiveHas(std::string_view bytes, std::string_view name);
+
 }  // namespace cloister::runtime::microvm

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "confine/door_link.h"
 #include "confine/microvm/command.h"
 #include "sandbox/host/ask_version.h"
 #include "sandbox/microvm/driver_order.h"
@@ -60,6 +61,7 @@ std::vector<std::string> firecrackerCommand(const std::string& firecracker, cons
                                       std::to_string(spec.guest_cpus),
                                       std::to_string(mebibytesOf(machine, spec)),
                                       kernelLine(kParameters, spec, wire::guest::kVsockPort)};
+  if (spec.guest_link != 0) command.insert(command.end(), {"linked", kLinkName, kLinkEthernetText});
   if (spec.guest_begins == Beginning::kBoots) return command;
   command.insert(command.end(),
                  {spec.guest_begins == Beginning::kKept ? "to-be-kept" : "as-kept",
@@ -108,8 +110,10 @@ constinit const VmmKind kFirecracker{.word = model::Vmm::kFirecracker,
                                      .install = kInstall,
                                      .kernel = "vmlinux",
                                      .policy = "firecracker.json",
+                                     .link_policy = "firecracker-link.json",
                                      .automatic = true,
                                      .sockets = true,
+                                     .opens_link = true,
                                      .opens_disk = true,
                                      .keeping = &kKeeping,
                                      .stalled_at = neverStalls,

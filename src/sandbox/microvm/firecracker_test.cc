@@ -53,6 +53,17 @@ TEST(FirecrackerCommand, SaysHowTheMachineBegins) {
   EXPECT_EQ(command[9], "as-kept");
 }
 
+TEST(FirecrackerCommand, NamesTheLinkOfAMachineWithANetwork) {
+  SandboxSpec spec;
+  spec.guest_link = 0xC6120003;
+  const auto command = firecrackerCommand("firecracker", {.kvm = true}, spec);
+  EXPECT_THAT(std::vector(command.begin() + 9, command.end()),
+              testing::ElementsAre("linked", "tap0", "02:c1:05:7e:00:01"));
+  EXPECT_THAT(command[8], HasSubstr(" cloister_network=3323068419"));
+  spec.guest_begins = Beginning::kResumes;
+  EXPECT_EQ(firecrackerCommand("firecracker", {.kvm = true}, spec)[12], "as-kept");
+}
+
 TEST(Firecracker, KeepsWithKvmAndQemuWithout) {
   for (const VmmKind* kind : vmmKinds()) {
     if (kind->keeping == nullptr) continue;

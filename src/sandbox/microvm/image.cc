@@ -69,6 +69,7 @@ Result<Image> Image::withDisk(const std::string& path, const std::string& its_di
   return Image{.kernel = TRY(another(kernel)),
                .initrd = TRY(another(initrd)),
                .initrd_bytes = initrd_bytes,
+               .networked = networked,
                .tools = tools,
                .disk = TRY(openWhole(path)),
                .digest = its_digest};
@@ -79,6 +80,7 @@ Result<Image> Image::withKernel(const std::string& path) const {
   return Image{.kernel = TRY(linux::sealedData(bytes)),
                .initrd = TRY(another(initrd)),
                .initrd_bytes = initrd_bytes,
+               .networked = networked,
                .tools = tools,
                .disk = TRY(another(disk)),
                .digest = digest};
@@ -155,6 +157,7 @@ Result<Image> openImage(const MicrovmConfig& config) {
   Image image;
   image.tools = TRY(readTools(config));
   image.initrd_bytes = TRY(makeInitrd(config, image.tools));
+  image.networked = archiveHas(image.initrd_bytes, wire::guest::kNetworkModules);
   image.initrd = TRY(linux::sealedData(image.initrd_bytes));
   image.disk = TRY(openWhole(config.image + "/root.squashfs"));
   image.digest = TRY(digestOf(image.disk));

@@ -30,6 +30,7 @@ struct Image {
   Fd kernel;  // sealed, as the next; depends on the VMM
   Fd initrd;
   std::string initrd_bytes;
+  bool networked = false;  // has the modules of a network interface (wire::guest::kNetworkModules)
   Tools tools;
   Fd disk;
   std::string digest;  // of the disk

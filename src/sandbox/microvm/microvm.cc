@@ -69,18 +69,28 @@ microvm::Machine machineOf(const MicrovmConfig& config, bool kvm) {
                                                        : config.tsc_kilohertz};
 }
 
+// The system call filters of a VMM, by the beginning of its machine.
+struct Filters {
+  linux::SeccompProgram boots, kept, resumed;
+
+  [[nodiscard]] const linux::SeccompProgram& of(Beginning begins) const {
+    if (begins == Beginning::kKept) return kept;
+    return begins == Beginning::kResumes ? resumed : boots;
+  }
+};
+
 // With the processor's own virtualisation a VMM has more of the kernel to ask (devices.h).
 struct Processor {
   bool kvm = false;
   std::string finding;  // found properties
-  struct {
-    linux::SeccompProgram boots, kept, resumed;
-  } seccomp;
+  Filters seccomp{};    // with KVM
+};
 
-  [[nodiscard]] const linux::SeccompProgram& seccompFor(Beginning begins) const {
-    if (begins == Beginning::kKept) return seccomp.kept;
-    return begins == Beginning::kResumes ? seccomp.resumed : seccomp.boots;
-  }
+// What machines with a network need besides (confine/door_link.h).
+struct Links {
+  Fd device;  // for the spawner
+  Filters seccomp{};
+  std::string lack;  // why no machine has a network; "" if machines can
 };
 
 std::shared_ptr<Templates> templatesOf(const MicrovmConfig& config, const Vmm& vmm, bool kvm) {
@@ -92,12 +102,13 @@ std::shared_ptr<Templates> templatesOf(const MicrovmConfig& config, const Vmm& v
 class Microvm final : public Guest {
  public:
   Microvm(const MicrovmConfig& config, std::shared_ptr<const Vmm> vmm, Image image,
-          Processor processor)
+          Processor processor, std::shared_ptr<const Links> links)
       : ready_(config.ready),
         overhead_bytes_(config.overhead_bytes),
         vmm_(std::move(vmm)),
         image_(std::move(image)),
         processor_(std::move(processor)),
+        links_(std::move(links)),
         machine_(machineOf(config, processor_.kvm)),
         templates_(templatesOf(config, *vmm_, processor_.kvm)) {}
   // With another image.
@@ -107,6 +118,7 @@ class Microvm final : public Guest {
         vmm_(like.vmm_),
         image_(std::move(image)),
         processor_(like.processor_),
+        links_(like.links_),
         machine_(like.machine_),
         templates_(like.templates_) {}
 
@@ -136,9 +148,15 @@ class Microvm final : public Guest {
   [[nodiscard]] model::Finding finding() const override {
     return {"runtime", name(), processor_.kvm ? State::kOk : State::kReduced,
             vmm_->title + ", " + processor_.finding +
-                (image_.digest.empty() ? "" : ", image " + image_.digest.substr(0, 19)),
+                (image_.digest.empty() ? "" : ", image " + image_.digest.substr(0, 19)) +
+                (noNetwork().empty() ? "" : "; no network: " + noNetwork()),
             ""};
   }
+  [[nodiscard]] std::string noNetwork() const override {
+    if (!links_->lack.empty() || image_.networked) return links_->lack;
+    return "the image has no driver for a network interface; make it anew with `./dev images`";
+  }
+  [[nodiscard]] uint32_t linkFiles() const override { return processor_.kvm ? 1 : 2; }
   [[nodiscard]] size_t stalledAt(std::string_view said) const override {
     return vmm_->kind->stalled_at(said);
   }
@@ -154,6 +172,7 @@ class Microvm final : public Guest {
     spec.guest_cpus = std::clamp<uint32_t>((limits.cpu_millis + 999) / 1000, 1, kMostCpus);
     spec.guest_program = vmm_->program != nullptr;
     spec.guest_sockets = vmm_->kind->sockets;
+    spec.guest_opens_link = vmm_->kind->opens_link;
     spec.guest_opens_disk = vmm_->kind->opens_disk;
     spec.guest_shows = vmm_->kind->shows_root;
     spec.guest_devices = processor_.kvm;
@@ -170,12 +189,13 @@ class Microvm final : public Guest {
     fds.push_back(walls.empty() || shows ? TRY(microvm::another(image_.initrd))
                                          : TRY(image_.initrdWith(walls)));
     fds.push_back(TRY(microvm::another(image_.disk)));
+    const bool linked = spec.guest_link != 0;
+    if (linked) fds.push_back(TRY(microvm::another(links_->device)));
     if (vmm_->program) fds.push_back(TRY(microvm::another(*vmm_->program)));
-    if (!processor_.kvm) return fds;
-    fds.push_back(TRY(microvm::makeDevices(shows ? microvm::shownFiles(image_.tools, walls)
-                                                 : microvm::MoreFiles{})));
-    fds.push_back(
-        TRY(linux::sealedData(microvm::bytesOf(processor_.seccompFor(spec.guest_begins).filter))));
+    if (processor_.kvm) fds.push_back(TRY(microvm::makeDevices(deviceFilesOf(spec, walls))));
+    if (!processor_.kvm && !linked) return fds;
+    const Filters& filters = linked ? links_->seccomp : processor_.seccomp;
+    fds.push_back(TRY(linux::sealedData(microvm::bytesOf(filters.of(spec.guest_begins).filter))));
     return fds;
   }
   [[nodiscard]] uint32_t fileCount() const override {
@@ -220,7 +240,9 @@ class Microvm final : public Guest {
     plan["microvm"] = {{"version", vmm_->title},
                        {"accelerator", processor_.kvm ? "kvm" : "tcg"},
                        {"command", std::move(argv)},
-                       {"templates", templates_ ? templates_->most() : 0}};
+                       {"templates", templates_ ? templates_->most() : 0},
+                       {"no_network", nullptr}};
+    if (!noNetwork().empty()) plan["microvm"].as_object()["no_network"] = noNetwork();
     if (!processor_.kvm) return;
     base::json::array devices;
     const bool shows = vmm_->kind->shows_root;
@@ -239,11 +261,20 @@ class Microvm final : public Guest {
   }
 
  private:
+  // In the VMM's /dev, besides what every VMM has there.
+  [[nodiscard]] microvm::MoreFiles deviceFilesOf(const SandboxSpec& spec,
+                                                 const std::string& walls) const {
+    if (vmm_->kind->shows_root) return microvm::shownFiles(image_.tools, walls);
+    const bool opens = spec.guest_link != 0 && vmm_->kind->opens_link;
+    return opens ? microvm::linkDevice() : microvm::MoreFiles{};
+  }
+
   const uint32_t ready_;
   const uint64_t overhead_bytes_;
   const std::shared_ptr<const Vmm> vmm_;
   const Image image_;
   const Processor processor_;
+  const std::shared_ptr<const Links> links_;
   const microvm::Machine machine_;
   const std::shared_ptr<Templates> templates_;  // shared by all images
 };
@@ -328,33 +359,59 @@ class Search {
   GuestFound prove(std::shared_ptr<const Vmm> vmm, const std::string& kernel) {
     auto image = vmm->kind->shows_root ? microvm::noImage(config_) : open(*vmm->kind, kernel);
     if (!image) return lacksImage(image.error());
-    const microvm::Keeping* keeping = vmm->kind->keeping;
-    auto seccomp = load(*vmm->kind, "");
-    auto kept = load(*vmm->kind, keeping != nullptr ? keeping->keep_policy : "");
-    auto resumed = load(*vmm->kind, keeping != nullptr ? keeping->resume_policy : "");
-    for (auto* each : {&seccomp, &kept, &resumed})
-      if (!*each) return lacks(each->error().message, "install Cloister anew");
+    auto filters = filtersOf(*vmm->kind, {vmm->kind->policy});
+    if (!filters) return lacks(filters.error().message, "install Cloister anew");
     const microvm::Choice choice = choose(*vmm->kind, [&] {
-      return device().works ? microvm::proveKvm(trialOf(config_, *vmm, *image, *seccomp))
+      return device().works ? microvm::proveKvm(trialOf(config_, *vmm, *image, filters->boots))
                             : device();
     });
     if (choice.way == Way::kNone) return lacks(choice.detail, choice.remedy);
-    auto guest = std::make_shared<const Microvm>(
-        config_, std::move(vmm), *std::move(image),
-        Processor{choice.way == Way::kKvm,
-                  choice.detail,
-                  {*std::move(seccomp), *std::move(kept), *std::move(resumed)}});
+    const bool kvm = choice.way == Way::kKvm;
+    auto links = linksOf(*vmm->kind, kvm);
+    if (!links) return lacks(links.error().message, "install Cloister anew");
+    auto guest = std::make_shared<const Microvm>(config_, std::move(vmm), *std::move(image),
+                                                 Processor{kvm, choice.detail, *std::move(filters)},
+                                                 *std::move(links));
     GuestFound made{guest, guest->finding()};
     made.finding.remedy = choice.remedy;
     return made;
   }
 
-  // The sandboxes' filter plus the VMM's system calls, and those of `more`.
-  [[nodiscard]] Result<linux::SeccompProgram> load(const VmmKind& kind,
-                                                   std::string_view more) const {
-    std::vector<std::string> additions = {config_.policies + "/" + std::string(kind.policy)};
-    if (!more.empty()) additions.push_back(config_.policies + "/" + std::string(more));
+  using Policies = std::vector<std::string_view>;
+
+  // The sandboxes' filter plus the system calls of `policies`.
+  [[nodiscard]] Result<linux::SeccompProgram> load(const Policies& policies) const {
+    std::vector<std::string> additions;
+    for (const std::string_view each : policies) {
+      if (!each.empty()) additions.push_back(config_.policies + "/" + std::string(each));
+    }
     return linux::loadSeccomp(config_.policies + "/sandbox.json", additions);
+  }
+
+  [[nodiscard]] Result<Filters> filtersOf(const VmmKind& kind, Policies policies) const {
+    const linux::SeccompProgram boots = TRY(load(policies));
+    Filters filters{.boots = boots, .kept = boots, .resumed = boots};
+    if (kind.keeping == nullptr || kind.keeping->keep_policy.empty()) return filters;
+    policies.push_back(kind.keeping->keep_policy);
+    filters.kept = TRY(load(policies));
+    policies.back() = kind.keeping->resume_policy;
+    filters.resumed = TRY(load(policies));
+    return filters;
+  }
+
+  // The filter of an emulated machine's VMM is the sandboxes', without KVM.
+  [[nodiscard]] Result<std::shared_ptr<const Links>> linksOf(const VmmKind& kind, bool kvm) const {
+    Links links;
+    if (kind.link_policy.empty()) {
+      links.lack = "machines of " + std::string(kind.title) +
+                   " have no network interface; set microvm.vmm to qemu or firecracker";
+      return std::make_shared<const Links>(std::move(links));
+    }
+    links.seccomp = TRY(filtersOf(kind, {kvm ? kind.policy : "", kind.link_policy}));
+    auto device = microvm::makeLinkDevice();
+    if (device) links.device = *std::move(device);
+    if (!device) links.lack = device.error().message;
+    return std::make_shared<const Links>(std::move(links));
   }
 
   const microvm::KvmFound& device() {

@@ -2,21 +2,24 @@
 // microVM: a guest (sandbox/host/guest.h) whose kernel is Linux in a virtual machine of its own.
 // The VMM is a program in a sandbox of the process runtime, with the same confinement:
 //
-//   spawner ─clone3─▶ confine() ─▶ VMM             the sandbox's user, no network
+//   spawner ─clone3─▶ confine() ─▶ VMM             the sandbox's user
 //                                   └─ guest kernel   pid 1 is cloister-guest, which starts the
 //                                   runner
 //
 // vmm.h selects the VMM's program. The machine runs on the processor itself where KVM has booted a
 // machine before, and otherwise is emulated if emulation is allowed (accelerator.h). With KVM the
 // VMM has a /dev of its own (devices.h), and its system call filter is a program's filter plus the
-// VMM's additions (policies/seccomp/vmm.json).
+// VMM's additions (policies/seccomp/vmm.json). A machine with a network has a tap interface in the
+// sandbox's network namespace (confine/door_link.h).
 //
 // The machine has the image's files on a disk that is only read, and its writable ones in its own
 // memory. An image is a directory with these files:
 //
 //   vmlinuz        a Linux kernel that boots on x86_64 without firmware (the x86 boot protocol)
 //   vmlinux        the same, unpacked (ELF), for VMMs that boot only such
-//   modules.cpio   modules/NAME: what it needs as modules, loaded in the order of their names
+//   modules.cpio   modules/NAME: what it needs as modules, loaded in the order of their names;
+//                  modules-network/NAME: likewise, for machines with a network (virtio-net, and
+//                  overlayfs). Without this directory, machines have no network.
 //   root.squashfs  the root: with empty /proc, /dev, /tmp and /workspace
 //
 // `./dev images` makes the directory from Debian's packages. The node adds its own guest, runner

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "confine/door_link.h"
 #include "confine/microvm/command.h"
 #include "sandbox/host/ask_version.h"
 #include "sandbox/microvm/qmp.h"
@@ -96,6 +97,13 @@ std::vector<std::string> devicesOf(const Machine& machine, const SandboxSpec& sp
   };
 }
 
+// The link is open. No offloads: the kernel gets plain frames, without a header to believe.
+std::vector<std::string> linkOf(const SandboxSpec& spec) {
+  if (spec.guest_link == 0) return {};
+  return {"-netdev", "tap,id=link,fd=" + std::to_string(linkFd(spec)), "-device",
+          std::string("virtio-net-device,netdev=link,mac=") + kLinkEthernetText};
+}
+
 constexpr char kMachine[] = "microvm,pit=off,pic=off,rtc=on,isa-serial=on,x-option-roms=off";
 
 // The memory is a file: shared for a machine to be kept, private for a machine that resumes.
@@ -124,6 +132,7 @@ std::vector<std::string> qemuCommand(const std::string& qemu, const Machine& mac
   std::ranges::move(memoryOf(machine, spec), std::back_inserter(command));
   std::ranges::move(processorOf(machine), std::back_inserter(command));
   std::ranges::move(devicesOf(machine, spec), std::back_inserter(command));
+  std::ranges::move(linkOf(spec), std::back_inserter(command));
   return command;
 }
 
@@ -179,6 +188,7 @@ constinit const VmmKind kQemu{.word = model::Vmm::kQemu,
                               .install = "install qemu-system-x86",
                               .kernel = "vmlinuz",
                               .policy = "vmm.json",
+                              .link_policy = "qemu-link.json",
                               .automatic = true,
                               .emulates = true,
                               .keeping = &kKeeping,

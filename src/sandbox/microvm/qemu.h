@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // QEMU as a VMM: the machine type `microvm`, without PCI and with minimal firmware. The only
-// devices are a disk that is read, a port for the runner's frames and a console that only writes.
+// devices are a disk that is read, a port for the runner's frames, a console that only writes, and
+// a network interface, if the machine has a network.
 #pragma once
 
 #include <string>

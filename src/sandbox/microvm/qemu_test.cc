@@ -24,8 +24,10 @@ TEST(Stalled, IsWhatQemuSaysWhenItWaitsForAPerson) {
 
 class Command : public testing::TestWithParam<bool> {
  protected:
-  static std::vector<std::string> command(bool kvm, Beginning begins = Beginning::kBoots) {
+  static std::vector<std::string> command(bool kvm, Beginning begins = Beginning::kBoots,
+                                          uint32_t link = 0) {
     SandboxSpec spec;
+    spec.guest_link = link;
     spec.guest_begins = begins;
     spec.guest_memory_bytes = uint64_t{64} << 20;
     spec.guest_cpus = 1;
@@ -48,6 +50,19 @@ TEST_P(Command, HasTheSameFewDevices) {
   EXPECT_EQ(after(all, "-machine"),
             "microvm,pit=off,pic=off,rtc=on,isa-serial=on,x-option-roms=off");
   EXPECT_EQ(std::ranges::count(all, "-accel"), 1);
+}
+
+TEST_P(Command, HasALinkIfTheMachineHasANetwork) {
+  for (const Beginning begins : {Beginning::kBoots, Beginning::kResumes}) {
+    const auto all = command(GetParam(), begins, 0xC6120003);
+    EXPECT_EQ(after(all, "-netdev"),
+              "tap,id=link,fd=" + std::to_string(begins == Beginning::kBoots ? 8 : 11));
+    EXPECT_EQ(all.back(), "virtio-net-device,netdev=link,mac=02:c1:05:7e:00:01");
+    EXPECT_THAT(after(all, "-append"),
+                HasSubstr(" cloister_network=3323068419 cloister_gateway=3323068417"));
+  }
+  EXPECT_EQ(after(command(GetParam()), "-netdev"), "");
+  EXPECT_THAT(after(command(GetParam()), "-append"), Not(HasSubstr("cloister_network")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, Command, testing::Bool());

@@ -46,16 +46,18 @@ struct VmmKind {
   model::Vmm word;         // name in the configuration
   std::string_view title;  // "QEMU"
   std::string MicrovmConfig::*
-      path;                  // path of its program or library, in the image of the sandboxes
-  std::string_view key;      // configuration key of the path
-  std::string_view install;  // remedy if absent: "install ..."
-  std::string_view kernel;   // file name of its kernel in the image
-  std::string_view policy;   // system calls with KVM: policies/seccomp/...
-  bool automatic = false;    // chosen by default if it was seen to boot
-  bool emulates = false;     // can also run machines without KVM
-  bool sockets = false;      // makes Unix sockets, in /tmp
-  bool shows_root = false;   // shows the sandbox's own root by virtio-fs, and boots no image
-  bool opens_disk = false;   // by name (/proc/self/fd), as the sandbox's user
+      path;                        // path of its program or library, in the image of the sandboxes
+  std::string_view key;            // configuration key of the path
+  std::string_view install;        // remedy if absent: "install ..."
+  std::string_view kernel;         // file name of its kernel in the image
+  std::string_view policy;         // system calls with KVM: policies/seccomp/...
+  std::string_view link_policy{};  // further ones with a network link; "": it has none
+  bool automatic = false;          // chosen by default if it was seen to boot
+  bool emulates = false;           // can also run machines without KVM
+  bool sockets = false;            // makes Unix sockets, in /tmp
+  bool shows_root = false;         // shows the sandbox's own root by virtio-fs, and boots no image
+  bool opens_link = false;         // by name (SandboxSpec::guest_opens_link); else as a descriptor
+  bool opens_disk = false;         // by name (/proc/self/fd), as the sandbox's user
   const Keeping* keeping = nullptr;  // none: its machines always boot
   std::string_view weaker{};         // weaknesses compared to other VMMs, for each result
   // Position in the output of VMM and guest of the message that the machine has stopped for good
