@@ -17,6 +17,7 @@ import unpack_kernel
 
 REPO = pathlib.Path(__file__).resolve().parents[1]
 MODULES = ("virtio_mmio", "virtio_blk", "virtio_console", "virtio_rng", "vmw_vsock_virtio_transport", "squashfs")
+NETWORK_MODULES = ("virtio_net", "overlay")  # loaded in machines with a network alone
 
 
 def entry(number, name, mode, content):
@@ -26,11 +27,21 @@ def entry(number, name, mode, content):
     return b"".join(part + b"\0" * (-len(part) % 4) for part in (head, content))
 
 
-def archive(paths):
-    parts = [entry(1, "modules", stat.S_IFDIR | 0o755, b"")]
-    for number, path in enumerate(paths, 2):
-        parts.append(entry(number, f"modules/{number:02}-{path.name}", stat.S_IFREG | 0o444, path.read_bytes()))
+def archive(**directories):
+    """`directories`: the modules of each, in the order in which they are loaded."""
+    parts = []
+    for directory, paths in directories.items():
+        name = directory.replace("_", "-")
+        parts.append(entry(len(parts) + 1, name, stat.S_IFDIR | 0o755, b""))
+        for number, path in enumerate(paths, 2):
+            parts.append(entry(len(parts) + 1, f"{name}/{number:02}-{path.name}", stat.S_IFREG | 0o444, path.read_bytes()))
     return b"".join(parts) + entry(0, "TRAILER!!!", 0, b"")
+
+
+def modules(folder):
+    always = debian.modules(folder, MODULES)
+    network = [path for path in debian.modules(folder, NETWORK_MODULES) if path not in always]
+    return archive(modules=always, modules_network=network)
 
 
 def root(packages, work, target):
@@ -57,7 +68,7 @@ def main():
     kernel, folder = debian.kernel(REPO / "build")
     shutil.copyfile(kernel, directory / "vmlinuz")
     (directory / "vmlinux").write_bytes(unpack_kernel.unpack(kernel.read_bytes()))
-    (directory / "modules.cpio").write_bytes(archive(debian.modules(folder, MODULES)))
+    (directory / "modules.cpio").write_bytes(modules(folder))
     root(packages, directory / "work", directory / "root.squashfs")
 
 
