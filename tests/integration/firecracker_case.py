@@ -57,8 +57,8 @@ class Driver:
     """The driver under way. `self.node` is the other end of its descriptor 3."""
 
     def __init__(self, directory, firecracker=DOUBLE, mischief="", at="/boot-source", cpus="1", mebibytes="64", boot=BOOT,
-                 machine="", begins=(), **files):
-        """`begins`: "to-be-kept" or "as-kept", and the files of memory and state. `self.orders` is the other end of
+                 machine="", begins=(), link=(), **files):
+        """`link`: the name of a tap interface and the guest's Ethernet address. `begins`: "to-be-kept" or "as-kept", and the files of memory and state. `self.orders` is the other end of
         the socket for the order to keep."""
         self.directory = pathlib.Path(directory)
         self.console = tempfile.TemporaryFile()
@@ -73,6 +73,8 @@ class Driver:
             numbers += [8, 9, 10]
             opened += [os.dup(begins[1]), ends.detach(), os.dup(begins[2])]
             more = [begins[0], "/proc/self/fd/8", "/proc/self/fd/10", "9"]
+        if link:
+            more = ["linked", *link, *more]
         aside = [fcntl.fcntl(each, fcntl.F_DUPFD, 64) for each in opened]
         null = os.open("/dev/null", os.O_RDWR)
         placed = [(null, 0), (self.console.fileno(), 1), (self.console.fileno(), 2), *zip(aside, numbers)]

@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import tempfile
@@ -55,6 +56,17 @@ class Machine(Case):
         driver.node.close()
         self.assertTrue(gone(tree), "something is left")
         self.assertTrue(driver.ended())
+
+    def test_has_the_network_link_that_is_named(self):
+        for address, words in (("02:c1:05:7e:00:01", ""), ("nonsense", "invalid MAC address")):
+            with self.subTest(address=address), tempfile.TemporaryDirectory(dir=self.directory) as directory, \
+                    Driver(directory, link=("tap7", address)) as driver:
+                if words:
+                    self.assert_fails(driver, f"PUT /network-interfaces/eth0: refused with 400: {{\"fault_message\":\"{words}")
+                else:
+                    self.assertEqual(driver.frame()[0], HELLO, driver.said())
+                    self.assertIn("tap7", dict(map(reversed, socket.if_nameindex())))
+        self.assertNotIn("tap7", dict(map(reversed, socket.if_nameindex())), "it goes with the machine")
 
     def test_a_slow_answer_is_one(self):
         self.assertEqual(self.drive(mischief="slow").frame()[0], HELLO)

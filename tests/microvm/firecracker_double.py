@@ -13,6 +13,7 @@ kernel's, in two files, as the real program would its state and memory, and a di
 A request that breaks a rule gets 400 with a fault_message, and a line on stderr. DOUBLE_MISCHIEF in the environment
 orders misbehaviour instead, to test the driver."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -31,6 +32,9 @@ MISCHIEF = os.environ.get("DOUBLE_MISCHIEF", "")
 MOST_PAYLOAD = 51_200  # --http-api-max-payload-size
 MOST_PARAMETERS = 2_048  # COMMAND_LINE_SIZE
 HIMEM = PIECE = 1 << 20
+TUNSETIFF, TUNSETOFFLOAD, TUNSETVNETHDRSZ = 0x400454CA, 0x400454D0, 0x400454D8  # linux/if_tun.h
+IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
+ALL_OFFLOADS = 0x1F  # checksums, segmentation of TCP with ECN, and of UDP
 
 # The options of the command line, and whether they take a value.
 OPTIONS = {"api-sock": True, "id": True, "seccomp-filter": True, "no-seccomp": False, "start-time-us": True,
@@ -63,6 +67,8 @@ REQUESTS = {
                  "is_read_only": (False, bool), "partuuid": (False, str), "cache_type": (False, {"Unsafe", "Writeback"}),
                  "io_engine": (False, {"Sync", "Async"}), "rate_limiter": (False, LIMITER), "socket": (False, str)},
     "/vsock": {"guest_cid": (True, range(3, 2**32)), "uds_path": (True, str), "vsock_id": (False, str)},
+    "/network-interfaces/": {"iface_id": (True, str), "host_dev_name": (True, str), "guest_mac": (False, str),
+                             "rx_rate_limiter": (False, LIMITER), "tx_rate_limiter": (False, LIMITER)},
     "/entropy": {"rate_limiter": (False, LIMITER)},
     "/actions": {"action_type": (True, {"FlushMetrics", "InstanceStart", "SendCtrlAltDel"})},
     "/vm": {"state": (True, {"Paused", "Resumed"})},
@@ -125,20 +131,20 @@ class Machine:
     def __init__(self):
         self.config = {"vcpu_count": 1, "mem_size_mib": 128}
         self.boot = self.vsock = None
-        self.drives = {}
+        self.drives, self.links = {}, {}
         self.configured = self.paused = self.loaded = False
         self.runs = threading.Event()
         self.pool = os.urandom(32).hex()  # the random numbers of its kernel
 
     def ask(self, method, path, body):
-        name = "/drives/" if path.startswith("/drives/") else path
+        name = next((prefix for prefix in ("/drives/", "/network-interfaces/") if path.startswith(prefix)), path)
         if name not in REQUESTS or method != ("PATCH" if name in PATCHES else "PUT"):
             raise Fault(f"Invalid request method and/or path: {method} {path}.")
         check(body, REQUESTS[name], path)
         if self.runs.is_set() != (name in AFTER_START) and name != "/actions":
             raise Fault(AFTER if self.runs.is_set() else BEFORE)
         {"/machine-config": self.configure, "/boot-source": self.set_boot, "/drives/": self.add_drive,
-         "/vsock": self.add_vsock, "/entropy": lambda *_: None, "/actions": self.act, "/vm": self.change,
+         "/network-interfaces/": self.add_link, "/vsock": self.add_vsock, "/entropy": lambda *_: None, "/actions": self.act, "/vm": self.change,
          "/snapshot/create": self.keep, "/snapshot/load": self.load_kept}[name](body, path)
         self.configured = True
 
@@ -171,6 +177,23 @@ class Machine:
         except OSError as error:
             raise Fault(f"Unable to create the block device: {path}: {error.strerror}") from error
 
+    def add_link(self, body, path):
+        if body["iface_id"] != path.removeprefix("/network-interfaces/"):
+            raise Fault("The id from the path does not match the id from the body!")
+        if not re.fullmatch(r"([0-9a-f]{2}:){5}[0-9a-f]{2}", body.get("guest_mac", "00:00:00:00:00:00")):
+            raise Fault("invalid MAC address")
+        self.open_link(body["host_dev_name"])
+
+    def open_link(self, name):
+        try:
+            tap = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+            fcntl.ioctl(tap, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TAP | IFF_NO_PI | IFF_VNET_HDR))
+            fcntl.ioctl(tap, TUNSETVNETHDRSZ, struct.pack("i", 12))
+            fcntl.ioctl(tap, TUNSETOFFLOAD, ALL_OFFLOADS)
+        except OSError as error:
+            raise Fault(f"Cannot open TAP device: {name}: {error.strerror}") from error
+        self.links[name] = tap
+
     def add_vsock(self, body, _path):
         # The real program listens there for connections from the host to the guest.
         listener = socket.socket(socket.AF_UNIX)
@@ -202,7 +225,7 @@ class Machine:
         if os.environ.get("DOUBLE_MACHINE"):
             raise Fault("not in this double")
         what = {"config": self.config, "parameters": self.parameters, "vsock": self.vsock[0],
-                "drives": [[name, drive.name, drive.mode] for name, drive in self.drives.items()]}
+                "drives": [[name, drive.name, drive.mode] for name, drive in self.drives.items()], "links": list(self.links)}
         state = json.dumps(what).encode()
         try:
             self.write(body["snapshot_path"], state, body["mem_file_path"])
@@ -262,6 +285,8 @@ class Machine:
         self.pool, self.initrd = used["pool"], bytes.fromhex(used["initrd"])
         for drive in what["drives"]:
             self.open_drive(*drive)
+        for link in what["links"]:
+            self.open_link(link)
         self.add_vsock({"uds_path": what["vsock"]}, None)
 
     def load(self):
