@@ -10,11 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/crypto.h"
 #include "base/file.h"
+#include "confine/door_link.h"
 #include "linux/in_network.h"
 #include "linux/netlink.h"
 
@@ -113,6 +115,21 @@ TEST(DoorRules, ListenToThePortsOfTheOrder) {
   EXPECT_EQ(countOf(doorRules(any, true), "log"), 3U);
   EXPECT_EQ(countOf(doorRules(any, false), "log"), 0U);
   EXPECT_EQ(countOf(doorRules(any, false), "reject"), 3U);
+}
+
+TEST(DoorRules, OfAMachineBoundItsLinkFirst) {
+  DoorOrder order = sampleOrder();
+  const linux::nft::Chain plain = doorRules(order, true);
+  order.linked = true;
+  const linux::nft::Chain linked = doorRules(order, true);
+  const std::vector<linux::nft::Rule> bounds = linkRules(order);
+  ASSERT_EQ(bounds.size(), 5U);
+  ASSERT_EQ(linked.rules.size(), plain.rules.size() + bounds.size());
+  const linux::nft::Expression drop = linux::nft::drop();
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    EXPECT_EQ(linked.rules[i].why, bounds[i].why);
+    EXPECT_EQ(linked.rules[i].expressions.back().attributes, drop.attributes) << bounds[i].why;
+  }
 }
 
 TEST(DoorRules, StandingOnesHaveTheHooksOfADoor) {
