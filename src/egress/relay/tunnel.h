@@ -8,7 +8,7 @@
 namespace cloister::egress {
 
 // Copies until both directions have ended. The end of one direction is passed on (FIN), and the
-// other one continues. An error of a socket resets both. A direction has a buffer (64 KiB) only
+// other one continues. An error of a socket resets both. A direction has a buffer (128 KiB) only
 // while it moves bytes, so an idle tunnel costs little; a receiver that takes nothing stops the
 // sender.
 Task<void> tunnel(Connection& connection);
