@@ -104,7 +104,7 @@ TEST_F(TcpRelay, AReceiverThatTakesNothingStopsTheSender) {
   limits.idle = Millis(200);
   Socket sandbox = connect();
   Socket peer = run(accept());
-  // The relay holds a buffer of 64 KiB at most, and the sockets hold some megabytes.
+  // The relay holds a buffer of 128 KiB at most, and the sockets hold some megabytes.
   run(send(sandbox, std::string(size_t{64} << 20, 'x')));
   finish();
   EXPECT_LT(guard->bytes_out, uint64_t{48} << 20);
