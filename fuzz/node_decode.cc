@@ -23,6 +23,9 @@ void roundTrip(std::string_view bytes, Decode decode, Encode encode) {
 std::string encodeDoorPacket(const wire::egress::DoorPacket& packet) {
   using wire::egress::DoorMessage;
   if (packet.type == DoorMessage::kAttach) return wire::egress::encodeAttach(packet.door);
+  if (packet.type == DoorMessage::kWho) return wire::egress::encodeWho(packet.door.id, packet.who);
+  if (packet.type == DoorMessage::kProgram)
+    return wire::egress::encodeProgram(packet.door.id, packet.who.number, packet.program);
   if (packet.type == DoorMessage::kRefused)
     return wire::egress::encodeRefused(packet.door.id, packet.why);
   return wire::egress::encodeDoorId(packet.type, packet.door.id);

@@ -22,7 +22,7 @@ namespace cloister::runtime {
 namespace {
 
 static_assert(std::is_trivially_copyable_v<DoorAnswer> && sizeof(DoorAnswer) == kMaxAnswer);
-static_assert(kMaxPortListeners + 2 <= linux::kMaxMessageFds);
+static_assert(kMaxPortListeners + 3 <= linux::kMaxMessageFds);
 
 // Indices of the birth's descriptors.
 constexpr size_t kDoorAnswer = 0;
@@ -44,6 +44,7 @@ std::vector<int> descriptorsOf(const DoorSockets& door) {
     fds.push_back(each.get());
   fds.push_back(door.dns.get());
   if (door.log) fds.push_back(door.log.get());
+  if (door.diag) fds.push_back(door.diag.get());
   return fds;
 }
 
@@ -54,6 +55,7 @@ DoorAnswer answerOf(const DoorSockets& door) {
   answer.transparent = door.transparent ? 1 : 0;
   answer.listeners = static_cast<uint32_t>(door.listeners.size());
   answer.has_log = door.log ? 1 : 0;
+  answer.has_diag = door.diag ? 1 : 0;
   std::string text;
   for (const std::string& each : door.weakened)
     text += each + '\n';
@@ -93,17 +95,20 @@ Result<DoorSockets> doorOf(std::string_view bytes, std::vector<Fd> fds) {
   }
   const DoorAnswer answer = TRY(readDoorAnswer(bytes));
   const bool has_log = answer.has_log != 0;
-  if (fds.size() != answer.listeners + 1 + size_t{has_log}) {
+  const bool has_diag = answer.has_diag != 0;
+  if (fds.size() != answer.listeners + 1 + size_t{has_log} + size_t{has_diag}) {
     return fail(Code::kInternal, "its answer is not whole");
   }
   DoorSockets door;
   door.transparent = answer.transparent != 0;
-  if (has_log) {
-    door.log = std::move(fds.back());
+  const auto last = [&fds] {
+    Fd fd = std::move(fds.back());
     fds.pop_back();
-  }
-  door.dns = std::move(fds.back());
-  fds.pop_back();
+    return fd;
+  };
+  if (has_diag) door.diag = last();
+  if (has_log) door.log = last();
+  door.dns = last();
   door.listeners = std::move(fds);
   door.weakened = linesOf({answer.weakened, answer.text_size});
   return door;

@@ -20,11 +20,12 @@ namespace cloister::runtime {
 // Travels as bytes, between two processes of the same build. The descriptors follow in the order of
 // the members.
 struct DoorAnswer {
-  static constexpr size_t kMaxText = kMaxAnswer - 4 * sizeof(uint32_t);
+  static constexpr size_t kMaxText = kMaxAnswer - 5 * sizeof(uint32_t);
 
   uint32_t transparent = 0;
   uint32_t listeners = 0;
   uint32_t has_log = 0;
+  uint32_t has_diag = 0;
   uint32_t text_size = 0;
   char weakened[kMaxText] = {};  // one text a line
 };

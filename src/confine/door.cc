@@ -15,6 +15,7 @@
 #include "confine/door_rules.h"
 #include "linux/netlink.h"
 #include "linux/nflog.h"
+#include "linux/sock_diag.h"
 
 namespace cloister::runtime {
 namespace {
@@ -80,6 +81,8 @@ class Frame {
           "no route of IPv6: attempts to connect over IPv6 are refused without a record: " +
           routed.error().message);
     }
+    // Without it, escalations name no program.
+    if (auto diag = linux::openSockDiag()) door.diag = *std::move(diag);
     return {};
   }
 
@@ -134,7 +137,8 @@ std::string listOf(std::span<const uint16_t> ports) {
 Result<> listenByPorts(const DoorOrder& order, DoorSockets& door) {
   std::vector<uint16_t> ports = portsFor(order);
   const std::vector<uint16_t> lost(
-      ports.begin() + static_cast<ptrdiff_t>(std::min(ports.size(), kMaxPortListeners)), ports.end());
+      ports.begin() + static_cast<ptrdiff_t>(std::min(ports.size(), kMaxPortListeners)),
+      ports.end());
   ports.resize(ports.size() - lost.size());
   if (order.only_ports == 0) {
     door.weakened.push_back("no tproxy: of all ports, only these reach the network: " +

@@ -29,7 +29,8 @@ struct DoorSockets {
   // UDP port 53 of every IPv4 address. recvmsg(2) gives IP_PKTINFO; the answer has to come from
   // that ipi_addr, given as ipi_spec_dst of IP_PKTINFO to sendmsg(2).
   Fd dns;
-  Fd log;  // of linux::openLog(), or none
+  Fd log;   // of linux::openLog(), or none
+  Fd diag;  // of linux::openSockDiag(), or none; the node keeps it, to find a connection's program
   std::vector<std::string> weakened;
 };
 

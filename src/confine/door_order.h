@@ -21,7 +21,8 @@ struct DoorOrder {
   uint32_t pool_bits = 0;
   // Destination ports within the network. `only_ports` is 1: no others reach the listener; the
   // kernel resets and logs them. 0: every port does, since later plans may have other ports; a
-  // kernel without tproxy has listeners for these first, and for the usual ones where there is room.
+  // kernel without tproxy has listeners for these first, and for the usual ones where there is
+  // room.
   uint32_t only_ports = 0;
   uint32_t port_count = 0;
   std::array<uint16_t, kMaxPorts> ports{};

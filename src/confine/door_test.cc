@@ -25,6 +25,7 @@
 #include "linux/in_network.h"
 #include "linux/netlink.h"
 #include "linux/nflog.h"
+#include "linux/sock_diag.h"
 
 namespace cloister::runtime {
 namespace {
@@ -195,6 +196,23 @@ TEST(Door, ServersInsideStayReachable) {
   }));
 }
 
+// The question about the program behind a connection.
+TEST(Door, KnowsTheSocketOfAProgram) {
+  EXPECT_ALL_WELL(beside(orderWith(), [](DoorSockets& door) {
+    if (!door.diag) return linux::kNoNamespaces;
+    const auto made = attempt(SOCK_STREAM, "198.18.0.77", 443);
+    const std::string own = linux::ownEnd(made.socket.get());
+    linux::TcpEnds ends{.own_port = static_cast<uint16_t>(std::stoi(own.substr(own.find(' ')))),
+                        .peer_port = 443};
+    ::inet_pton(AF_INET, "198.18.0.2", &ends.own);
+    ::inet_pton(AF_INET, "198.18.0.77", &ends.peer);
+    const auto inode = linux::inodeOf(door.diag.get(), ends);
+    struct stat at{};
+    if (!inode || ::fstat(made.socket.get(), &at) != 0) return 1;
+    return *inode == at.st_ino ? 0 : 2;
+  }));
+}
+
 // A program's own listener at a synthetic address hears nothing.
 TEST(Door, AServerInsideIsNoWayAround) {
   EXPECT_ALL_WELL(beside(orderWith(), [](DoorSockets& door) {
@@ -307,11 +325,11 @@ TEST(Door, WithoutTproxyPortsWithoutAPlaceAreNamed) {
 }
 
 TEST(Door, FirstPortsCloseNoOther) {
-  EXPECT_ALL_WELL(beside(*doorOrderForAll("198.18.0.0/15", std::vector<uint16_t>{443}),
-                         [](DoorSockets& door) {
-                           if (attempt(SOCK_STREAM, "198.18.0.77", 5432).error != 0) return 1;
-                           return accepted(door.listeners[0]) == "198.18.0.77 5432" ? 0 : 2;
-                         }));
+  EXPECT_ALL_WELL(
+      beside(*doorOrderForAll("198.18.0.0/15", std::vector<uint16_t>{443}), [](DoorSockets& door) {
+        if (attempt(SOCK_STREAM, "198.18.0.77", 5432).error != 0) return 1;
+        return accepted(door.listeners[0]) == "198.18.0.77 5432" ? 0 : 2;
+      }));
 }
 
 TEST(Door, WithoutTproxyUsualPortsStandForEveryPort) {
@@ -358,18 +376,21 @@ TEST(DoorAnswers, AreReadBack) {
     door.listeners.emplace_back(::dup(2));
   door.dns.reset(::dup(2));
   door.log.reset(::dup(2));
+  door.diag.reset(::dup(2));
   door.weakened = {"one", "two"};
   const DoorAnswer answer = answerOf(door);
   const std::string_view bytes(reinterpret_cast<const char*>(&answer), sizeof answer);
   std::vector<Fd> fds;
-  for (int i = 0; i < 4; ++i)
+  for (int i = 0; i < 5; ++i)
     fds.emplace_back(::dup(2));
+  const int log = fds[3].get();
   const int last = fds.back().get();
   const auto read = doorOf(bytes, std::move(fds));
   ASSERT_TRUE(read);
   EXPECT_TRUE(read->transparent);
   EXPECT_EQ(read->listeners.size(), 2U);
-  EXPECT_EQ(read->log.get(), last);
+  EXPECT_EQ(read->log.get(), log);
+  EXPECT_EQ(read->diag.get(), last);
   EXPECT_EQ(read->weakened, door.weakened);
 }
 

@@ -79,6 +79,14 @@ TreeUsage usageOfTree(pid_t root) {
   return usage;
 }
 
+std::vector<pid_t> processesOf(pid_t root, size_t most) {
+  std::vector<pid_t> found = {root};
+  for (size_t i = 0; i < found.size() && found.size() < most; ++i)
+    addChildren("/proc/" + std::to_string(found[i]), found);
+  if (found.size() > most) found.resize(most);
+  return found;
+}
+
 IoBytes ioOf(pid_t process) {
   return ioIn("/proc/" + std::to_string(process));
 }

@@ -6,7 +6,9 @@
 #include <sys/types.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace cloister::linux {
 
@@ -42,6 +44,9 @@ struct TreeUsage {
 // Walks from `root`, numbered as in this process's /proc. Leaves out processes that end meanwhile.
 // Looks at 4096 processes at most.
 TreeUsage usageOfTree(pid_t root);
+
+// The processes of the tree, `root` first; at most `most`. Leaves out those that end meanwhile.
+std::vector<pid_t> processesOf(pid_t root, size_t most);
 
 // The parent by this process's /proc; -1 for an ended process. Orphans of a pid namespace become
 // children of its first process.

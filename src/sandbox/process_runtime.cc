@@ -175,8 +175,12 @@ Task<Result<std::vector<std::string>>> openNetwork(std::shared_ptr<Pool> pool,
   const DoorOrder order = CO_TRY(doorOrderForAll(network.pool, permit.network_ports));
   DoorSockets sockets = CO_TRY(co_await pool->openDoor(live, order));
   std::vector<std::string> weakened = sockets.weakened;
-  live->holdDoor(CO_TRY(co_await network.doors->attach(
-      std::move(permit.id), std::move(permit.network_plan_sha256), std::move(sockets))));
+  live->holdDoor(CO_TRY(
+      co_await network.doors->attach(std::move(permit.id), std::move(permit.network_plan_sha256),
+                                     std::move(sockets), [weak = std::weak_ptr(live)] {
+                                       const auto sandbox = weak.lock();
+                                       return sandbox ? sandbox->firstProcess() : 0;
+                                     })));
   co_return weakened;
 }
 

@@ -18,11 +18,16 @@ std::string encodeAttach(const Door& door);
 // For kDetach, kAttached and kDetached.
 std::string encodeDoorId(DoorMessage type, uint64_t door);
 std::string encodeRefused(uint64_t door, const Error& why);
+std::string encodeWho(uint64_t door, const Who& who);
+// A longer name is cut; bytes that are not UTF-8 are escaped.
+std::string encodeProgram(uint64_t door, uint32_t number, const std::string& program);
 
 struct DoorPacket {
   DoorMessage type = DoorMessage::kDetach;
-  Door door;  // of kAttach; of the other types its id alone
-  Error why;  // of kRefused
+  Door door;                 // of kAttach; of the other types its id alone
+  Error why;                 // of kRefused
+  Who who = {};              // of kWho; of kProgram its number alone
+  std::string program = {};  // of kProgram
 };
 // kInvalid for every packet that the functions above do not make.
 Result<DoorPacket> decodeDoorPacket(std::string_view bytes);

@@ -80,10 +80,24 @@ Result<Wanted> decodeWanted(std::string_view bytes);
 enum class DoorMessage : uint16_t {
   kAttach = 1,     // Door, with its descriptors → kAttached | kRefused
   kDetach = 2,     // u64 door → kDetached: egress holds no descriptor of the door any more
+  kProgram = 3,    // u64 door, u32 number of a kWho, text: the program's name; "" if not known
   kAttached = 65,  // u64 door
   kRefused = 66,   // u64 door, encoded Error
   kDetached = 67,  // u64 door
+  kWho = 68,       // u64 door, Who → kProgram
 };
+
+// Asks which program has a connection that the door accepted. Addresses are of IPv4, in host order.
+struct Who {
+  uint32_t number = 0;  // of the question, for its answer
+  uint32_t client = 0;  // the program's end
+  uint16_t client_port = 0;
+  uint32_t asked = 0;  // the end that the program asked for
+  uint16_t asked_port = 0;
+
+  friend bool operator==(const Who&, const Who&) = default;
+};
+inline constexpr size_t kMaxProgram = 64;
 
 // The sockets of a sandbox's network namespace. The descriptors come in the order of their names,
 // as far as `has` says so. A connection that a listener accepts for port 53 is DNS over TCP.

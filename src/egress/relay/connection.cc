@@ -77,6 +77,9 @@ Task<Ruling> Connection::admit(Standing standing) {
   standing_.reset();
   const Attempt attempt = standing.attempt();
   Verdict verdict = guard_->judge(attempt);
+  if (!verdict.allowed && verdict.on_denied != model::OnDenied::kDeny) {
+    co_await guard_->findProgram(attempt, verdict);
+  }
   if (!verdict.allowed && verdict.on_denied == model::OnDenied::kAsk) {
     deadline_ = Monotonic::max();  // the guard bounds the wait
     verdict = co_await guard_->hold(attempt, std::move(verdict));

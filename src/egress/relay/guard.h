@@ -50,6 +50,9 @@ class Guard {
   // The connection has to end now.
   [[nodiscard]] virtual bool cut() const = 0;
 
+  // Before a refusal about which an approver is asked, while the program still has the connection:
+  // looks for the program, for a short time. The attempt's texts live until the return.
+  virtual Task<void> findProgram(const Attempt&, const Verdict&) { co_return; }
   // A refusal whose verdict says OnDenied::kAsk: waits for the approver, for a bounded time, and
   // judges again. The attempt's texts live until the return.
   virtual Task<Verdict> hold(const Attempt&, Verdict verdict) { co_return verdict; }

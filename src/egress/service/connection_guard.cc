@@ -13,14 +13,22 @@ std::string_view protocolOf(const Attempt& attempt) {
   return attempt.protocol ? model::protocolName(*attempt.protocol) : std::string_view();
 }
 
+Destination destinationOf(const Attempt& attempt, const std::optional<std::string>& program) {
+  Destination to{attempt.host, attempt.port};
+  if (program) to.program = *program;
+  return to;
+}
+
 }  // namespace
 
 ConnectionGuard::ConnectionGuard(Hub& hub, std::shared_ptr<PermitState> permit,
-                                 std::shared_ptr<DoorLife> door, TakesName takes_name)
+                                 std::shared_ptr<DoorLife> door, TakesName takes_name,
+                                 FindProgram find_program)
     : hub_(hub),
       permit_(std::move(permit)),
       presence_(std::move(door)),
-      takes_name_(std::move(takes_name)) {
+      takes_name_(std::move(takes_name)),
+      find_program_(std::move(find_program)) {
   permit_->opened();
   ++hub_.connections;
 }
@@ -91,11 +99,19 @@ void ConnectionGuard::dialled(const std::string& address) {
 
 void ConnectionGuard::refused(const Attempt& attempt, const Verdict& verdict) {
   refused_ = true;
-  hub_.denied(*permit_, {attempt.host, attempt.port}, verdict, protocolOf(attempt));
+  hub_.denied(*permit_, destinationOf(attempt, program_), verdict, protocolOf(attempt));
 }
 
 bool ConnectionGuard::cut() const {
   return presence_.doorEnded() || !permit_->plan();
+}
+
+// One look for each connection, and none for a question that is not asked again.
+Task<void> ConnectionGuard::findProgram(const Attempt& attempt, const Verdict& verdict) {
+  const std::string_view rule = verdict.rule == nullptr ? std::string_view() : verdict.rule->rule;
+  if (!find_program_ || program_ || !permit_->isNewlyWanted(attempt.host, attempt.port, rule))
+    co_return;
+  program_ = co_await find_program_();
 }
 
 Task<Verdict> ConnectionGuard::hold(const Attempt& attempt, Verdict verdict) {
@@ -105,7 +121,7 @@ Task<Verdict> ConnectionGuard::hold(const Attempt& attempt, Verdict verdict) {
   if (!asks(verdict)) co_return verdict;
   const base::Monotonic deadline = base::monotonicNow() + hub_.settings.ask;
   while (asks(verdict) && !cut() && base::monotonicNow() < deadline) {
-    hub_.ask(*permit_, {attempt.host, attempt.port}, verdict, protocolOf(attempt), true);
+    hub_.ask(*permit_, destinationOf(attempt, program_), verdict, protocolOf(attempt), true);
     const base::Monotonic again = base::monotonicNow() + PermitState::kWantedLately;
     co_await changed().wait(std::min(deadline, again));
     verdict = judge(attempt);

@@ -56,8 +56,11 @@ class ConnectionGuard : public Guard {
   // Whether the name has, or gets, one of the places of the door for looked-up names.
   using TakesName = std::function<bool(std::string_view name)>;
 
+  // The name of the program that has the connection; "" where it is not known.
+  using FindProgram = std::function<Task<std::string>()>;
+
   ConnectionGuard(Hub& hub, std::shared_ptr<PermitState> permit, std::shared_ptr<DoorLife> door,
-                  TakesName takes_name);
+                  TakesName takes_name, FindProgram find_program = {});
   ConnectionGuard(const ConnectionGuard&) = delete;
   ConnectionGuard& operator=(const ConnectionGuard&) = delete;
   ~ConnectionGuard() override;
@@ -70,6 +73,7 @@ class ConnectionGuard : public Guard {
   void refused(const Attempt& attempt, const Verdict& verdict) override;
   async::Signal& changed() override { return permit_->changed(); }
   [[nodiscard]] bool cut() const override;
+  Task<void> findProgram(const Attempt& attempt, const Verdict& verdict) override;
   // Asks an approver, and waits at most Settings::ask.
   Task<Verdict> hold(const Attempt& attempt, Verdict verdict) override;
   [[nodiscard]] std::vector<base::Network> internalNetworks() const override;
@@ -90,6 +94,8 @@ class ConnectionGuard : public Guard {
   std::shared_ptr<PermitState> permit_;
   Presence presence_;
   TakesName takes_name_;
+  FindProgram find_program_;
+  std::optional<std::string> program_;  // once looked for
   // Verdicts point into plans: the last plans stay, as a verdict may be older than a change.
   static constexpr size_t kPlansKept = 4;
   std::array<std::shared_ptr<const PlanInForce>, kPlansKept> judged_by_;

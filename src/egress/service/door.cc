@@ -57,16 +57,28 @@ std::optional<base::Address> addressOf(const tcp::endpoint& endpoint) {
   return base::Address::of(storage);
 }
 
+// All addresses of a door are of IPv4.
+wire::egress::Who endsOf(const tcp::socket& socket) {
+  boost::system::error_code error;
+  const tcp::endpoint client = socket.remote_endpoint(error);
+  const tcp::endpoint asked = socket.local_endpoint(error);
+  if (error || !client.address().is_v4() || !asked.address().is_v4()) return {};
+  return {.client = client.address().to_v4().to_uint(),
+          .client_port = client.port(),
+          .asked = asked.address().to_v4().to_uint(),
+          .asked_port = asked.port()};
+}
+
 }  // namespace
 
 Result<std::shared_ptr<Door>> Door::open(Hub& hub, std::shared_ptr<PermitState> permit,
-                                         DoorSockets sockets) {
+                                         DoorSockets sockets, WhoIs who_is) {
   if (hub.doors >= hub.settings.doors) {
     return fail(Code::kQuota, "opening a door: there are too many");
   }
   const auto pool = TRY(base::Network::parse(hub.settings.pool));
   auto names = TRY(Names::make(pool, Names::kMost, anyPlace()));
-  auto door = std::make_shared<Door>(hub, std::move(permit), std::move(names));
+  auto door = std::make_shared<Door>(hub, std::move(permit), std::move(names), std::move(who_is));
   if (auto started = door->start(door, std::move(sockets)); !started) {
     door->stop();
     return std::unexpected(std::move(started).error().within("opening a door"));
@@ -74,9 +86,10 @@ Result<std::shared_ptr<Door>> Door::open(Hub& hub, std::shared_ptr<PermitState> 
   return door;
 }
 
-Door::Door(Hub& hub, std::shared_ptr<PermitState> permit, Names names)
+Door::Door(Hub& hub, std::shared_ptr<PermitState> permit, Names names, WhoIs who_is)
     : hub_(hub),
       permit_(std::move(permit)),
+      who_is_(std::move(who_is)),
       life_(std::make_shared<DoorLife>(hub.executor)),
       dns_(std::make_shared<DoorDns>(hub, permit_, life_, std::move(names))),
       log_(hub.executor) {
@@ -189,9 +202,11 @@ std::string Door::overBounds() {
 }
 
 Task<void> Door::serve(std::shared_ptr<Door> self, Socket socket, std::string name, uint16_t port) {
+  const wire::egress::Who who = endsOf(socket);
   const auto guard = std::make_shared<ConnectionGuard>(
       self->hub_, self->permit_, self->life_,
-      [dns = self->dns_](std::string_view host) { return dns->takesName(host); });
+      [dns = self->dns_](std::string_view host) { return dns->takesName(host); },
+      [self, who]() -> Task<std::string> { return self->who_is_(who); });
   const RelayLimits limits{.idle = self->hub_.settings.idle};
   Inside inside{std::move(socket), std::move(name), port};
   if (inside.name == kProxyName && port == kProxyPort) {

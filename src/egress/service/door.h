@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,16 +19,20 @@
 #include "egress/service/door_dns.h"
 #include "egress/service/door_sockets.h"
 #include "egress/service/hub.h"
+#include "wire/egress.h"
 
 namespace cloister::egress {
 
 class Door {
  public:
+  // Asks the node which program has a connection; "" where that is not known.
+  using WhoIs = std::function<Task<std::string>(wire::egress::Who)>;
+
   // Serves the sockets from now on until stop(). kQuota: there are too many doors. `hub` outlives
   // the door and its connections.
   static Result<std::shared_ptr<Door>> open(Hub& hub, std::shared_ptr<PermitState> permit,
-                                            DoorSockets sockets);
-  Door(Hub& hub, std::shared_ptr<PermitState> permit, Names names);
+                                            DoorSockets sockets, WhoIs who_is);
+  Door(Hub& hub, std::shared_ptr<PermitState> permit, Names names, WhoIs who_is);
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
   ~Door();
@@ -57,6 +62,7 @@ class Door {
 
   Hub& hub_;
   std::shared_ptr<PermitState> permit_;
+  WhoIs who_is_;
   std::shared_ptr<DoorLife> life_;
   std::shared_ptr<DoorDns> dns_;
   std::vector<std::shared_ptr<Acceptor>> acceptors_;

@@ -57,6 +57,7 @@ void Hub::ask(PermitState& permit, const Destination& to, const Verdict& verdict
   wanted.port = to.port;
   wanted.protocol =
       protocol.empty() ? model::protocolName(model::protocolOfPort(to.port)) : protocol;
+  wanted.program = to.program;
   wanted.waits = waits;
   want(std::move(wanted));
 }

@@ -44,7 +44,7 @@ Result<Fd> acceptNode(int listener, uint32_t uid, size_t connected) {
 }  // namespace
 
 NodeLink::NodeLink(Hub& hub, Plans& plans, Fd socket)
-    : hub_(hub), plans_(plans), socket_(hub.executor, socket.release()) {}
+    : hub_(hub), plans_(plans), socket_(hub.executor, socket.release()), answered_(hub.executor) {}
 
 Task<void> NodeLink::listen(Hub& hub, Plans& plans, uint32_t uid, Fd listener) {
   Descriptor waiting(hub.executor, listener.release());
@@ -101,6 +101,13 @@ Result<> NodeLink::take(const std::shared_ptr<NodeLink>& self, linux::Message me
     async::spawn(hub_.executor, detach(self, packet.door.id));
     return {};
   }
+  if (packet.type == DoorMessage::kProgram && message.fds.empty()) {
+    // A late answer has no question any more.
+    const auto question = questions_.find(packet.who.number);
+    if (question != questions_.end()) question->second = std::move(packet.program);
+    answered_.notify();
+    return {};
+  }
   if (packet.type != DoorMessage::kAttach) return badMessage("unexpected");
   DoorSockets sockets = TRY(takeSockets(packet.door, std::move(message.fds)));
   if (doors_.contains(packet.door.id)) return badMessage("the door's number was used before");
@@ -129,7 +136,7 @@ Task<void> NodeLink::attach(std::shared_ptr<NodeLink> self, wire::egress::Door d
   auto permit = co_await self->plans_.await(door.permit, door.plan_sha256, deadline, wanted);
   --self->waiting_;
   if (!wanted()) co_return;  // detached meanwhile, or the node is gone
-  Result<> attached = permit ? self->attachNow(door, *std::move(permit), std::move(*sockets))
+  Result<> attached = permit ? attachNow(self, door, *std::move(permit), std::move(*sockets))
                              : Result<>(std::unexpected(std::move(permit).error()));
   if (attached) {
     self->send(wire::egress::encodeDoorId(DoorMessage::kAttached, door.id));
@@ -142,11 +149,30 @@ Task<void> NodeLink::attach(std::shared_ptr<NodeLink> self, wire::egress::Door d
   self->send(wire::egress::encodeRefused(door.id, attached.error()));
 }
 
-Result<> NodeLink::attachNow(const wire::egress::Door& door, std::shared_ptr<PermitState> permit,
-                             DoorSockets sockets) {
-  auto opened = TRY(Door::open(hub_, std::move(permit), std::move(sockets)));
-  doors_[door.id] = {.door = std::move(opened), .waiting = nullptr};
+Result<> NodeLink::attachNow(const std::shared_ptr<NodeLink>& self, const wire::egress::Door& door,
+                             std::shared_ptr<PermitState> permit, DoorSockets sockets) {
+  Door::WhoIs who_is = [link = std::weak_ptr(self), id = door.id](wire::egress::Who who) {
+    return whoIs(link, id, who);
+  };
+  auto opened =
+      TRY(Door::open(self->hub_, std::move(permit), std::move(sockets), std::move(who_is)));
+  self->doors_[door.id] = {.door = std::move(opened), .waiting = nullptr};
   return {};
+}
+
+Task<std::string> NodeLink::whoIs(std::weak_ptr<NodeLink> link, uint64_t door,
+                                  wire::egress::Who who) {
+  const auto self = link.lock();
+  if (!self || !self->socket_.is_open() || self->questions_.size() >= kMostQuestions)
+    co_return std::string();
+  const uint32_t number = self->next_question_++;
+  who.number = number;
+  self->questions_[number] = std::nullopt;
+  self->send(wire::egress::encodeWho(door, who));
+  const auto until = base::monotonicNow() + self->hub_.settings.who;
+  while (!self->questions_[number] && self->socket_.is_open() && base::monotonicNow() < until)
+    co_await self->answered_.wait(until);
+  co_return self->questions_.extract(number).mapped().value_or("");
 }
 
 // Answers once no socket of the sandbox's namespace is left here. An unknown door is detached
@@ -167,6 +193,7 @@ Task<void> NodeLink::detach(std::shared_ptr<NodeLink> self, uint64_t door) {
 void NodeLink::end() {
   boost::system::error_code ignored;
   socket_.close(ignored);
+  answered_.notify();
   for (const auto& [id, place] : std::exchange(doors_, {})) {
     if (place.waiting) *place.waiting = {};
     if (place.door) place.door->stop();

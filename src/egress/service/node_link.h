@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -30,6 +31,7 @@ class NodeLink {
   static constexpr size_t kMostNodes = 4;
   // Doors of a connection that wait for their plans.
   static constexpr size_t kMostWaiting = 1024;
+  static constexpr size_t kMostQuestions = 64;  // at a time; further ones have no answer
 
   NodeLink(Hub& hub, Plans& plans, Fd socket);
   NodeLink(const NodeLink&) = delete;
@@ -50,8 +52,11 @@ class NodeLink {
   static Task<void> attach(std::shared_ptr<NodeLink> self, wire::egress::Door door,
                            std::shared_ptr<DoorSockets> sockets);
   [[nodiscard]] bool waits(uint64_t door, const std::shared_ptr<DoorSockets>& sockets) const;
-  Result<> attachNow(const wire::egress::Door& door, std::shared_ptr<PermitState> permit,
-                     DoorSockets sockets);
+  static Result<> attachNow(const std::shared_ptr<NodeLink>& self, const wire::egress::Door& door,
+                            std::shared_ptr<PermitState> permit, DoorSockets sockets);
+  // The node's answer, awaited for Settings::who; "": none, or not known.
+  static Task<std::string> whoIs(std::weak_ptr<NodeLink> link, uint64_t door,
+                                 wire::egress::Who who);
   static Task<void> detach(std::shared_ptr<NodeLink> self, uint64_t door);
   void end();
   void send(const std::string& packet);
@@ -60,6 +65,10 @@ class NodeLink {
   Plans& plans_;
   boost::asio::posix::stream_descriptor socket_;
   std::map<uint64_t, Place> doors_;
+  // Questions about programs without an answer yet, by their numbers.
+  std::map<uint32_t, std::optional<std::string>> questions_;
+  uint32_t next_question_ = 1;
+  async::Signal answered_;
   size_t waiting_ = 0;
 };
 

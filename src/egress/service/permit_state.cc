@@ -87,13 +87,15 @@ void PermitState::countDenied(const model::DeniedDestination& denied) {
   }
 }
 
+bool PermitState::isNewlyWanted(std::string_view host, uint16_t port, std::string_view rule) const {
+  const auto known = wanted_.find(keyOf(host, port, rule));
+  if (known == wanted_.end()) return wanted_.size() < kMostWanted;
+  return base::monotonicNow() - known->second >= kWantedLately;
+}
+
 bool PermitState::firstWanted(std::string_view host, uint16_t port, std::string_view rule) {
-  const std::string key = keyOf(host, port, rule);
-  const base::Monotonic now = base::monotonicNow();
-  const auto known = wanted_.find(key);
-  if (known == wanted_.end() && wanted_.size() >= kMostWanted) return false;
-  if (known != wanted_.end() && now - known->second < kWantedLately) return false;
-  wanted_[key] = now;
+  if (!isNewlyWanted(host, port, rule)) return false;
+  wanted_[keyOf(host, port, rule)] = base::monotonicNow();
   return true;
 }
 

@@ -74,6 +74,9 @@ class PermitState {
   // lately: the control plane asks an approver once, but perhaps it could not ask before. False
   // beyond kMostWanted kinds, too.
   bool firstWanted(std::string_view host, uint16_t port, std::string_view rule);
+  // Whether firstWanted() would say so now.
+  [[nodiscard]] bool isNewlyWanted(std::string_view host, uint16_t port,
+                                   std::string_view rule) const;
   static constexpr size_t kMostWanted = 64;
   static constexpr Millis kWantedLately{5'000};
 

@@ -25,7 +25,8 @@ bool isThere(const std::string& path) {
 
 // The directory of the file, of its target, and those of the programs that keep the target.
 void addResolvConf(Paths& paths) {
-  for (const char* each : {"/etc", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"})
+  for (const char* each :
+       {"/etc", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager"})
     paths.emplace_back(each);
   std::error_code error;
   const auto target = std::filesystem::canonical(kResolvConf, error);
@@ -49,9 +50,9 @@ void addAuthorities(Paths& paths) {
 }  // namespace
 
 std::vector<linux::LandlockRule> readableFiles(const ReadableFiles& files) {
-  Paths paths = {isThere(files.key) ? files.key
-                                    : std::filesystem::path(files.key).parent_path().string(),
-                 "/etc/ssl/openssl.cnf", kResolvConf};
+  Paths paths = {
+      isThere(files.key) ? files.key : std::filesystem::path(files.key).parent_path().string(),
+      "/etc/ssl/openssl.cnf", kResolvConf};
   if (files.host_resolver) addResolvConf(paths);
   if (files.host_authorities) addAuthorities(paths);
   std::erase_if(paths, [](const std::string& path) { return !isThere(path); });

@@ -51,14 +51,15 @@ class ReadableFilesTest : public testing::Test {
 };
 
 TEST_F(ReadableFilesTest, AreTheKeyAndNoOtherOfItsDirectory) {
-  EXPECT_EQ(under(files(false, false), [&] {
-              if (!opens(dir_ + "/keys/permit.pub")) return 1;
-              if (opens(dir_ + "/keys/permit.key")) return 2;
-              if (opens(dir_ + "/ledger") || opens("/etc/passwd") || opens("/proc/self/maps"))
-                return 3;
-              if (opens("/bin/sh") || opens(dir_ + "/authorities/a")) return 4;
-              return opens("/etc/hostname") ? 5 : 0;
-            }),
+  EXPECT_EQ(under(files(false, false),
+                  [&] {
+                    if (!opens(dir_ + "/keys/permit.pub")) return 1;
+                    if (opens(dir_ + "/keys/permit.key")) return 2;
+                    if (opens(dir_ + "/ledger") || opens("/etc/passwd") || opens("/proc/self/maps"))
+                      return 3;
+                    if (opens("/bin/sh") || opens(dir_ + "/authorities/a")) return 4;
+                    return opens("/etc/hostname") ? 5 : 0;
+                  }),
             0);
 }
 
@@ -76,11 +77,12 @@ TEST_F(ReadableFilesTest, AKeyThatComesLaterIsRead) {
 
 TEST_F(ReadableFilesTest, HaveTheHostsResolverAndAuthoritiesWhereNeeded) {
   ASSERT_EQ(::setenv("SSL_CERT_DIR", ("/nonexistent::" + dir_ + "/authorities").c_str(), 1), 0);
-  EXPECT_EQ(under(files(true, true), [&] {
-              if (!opens("/etc/passwd")) return 1;  // resolv.conf may be replaced beside it
-              if (!opens(dir_ + "/authorities/a")) return 2;
-              return opens(dir_ + "/ledger") || opens("/proc/self/maps") ? 3 : 0;
-            }),
+  EXPECT_EQ(under(files(true, true),
+                  [&] {
+                    if (!opens("/etc/passwd")) return 1;  // resolv.conf may be replaced beside it
+                    if (!opens(dir_ + "/authorities/a")) return 2;
+                    return opens(dir_ + "/ledger") || opens("/proc/self/maps") ? 3 : 0;
+                  }),
             0);
   ::unsetenv("SSL_CERT_DIR");
 }

@@ -200,6 +200,38 @@ TEST_F(ServiceTest, AnApproverIsAskedOnceAndTheAttemptRefused) {
   EXPECT_NE(after->type, static_cast<uint16_t>(FromEgress::kWanted)) << "asked twice";
 }
 
+TEST_F(ServiceTest, AnEscalationNamesTheProgramThatTheNodeKnows) {
+  settings_.who = std::chrono::seconds(20);
+  ready();
+  model::NetworkPlan asking = plan();
+  asking.on_denied = OnDenied::kEscalate;
+  openDoor(asking);
+  const auto socket = run(connectTo(addressOf("new.test")));
+  const auto asked = packet();
+  ASSERT_EQ(asked.type, DoorMessage::kWho);
+  EXPECT_EQ(asked.door.id, 1U);
+  EXPECT_EQ(asked.who.client_port, socket->local_endpoint().port());
+  EXPECT_EQ(asked.who.asked_port, door_port_);
+  EXPECT_EQ(asked.who.asked, socket->remote_endpoint().address().to_v4().to_uint());
+  ASSERT_TRUE(linux::sendMessage(node_->native_handle(),
+                                 wire::egress::encodeProgram(1, asked.who.number, "curl")));
+  EXPECT_EQ(wire::egress::decodeWanted(next(FromEgress::kWanted).payload)->program, "curl");
+  run(untilClosed(socket));
+}
+
+// The refusal does not wait for a node that says nothing.
+TEST_F(ServiceTest, AnEscalationWithoutAnAnswerOfTheNodeNamesNoProgram) {
+  settings_.who = Millis(100);
+  ready();
+  model::NetworkPlan asking = plan();
+  asking.on_denied = OnDenied::kEscalate;
+  openDoor(asking);
+  const auto before = base::monotonicNow();
+  run(untilClosed(run(connectTo(addressOf("new.test")))));
+  EXPECT_LT(base::monotonicNow() - before, std::chrono::seconds(2));
+  EXPECT_EQ(wire::egress::decodeWanted(next(FromEgress::kWanted).payload)->program, "");
+}
+
 TEST_F(ServiceTest, AConnectionWaitsForTheApprover) {
   ready();
   model::NetworkPlan asking = plan();

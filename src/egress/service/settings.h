@@ -20,6 +20,7 @@ struct Settings {
   uint32_t open_connections = 512;        // of a sandbox
   uint32_t lookups_per_second = 200;      // of a sandbox; further queries are dropped
   size_t attempts_kept = 16'384;          // aggregated ones, until the ledger has them
+  Millis who{200};                        // how long the node may look for a program
   Millis attach_patience{5'000};          // how long a door waits for its plan
   Millis settle{10'000};                  // time of a new control plane to repeat its plans
   size_t doors = 4096;                    // of the process

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include <arpa/inet.h>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -18,6 +19,7 @@
 #include "async/spawn.h"
 #include "base/log.h"
 #include "linux/message.h"
+#include "linux/sock_diag.h"
 
 namespace cloister::runtime {
 namespace {
@@ -162,11 +164,38 @@ Result<> Doors::take(const std::shared_ptr<Doors>& self, const wire::egress::Doo
       known->second.why = packet.why;
       if (known->second.was_attached) async::spawn(executor_, tryAgain(self, id));
       break;
+    case DoorMessage::kWho:
+      if (known != entries_.end()) answerWho(known->second, packet);
+      return {};
     default:
       return fail(Code::kInvalid, "it sent a message of another kind");
   }
   changed_.notify();
   return {};
+}
+
+// cloister-egress waits a short time, so a full socket may lose the answer.
+void Doors::answerWho(const Entry& entry, const wire::egress::DoorPacket& packet) {
+  const std::string answer =
+      wire::egress::encodeProgram(packet.door.id, packet.who.number, programOf(entry, packet.who));
+  std::ignore = linux::sendMessage(socket_.native_handle(), answer);
+}
+
+// "" where it cannot be known: no module of the kernel, a guest's socket, too many questions, or a
+// connection that its program has closed.
+std::string Doors::programOf(const Entry& entry, const wire::egress::Who& who) {
+  const base::Monotonic now = base::monotonicNow();
+  if (now - look_second_ >= std::chrono::seconds(1)) {
+    look_second_ = now;
+    looks_ = 0;
+  }
+  if (!entry.sockets.diag || !entry.first_process || ++looks_ > kLooksPerSecond) return {};
+  const auto inode = linux::inodeOf(entry.sockets.diag.get(), {.own = {htonl(who.client)},
+                                                               .own_port = who.client_port,
+                                                               .peer = {htonl(who.asked)},
+                                                               .peer_port = who.asked_port});
+  const pid_t first = entry.first_process();
+  return inode && first > 0 ? linux::programWithSocket(first, *inode) : std::string();
 }
 
 // After a restart of cloister-egress the plan may come later than its patience.
@@ -225,7 +254,8 @@ void Doors::lose() {
 }
 
 Task<Result<std::shared_ptr<HeldDoor>>> Doors::attach(std::string permit, std::string plan_sha256,
-                                                      DoorSockets sockets) {
+                                                      DoorSockets sockets,
+                                                      FirstProcess first_process) {
   using State = Entry::State;
   const auto self = shared_from_this();
   const uint64_t id = next_++;
@@ -238,6 +268,7 @@ Task<Result<std::shared_ptr<HeldDoor>>> Doors::attach(std::string permit, std::s
                 .has_dns = static_cast<bool>(sockets.dns),
                 .has_log = static_cast<bool>(sockets.log)};
   entry.sockets = std::move(sockets);
+  entry.first_process = std::move(first_process);
   const auto hold = std::make_shared<Hold>(self, id);
   handOver(entry);
   const auto until = base::monotonicNow() + terms_.attach;

@@ -7,8 +7,11 @@
 // One thread. Always in a shared_ptr.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -49,8 +52,13 @@ class Doors : public std::enable_shared_from_this<Doors> {
 
   // Hands the sockets over, and returns once cloister-egress serves them. kDenied: it knows another
   // plan for the permit. kInternal: it is not there, or knows no plan of the permit in time.
+  // `first_process`: the sandbox's, to find the program behind a connection; 0 when it is gone.
+  using FirstProcess = std::function<pid_t()>;
   Task<Result<std::shared_ptr<HeldDoor>>> attach(std::string permit, std::string plan_sha256,
-                                                 DoorSockets sockets);
+                                                 DoorSockets sockets,
+                                                 FirstProcess first_process = {});
+  // Answers about programs in a second: a look at many processes costs milliseconds.
+  static constexpr uint32_t kLooksPerSecond = 20;
 
   [[nodiscard]] bool connected() const { return socket_.is_open(); }
   [[nodiscard]] size_t size() const { return entries_.size(); }
@@ -61,6 +69,7 @@ class Doors : public std::enable_shared_from_this<Doors> {
     enum class State { kUnsent, kSent, kAttached, kRefused };
     wire::egress::Door door;
     DoorSockets sockets;
+    FirstProcess first_process;
     State state = State::kUnsent;
     bool was_attached = false;
     Error why;  // of kRefused
@@ -71,6 +80,8 @@ class Doors : public std::enable_shared_from_this<Doors> {
   Result<> connect();
   Result<bool> receiveOne(const std::shared_ptr<Doors>& self);
   Result<> take(const std::shared_ptr<Doors>& self, const wire::egress::DoorPacket& packet);
+  void answerWho(const Entry& entry, const wire::egress::DoorPacket& packet);
+  [[nodiscard]] std::string programOf(const Entry& entry, const wire::egress::Who& who);
   static Task<void> tryAgain(std::shared_ptr<Doors> self, uint64_t id);
   void handOver(Entry& entry);
   // Hands over what a full socket had no room for, as the other end reads.
@@ -87,6 +98,8 @@ class Doors : public std::enable_shared_from_this<Doors> {
   std::map<uint64_t, bool> leaving_;  // doors whose kDetached is awaited; true once it came
   uint64_t next_ = 1;
   bool waits_for_room_ = false;  // handOverRest() runs
+  base::Monotonic look_second_{};
+  uint32_t looks_ = 0;  // in this second
   async::Signal changed_;
 };
 

@@ -2,15 +2,19 @@
 // The node's end of the connection to cloister-egress, against a scripted other end.
 #include "sandbox/door/doors.h"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <optional>
 #include <string>
 
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/file.h"
+#include "linux/sock_diag.h"
 #include "sandbox/door/doors_harness.h"
 
 namespace cloister::runtime {
@@ -185,6 +189,86 @@ TEST_F(DoorsTest, HostileBytesEndTheConnectionAlone) {
     say(DoorMessage::kAttached, id + 99);  // no such door
     say(DoorMessage::kAttached, id);
   }
+}
+
+// A connection within this process, so the program is this test.
+struct OwnConnection {
+  OwnConnection() {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(listener.get(), reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
+    EXPECT_EQ(::listen(listener.get(), 1), 0);
+    socklen_t size = sizeof at;
+    ::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&at), &size);
+    client.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
+    accepted.reset(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    who.asked_port = ntohs(at.sin_port);
+    ::getsockname(client.get(), reinterpret_cast<sockaddr*>(&at), &size);
+    who.client_port = ntohs(at.sin_port);
+    who.client = who.asked = INADDR_LOOPBACK;
+  }
+  Fd client;
+  Fd accepted;
+  wire::egress::Who who;
+};
+
+TEST_F(DoorsTest, NamesTheProgramOfAConnection) {
+  auto diag = linux::openSockDiag();
+  if (!diag) GTEST_SKIP() << "this kernel has no sock_diag";
+  acceptNode();
+  OwnConnection connection;
+  pid_t first = ::getpid();
+  DoorSockets sockets;
+  sockets.listeners.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockets.diag = *std::move(diag);
+  async::spawn(io_.get_executor(), [](auto& self, DoorSockets door, pid_t& process) -> Task<void> {
+    self.attached_ = co_await self.doors_->attach("permit_1", std::string(64, 'a'), std::move(door),
+                                                  [&process] { return process; });
+  }(*this, std::move(sockets), first));
+  const uint64_t id = packet(1).door.id;  // the node keeps the socket for questions
+  say(DoorMessage::kAttached, id);
+  const auto program = [&](uint32_t number) {
+    connection.who.number = number;
+    say(wire::egress::encodeWho(id, connection.who));
+    const DoorPacket answer = packet();
+    EXPECT_EQ(answer.type, DoorMessage::kProgram);
+    EXPECT_EQ(answer.door.id, id);
+    EXPECT_EQ(answer.who.number, number);
+    return answer.program;
+  };
+  EXPECT_EQ(program(7) + "\n", base::readFile("/proc/self/comm", 64).value_or(""));
+  first = 0;
+  EXPECT_EQ(program(8), "") << "the sandbox is gone";
+  first = ::getpid();
+  connection.client.reset();
+  connection.accepted.reset();
+  EXPECT_EQ(program(9), "") << "the connection is closed";
+}
+
+TEST_F(DoorsTest, LooksForABoundedNumberOfPrograms) {
+  auto diag = linux::openSockDiag();
+  if (!diag) GTEST_SKIP() << "this kernel has no sock_diag";
+  acceptNode();
+  const OwnConnection connection;
+  DoorSockets sockets;
+  sockets.listeners.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockets.diag = *std::move(diag);
+  async::spawn(io_.get_executor(), [](auto& self, DoorSockets door) -> Task<void> {
+    self.attached_ = co_await self.doors_->attach("permit_1", std::string(64, 'a'), std::move(door),
+                                                  [] { return ::getpid(); });
+  }(*this, std::move(sockets)));
+  const uint64_t id = packet(1).door.id;
+  say(DoorMessage::kAttached, id);
+  uint32_t known = 0;
+  for (uint32_t i = 0; i < 3 * Doors::kLooksPerSecond; ++i) {
+    say(wire::egress::encodeWho(id, connection.who));
+    if (!packet().program.empty()) ++known;
+  }
+  EXPECT_GE(known, Doors::kLooksPerSecond);
+  EXPECT_LT(known, 3 * Doors::kLooksPerSecond);
 }
 
 }  // namespace
