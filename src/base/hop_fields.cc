@@ -49,9 +49,8 @@ std::vector<std::string> listElements(std::string_view list) {
 bool isOneLine(std::string_view value) {
   constexpr unsigned char kSpace = 0x20;
   constexpr unsigned char kDelete = 0x7f;
-  return std::ranges::none_of(value, [](unsigned char c) {
-    return (c < kSpace && c != '\t') || c == kDelete;
-  });
+  return std::ranges::none_of(
+      value, [](unsigned char c) { return (c < kSpace && c != '\t') || c == kDelete; });
 }
 
 }  // namespace cloister::base

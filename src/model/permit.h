@@ -30,7 +30,7 @@ struct PermitFields {
   // The ports that the first plan names (namedPorts()). A kernel without a transparent proxy has
   // listeners for these first.
   std::vector<uint16_t> network_ports = {};
-  Limits limits;                         // of the whole sandbox
+  Limits limits;     // of the whole sandbox
   Walls walls = {};  // the agent's confinement rules; for a sandbox, not for a program
                      // within
   // Total processor share of all sandboxes of this agent, in thousandths; 0: no such limit.

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,6 +118,55 @@ class Edits(Loaded):
         told = self.session.wait(tunnel)["stdout"]
         self.assertLess(float(told.split("cut ")[1]) - at, 1.0 * harness.PATIENCE)
         self.ends_without_escape()
+
+
+class OwnEtc(EgressCase):
+    """The service sees an /etc of its own, whose resolv.conf changes while it runs."""
+
+    DOCUMENT = door("*.wild.test:80")
+
+    @classmethod
+    def setUpClass(cls):
+        pass
+
+    def setUp(self):
+        self.start_mark = self.world.mark()
+
+    @staticmethod
+    def has_landlock():
+        create_ruleset, version = 444, 1
+        return ctypes.CDLL(None, use_errno=True).syscall(create_ruleset, None, ctypes.c_size_t(0), version) > 0
+
+    def own_etc(self):
+        """A copy of /etc, which this process and its children see in place of the machine's → a directory beside it."""
+        place = tempfile.mkdtemp(prefix="cloister-etc.")
+        self.addCleanup(shutil.rmtree, place)
+        os.chmod(place, 0o755)
+        subprocess.run(["cp", "-a", "/etc", place], check=True)
+        self.assertEqual(ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNS), 0)
+        subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+        subprocess.run(["mount", "--bind", f"{place}/etc", "/etc"], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", "/etc"], check=True)
+        return pathlib.Path(place)
+
+    def test_it_reads_no_other_file(self):
+        """By effect: resolv.conf is read again when it changes, but not when it leads out of the directories of such files."""
+        place = self.own_etc()
+        conf, elsewhere = pathlib.Path("/etc/resolv.conf"), place / "resolv.conf"
+        text = f"nameserver {zone.RESOLVER}\n"
+        conf.unlink(missing_ok=True)
+        conf.write_text(text)
+        elsewhere.write_text(text + "# another size\n")
+        self.server = self.enterContext(harness.Server())
+        self.apply(self.DOCUMENT)
+        works = lambda name: self.works(f"attempt('it', fetch, '{name}.wild.test', tls=False)")  # noqa: E731
+        self.assertTrue(works("a"))
+        conf.unlink()
+        conf.symlink_to(elsewhere)
+        self.assertEqual(works("b"), not self.has_landlock())
+        conf.unlink()
+        conf.write_text(text + "# a new file\n")
+        self.assertTrue(works("c"))
 
 
 @unittest.skipUnless(harness.ROOT, "a small file system can only be mounted by root")

@@ -150,8 +150,8 @@ Result<> moveToNetwork(json::object& arguments, std::string_view name, std::stri
   if (policy.is_null()) policy = json::object{{"tier", "restricted"}};
   if (!policy.is_object() || policy.get_object().contains(member)) {
     const std::string field(name);
-    return fail(Code::kInvalid,
-                field + ": not together with network_policy." + std::string(member), field);
+    return fail(Code::kInvalid, field + ": not together with network_policy." + std::string(member),
+                field);
   }
   policy.get_object()[member] = std::move(value);
   return {};

@@ -322,7 +322,7 @@ Task<std::optional<model::NetworkPlan>> Doors::recordAddition(DoorPtr door,
   door->addition = nullptr;
   const bool wanted =
       isSame(addition->plan, plan) && addition->plan.generation > door->plan.generation;
-  co_return *addition->written && wanted ? std::optional(addition->plan) : std::nullopt;
+  co_return *addition->written&& wanted ? std::optional(addition->plan) : std::nullopt;
 }
 
 Task<void> Doors::writeAddition(DoorPtr door, std::shared_ptr<Addition> addition) {

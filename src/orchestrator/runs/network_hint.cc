@@ -49,7 +49,8 @@ bool hasText(std::string_view output, std::string_view text) {
 }
 
 bool looksForNetwork(std::string_view output) {
-  return std::ranges::any_of(kKnown, [&](const Known& known) { return hasText(output, known.text); });
+  return std::ranges::any_of(kKnown,
+                             [&](const Known& known) { return hasText(output, known.text); });
 }
 
 }  // namespace

@@ -46,9 +46,8 @@ TEST(NetworkHint, KnowsWhatToolsPrint) {
 }
 
 TEST(NetworkHint, SaysWhyAndHowToAsk) {
-  const auto hint =
-      networkHint(ended(model::Status::kFailed, 6),
-                  {.err = "curl: (6) Could not resolve host: a.test\n", .out = {}});
+  const auto hint = networkHint(ended(model::Status::kFailed, 6),
+                                {.err = "curl: (6) Could not resolve host: a.test\n", .out = {}});
   ASSERT_TRUE(hint);
   EXPECT_TRUE(hint->contains("network_policy.tier"));
   EXPECT_TRUE(hint->contains("--allow"));

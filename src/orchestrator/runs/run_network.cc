@@ -119,9 +119,9 @@ Task<void> RunService::Impl::noteUse(LivePtr run) const {
 void RunService::Impl::noteHint(Live& run) {
   if (!run.recorder || run.request.network.tier != "none") return;
   Recorder& recorder = *run.recorder;
-  run.execution.network.hint =
-      networkHint(run.execution, {.err = recorder.tail(model::Stream::kStderr),
-                                  .out = recorder.tail(model::Stream::kStdout)});
+  run.execution.network.hint = networkHint(
+      run.execution,
+      {.err = recorder.tail(model::Stream::kStderr), .out = recorder.tail(model::Stream::kStdout)});
 }
 
 }  // namespace cloister::orchestrator
