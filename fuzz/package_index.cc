@@ -4,6 +4,7 @@
 #include "egress/packages/npm_packument.h"
 #include "egress/packages/pypi_index.h"
 #include "egress/packages/tarball_scan.h"
+
 #include "require.h"
 
 namespace {
@@ -11,7 +12,8 @@ namespace {
 using namespace cloister;
 using namespace cloister::egress;
 
-const UpstreamUrl kBase = {.tls = true, .host = "index.test", .port = 443, .target = "/simple/demo/"};
+const UpstreamUrl kBase = {
+    .tls = true, .host = "index.test", .port = 443, .target = "/simple/demo/"};
 const model::PlanPackages kRules = {
     .ecosystems = {model::Ecosystem::kPypi, model::Ecosystem::kNpm},
     .rules = {.undated_allowed = true, .allow = {}, .deny = {"demo>=2"}, .pins = {}},

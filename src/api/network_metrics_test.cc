@@ -36,8 +36,7 @@ TEST(NetworkMetrics, CountAttemptsPlansAndBytes) {
       text,
       HasSubstr("cloister_network_attempts_total{outcome=\"denied\",transport=\"other\"} 1\n"));
   EXPECT_THAT(text, Not(HasSubstr("evil")));
-  EXPECT_THAT(text,
-              HasSubstr("cloister_package_refusals_total{rule=\"packages.cooldown\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr("cloister_package_refusals_total{rule=\"packages.cooldown\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("cloister_network_bytes_total{direction=\"in\"} 10\n"));
   EXPECT_THAT(text, HasSubstr("cloister_network_bytes_total{direction=\"out\"} 20\n"));
   EXPECT_THAT(text, HasSubstr("\ncloister_network_attempts_left_out_total 4\n"));

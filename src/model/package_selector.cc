@@ -16,9 +16,8 @@ bool isWordCharacter(char c) {
 bool isPypiName(std::string_view name) {
   if (name.empty() || name.size() > kMaxPypiName) return false;
   if (!isWordCharacter(name.front()) || !isWordCharacter(name.back())) return false;
-  return std::ranges::all_of(name, [](char c) {
-    return isWordCharacter(c) || c == '-' || c == '_' || c == '.';
-  });
+  return std::ranges::all_of(
+      name, [](char c) { return isWordCharacter(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 // Old packages of npm have upper case.
@@ -67,7 +66,8 @@ bool canBeNamed(Ecosystem ecosystem, std::string_view name, bool prefix) {
       name.remove_suffix(1);
     return isPypiName(name);
   }
-  if (prefix && name.starts_with('@') && name.ends_with('/')) return isNpmPart(name.substr(1, name.size() - 2));
+  if (prefix && name.starts_with('@') && name.ends_with('/'))
+    return isNpmPart(name.substr(1, name.size() - 2));
   return isNpmName(name);
 }
 
@@ -135,8 +135,9 @@ Result<PackageSelector> readPackageSelector(std::string_view text) {
     named = named || canBeNamed(each, selector.name, selector.prefix);
   }
   if (!named) {
-    return fail(Code::kInvalid,
-                shown + " is no name of a package; write a name, as numpy, @scope/* or npm:left-pad");
+    return fail(
+        Code::kInvalid,
+        shown + " is no name of a package; write a name, as numpy, @scope/* or npm:left-pad");
   }
   if (conditions.empty()) return selector;
   auto read = readConditions(conditions);
@@ -177,8 +178,8 @@ Result<PackagePin> readPackagePin(std::string_view text) {
                    pin.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
   const bool pypi = concerns(pin.only, Ecosystem::kPypi) && isPypiName(pin.name) &&
                     PypiVersion::parse(pin.version);
-  const bool npm = concerns(pin.only, Ecosystem::kNpm) && isNpmName(pin.name) &&
-                   NpmVersion::parse(pin.version);
+  const bool npm =
+      concerns(pin.only, Ecosystem::kNpm) && isNpmName(pin.name) && NpmVersion::parse(pin.version);
   if (!hex || (!pypi && !npm)) return wrong();
   return pin;
 }

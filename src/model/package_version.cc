@@ -225,9 +225,8 @@ bool isAbove(const PypiVersion& version, const PypiVersion& bound) {
 }
 
 bool isIdentifier(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) {
-    return isDigit(c) || isLetter(c) || c == '-';
-  });
+  return !text.empty() &&
+         std::ranges::all_of(text, [](char c) { return isDigit(c) || isLetter(c) || c == '-'; });
 }
 
 bool isNumeric(std::string_view text) {
@@ -307,8 +306,8 @@ bool isWithin(const NpmVersion& version, const NpmVersion& from, NpmVersion end)
   return version >= from && version < end;
 }
 
-constexpr std::array<std::string_view, 10> kOperators = {"===", "==", "!=", "<=", ">=",
-                                                         "~=",  "<",  ">",  "^",  "~"};
+constexpr std::array<std::string_view, 10> kOperators = {
+    "===", "==", "!=", "<=", ">=", "~=", "<", ">", "^", "~"};
 
 bool isSpace(char c) {
   return c == ' ' || c == '\t';

@@ -65,7 +65,8 @@ std::optional<std::vector<VersionCondition>> readConditions(std::string_view tex
 // Whether the condition has an operator and a version of the scheme.
 bool isForPypi(const VersionCondition& condition);
 bool isForNpm(const VersionCondition& condition);
-// PEP 440, "Version specifiers", with prereleases. False for a condition that is not for the scheme.
+// PEP 440, "Version specifiers", with prereleases. False for a condition that is not for the
+// scheme.
 bool meets(const PypiVersion& version, const VersionCondition& condition);
 bool meets(const NpmVersion& version, const VersionCondition& condition);
 

@@ -29,11 +29,12 @@ bool has(const Version& version, std::string_view conditions) {
 // library `packaging`.
 TEST(PypiVersionTest, OrderOfPep440) {
   const char* const ordered[] = {
-      "1.0.dev456",     "1.0a1",         "1.0a2.dev456",  "1.0a12.dev456", "1.0a12",
-      "1.0b1.dev456",   "1.0b2",         "1.0b2.post345.dev456", "1.0b2.post345", "1.0rc1.dev456",
-      "1.0rc1",         "1.0",           "1.0+abc.5",     "1.0+abc.7",     "1.0+5",
-      "1.0.post456.dev34", "1.0.post456", "1.0.15",       "1.1.dev1",      "1!1.0.dev456",
-      "1!1.0",          "1!1.1.dev1"};
+      "1.0.dev456",    "1.0a1",         "1.0a2.dev456", "1.0a12.dev456",
+      "1.0a12",        "1.0b1.dev456",  "1.0b2",        "1.0b2.post345.dev456",
+      "1.0b2.post345", "1.0rc1.dev456", "1.0rc1",       "1.0",
+      "1.0+abc.5",     "1.0+abc.7",     "1.0+5",        "1.0.post456.dev34",
+      "1.0.post456",   "1.0.15",        "1.1.dev1",     "1!1.0.dev456",
+      "1!1.0",         "1!1.1.dev1"};
   for (size_t i = 0; i + 1 < std::size(ordered); ++i) {
     EXPECT_LT(pypi(ordered[i]), pypi(ordered[i + 1])) << ordered[i] << " " << ordered[i + 1];
     EXPECT_FALSE(pypi(ordered[i + 1]) < pypi(ordered[i])) << ordered[i];
@@ -42,11 +43,11 @@ TEST(PypiVersionTest, OrderOfPep440) {
 
 TEST(PypiVersionTest, NormalisedSpellings) {
   const std::pair<const char*, const char*> same[] = {
-      {"1.0A1", "1.0a1"},         {"1.0.alpha-1", "1.0a1"},  {"1.0-beta_2", "1.0b2"},
-      {"1.0c3", "1.0rc3"},        {"1.0pre", "1.0rc0"},      {"1.0.preview4", "1.0rc4"},
-      {"1.0-1", "1.0.post1"},     {"1.0.rev3", "1.0.post3"}, {"1.0-r4", "1.0.post4"},
-      {"1.0_DEV", "1.0.dev0"},    {"v1.0", "1.0"},           {"1.0+Ubuntu-1", "1.0+ubuntu.1"},
-      {" 1.0 ", "1.0"},           {"01.002", "1.2"},         {"0!1.0", "1.0"},
+      {"1.0A1", "1.0a1"},       {"1.0.alpha-1", "1.0a1"},  {"1.0-beta_2", "1.0b2"},
+      {"1.0c3", "1.0rc3"},      {"1.0pre", "1.0rc0"},      {"1.0.preview4", "1.0rc4"},
+      {"1.0-1", "1.0.post1"},   {"1.0.rev3", "1.0.post3"}, {"1.0-r4", "1.0.post4"},
+      {"1.0_DEV", "1.0.dev0"},  {"v1.0", "1.0"},           {"1.0+Ubuntu-1", "1.0+ubuntu.1"},
+      {" 1.0 ", "1.0"},         {"01.002", "1.2"},         {"0!1.0", "1.0"},
       {"1.0.post", "1.0.post0"}};
   for (const auto& [spelled, normal] : same)
     EXPECT_EQ(pypi(spelled).text(), normal) << spelled;
@@ -54,9 +55,9 @@ TEST(PypiVersionTest, NormalisedSpellings) {
 }
 
 TEST(PypiVersionTest, Malformed) {
-  for (const char* text : {"", " ", "french toast", "1.", "1.0+", "1.0+a+", "1.0++", "1.0+_foobar",
-                           "1.0+foo&asd", "1.0+1+1", "!1", "1!", "1.0.dev1a", "../1", "1.0/2",
-                           "99999999999999999999"}) {
+  for (const char* text :
+       {"", " ", "french toast", "1.", "1.0+", "1.0+a+", "1.0++", "1.0+_foobar", "1.0+foo&asd",
+        "1.0+1+1", "!1", "1!", "1.0.dev1a", "../1", "1.0/2", "99999999999999999999"}) {
     EXPECT_FALSE(PypiVersion::parse(text)) << text;
   }
   EXPECT_FALSE(PypiVersion::parse(std::string(kMaxVersion + 1, '1')));
@@ -94,11 +95,22 @@ TEST(PypiVersionTest, Specifiers) {
 
 // Section 11 of Semantic Versioning 2.0.0, and the order of node-semver's test fixtures.
 TEST(NpmVersionTest, OrderOfSemver) {
-  const char* const ordered[] = {"0.0.0-0",      "0.0.0",        "1.0.0-alpha",  "1.0.0-alpha.1",
-                                 "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11",
-                                 "1.0.0-rc.1",   "1.0.0",        "2.0.0",        "2.1.0",
-                                 "2.1.1",        "10.0.0-5.99999999999999999999",
-                                 "10.0.0-5.999999999999999999990", "10.0.0"};
+  const char* const ordered[] = {"0.0.0-0",
+                                 "0.0.0",
+                                 "1.0.0-alpha",
+                                 "1.0.0-alpha.1",
+                                 "1.0.0-alpha.beta",
+                                 "1.0.0-beta",
+                                 "1.0.0-beta.2",
+                                 "1.0.0-beta.11",
+                                 "1.0.0-rc.1",
+                                 "1.0.0",
+                                 "2.0.0",
+                                 "2.1.0",
+                                 "2.1.1",
+                                 "10.0.0-5.99999999999999999999",
+                                 "10.0.0-5.999999999999999999990",
+                                 "10.0.0"};
   for (size_t i = 0; i + 1 < std::size(ordered); ++i)
     EXPECT_LT(npm(ordered[i]), npm(ordered[i + 1])) << ordered[i] << " " << ordered[i + 1];
   EXPECT_EQ(npm("1.0.0+20130313144700"), npm("1.0.0"));

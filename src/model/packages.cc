@@ -247,7 +247,8 @@ Result<PlanPackages> readPlanPackages(const json::object& object, const std::str
   PlanPackages packages;
   for (const std::string& name : TRY(readTexts(reader, "ecosystems"))) {
     const auto ecosystem = ecosystemFromName(name);
-    if (!ecosystem || std::ranges::find(packages.ecosystems, *ecosystem) != packages.ecosystems.end()) {
+    if (!ecosystem ||
+        std::ranges::find(packages.ecosystems, *ecosystem) != packages.ecosystems.end()) {
       return wrong(reader.pathOf("ecosystems"), "must be distinct ones of pypi and npm");
     }
     packages.ecosystems.push_back(*ecosystem);

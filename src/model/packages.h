@@ -31,21 +31,21 @@ std::optional<Ecosystem> ecosystemOfGateway(std::string_view name);
 // The rules of the gateway, by their names in records (egress/packages/judgement.h says what each
 // refuses).
 inline constexpr std::array<std::string_view, 10> kPackageRuleNames = {
-    "packages.deny",    "packages.allow",  "packages.undated", "packages.cooldown",
-    "packages.cutoff",  "packages.sdists", "packages.scripts", "packages.pins",
+    "packages.deny",      "packages.allow",  "packages.undated", "packages.cooldown",
+    "packages.cutoff",    "packages.sdists", "packages.scripts", "packages.pins",
     "packages.max_bytes", "packages.hash"};
 bool isPackageRule(std::string_view name);
 
 // `packages.rules`, for all tenants; `packages.tenants.NAME.rules` replaces single members.
 struct PackageRules {
-  bool undated_allowed = false;    // `undated`: versions without a date of publication
-  uint32_t cooldown_days = 0;      // younger versions are refused
-  bool sdists_allowed = false;     // PyPI: source distributions
-  bool scripts_allowed = false;    // npm: packages with install scripts
+  bool undated_allowed = false;         // `undated`: versions without a date of publication
+  uint32_t cooldown_days = 0;           // younger versions are refused
+  bool sdists_allowed = false;          // PyPI: source distributions
+  bool scripts_allowed = false;         // npm: packages with install scripts
   std::vector<std::string> allow = {};  // "numpy", "numpy>=1.26,<3", "@scope/*"; empty: every name
   std::vector<std::string> deny = {};   // the same form; stronger than `allow`
   std::vector<std::string> pins = {};   // "NAME==VERSION sha256:HEX": other content is refused;
-                                   // package_selector.h reads the items of the three lists
+                                        // package_selector.h reads the items of the three lists
   uint64_t max_bytes = uint64_t{512} << 20;  // of one file
 
   friend bool operator==(const PackageRules&, const PackageRules&) = default;
@@ -62,16 +62,17 @@ struct PackageSource {
 
 // The section `packages` of the configuration.
 struct PackageSettings {
-  PackageSource pypi = {.index = {}, .credentials_file = {}, .file_hosts = {"files.pythonhosted.org"}};
+  PackageSource pypi = {
+      .index = {}, .credentials_file = {}, .file_hosts = {"files.pythonhosted.org"}};
   PackageSource npm;       // its index is `packages.npm.registry`
   std::string ca_file;     // authorities of the upstreams; "": the system's
   std::string advisories;  // folder of OSV files; "": none
   PackageRules rules;
   std::map<std::string, PackageRules> tenants;  // complete: `rules` with the tenant's members
-  uint32_t index_seconds = 60;    // how long an index is kept
-  uint32_t index_mb = 32;         // the largest index, MiB
-  uint32_t timeout_seconds = 60;  // for an index, and between bytes of a file
-  uint32_t concurrent = 32;       // requests to the upstreams at once
+  uint32_t index_seconds = 60;                  // how long an index is kept
+  uint32_t index_mb = 32;                       // the largest index, MiB
+  uint32_t timeout_seconds = 60;                // for an index, and between bytes of a file
+  uint32_t concurrent = 32;                     // requests to the upstreams at once
 
   [[nodiscard]] const PackageSource& source(Ecosystem ecosystem) const {
     return ecosystem == Ecosystem::kPypi ? pypi : npm;
@@ -89,8 +90,8 @@ Result<> checkPackages(const PackageSettings& packages);
 // Errors name the member below `path`.
 Result<> checkPackageRules(const PackageRules& rules, const std::string& path);
 
-// Variables for programs of a sandbox with a network: the package tools ask the gateway, and install
-// below /workspace/.local. Values of the request take precedence.
+// Variables for programs of a sandbox with a network: the package tools ask the gateway, and
+// install below /workspace/.local. Values of the request take precedence.
 std::vector<std::pair<std::string, std::string>> packageEnvironment(
     const std::vector<Ecosystem>& ecosystems);
 
@@ -98,7 +99,8 @@ std::vector<std::pair<std::string, std::string>> packageEnvironment(
 struct PlanPackages {
   std::vector<Ecosystem> ecosystems;  // never empty
   PackageRules rules = {};
-  std::string cutoff = {};  // RFC 3339: versions published later are not there; "": the present time
+  std::string cutoff =
+      {};  // RFC 3339: versions published later are not there; "": the present time
 
   friend bool operator==(const PlanPackages&, const PlanPackages&) = default;
 };

@@ -49,10 +49,14 @@ TEST(PackagesTest, ArePartOfAPlan) {
 TEST(PackagesTest, MalformedOnesEndAPlan) {
   const std::string good = encodePlan(planWith(rich()));
   const std::pair<const char*, const char*> changes[] = {
-      {R"(["pypi","npm"])", "[]"},           {R"(["pypi","npm"])", R"(["pypi","pypi"])"},
-      {R"(["pypi","npm"])", R"(["cargo"])"}, {"2026-01-02T03:04:05Z", "soon"},
-      {"\"allow\"", "\"allowed\""},          {"pypi:evil", "evil evil"},
-      {"\"max_bytes\":1000", "\"max_bytes\":0"}, {"\"scripts\":\"allow\"", "\"scripts\":\"yes\""}};
+      {R"(["pypi","npm"])", "[]"},
+      {R"(["pypi","npm"])", R"(["pypi","pypi"])"},
+      {R"(["pypi","npm"])", R"(["cargo"])"},
+      {"2026-01-02T03:04:05Z", "soon"},
+      {"\"allow\"", "\"allowed\""},
+      {"pypi:evil", "evil evil"},
+      {"\"max_bytes\":1000", "\"max_bytes\":0"},
+      {"\"scripts\":\"allow\"", "\"scripts\":\"yes\""}};
   for (const auto& [from, to] : changes) {
     std::string bad = good;
     const size_t at = bad.find(from);
@@ -79,8 +83,8 @@ TEST(PackagesTest, Selectors) {
   EXPECT_FALSE(numpy.meetsAll(Ecosystem::kPypi, "3.0"));
   EXPECT_FALSE(numpy.meetsAll(Ecosystem::kPypi, "no version"));
   EXPECT_TRUE(read("npm:a^1.2.0").meetsAll(Ecosystem::kNpm, "1.9.0"));
-  for (const char* text : {"", "*", "-x", "a b", "numpy>", "numpy>=", "numpy=1", "numpy~=1", "pypi:@a/b",
-                           "../x", "a/b", "@a/b/c", "cargo:x", "numpy>=1.0rc1"}) {
+  for (const char* text : {"", "*", "-x", "a b", "numpy>", "numpy>=", "numpy=1", "numpy~=1",
+                           "pypi:@a/b", "../x", "a/b", "@a/b/c", "cargo:x", "numpy>=1.0rc1"}) {
     EXPECT_FALSE(readPackageSelector(text)) << text;
   }
 }
@@ -91,9 +95,10 @@ TEST(PackagesTest, Pins) {
   EXPECT_TRUE(pin->covers(Ecosystem::kPypi, "demo", "1.0.0"));
   EXPECT_FALSE(pin->covers(Ecosystem::kPypi, "demo", "1.1"));
   EXPECT_FALSE(pin->covers(Ecosystem::kNpm, "demo", "1.0"));
-  for (const std::string& text : {std::string("demo==1.0"), std::string("demo==1.0 sha256:12"), "demo sha256:" + kHex,
-                                  "demo==x sha256:" + kHex, "demo==1.0 md5:" + kHex,
-                                  "demo==1.0 sha256:" + std::string(64, 'G')}) {
+  for (const std::string& text :
+       {std::string("demo==1.0"), std::string("demo==1.0 sha256:12"), "demo sha256:" + kHex,
+        "demo==x sha256:" + kHex, "demo==1.0 md5:" + kHex,
+        "demo==1.0 sha256:" + std::string(64, 'G')}) {
     EXPECT_FALSE(readPackagePin(text)) << text;
   }
 }
@@ -105,7 +110,8 @@ TEST(PackagesTest, Names) {
     EXPECT_FALSE(isPackageName(Ecosystem::kPypi, name)) << name;
   for (const char* name : {"a", "@a/b", "JSONStream", "a.b~c"})
     EXPECT_TRUE(isPackageName(Ecosystem::kNpm, name)) << name;
-  for (const char* name : {"", "..", ".a", "_a", "@a", "@/a", "@a/", "@a/b/c", "a/b", "@a/..", "a\\b"})
+  for (const char* name :
+       {"", "..", ".a", "_a", "@a", "@/a", "@a/", "@a/b/c", "a/b", "@a/..", "a\\b"})
     EXPECT_FALSE(isPackageName(Ecosystem::kNpm, name)) << name;
 }
 
@@ -150,6 +156,7 @@ TEST(PackagesTest, BadConfiguration) {
       {"tenants: {acme: {cooldown_days: 1}}", "packages.tenants.acme"},
       {"tenants: {acme: {rules: {sdist: allow}}}", "packages.tenants.acme"},
       {"tenants: []", "packages.tenants"}};
+  EXPECT_FALSE(parseConfig("packages.tenants: {acme: {rules: {scripts: allow}}}", "test"));
   for (const auto& [text, field] : cases) {
     const auto config = parseConfig(std::string("packages: {") + text + "}", "test");
     ASSERT_FALSE(config) << text;

@@ -86,7 +86,7 @@ struct Rule {
   bool bounds_time = false;         // `max` names timeout_seconds, which then also limits sessions
   std::vector<std::string> operations;       // permitted operations; empty: all
   std::vector<model::NetworkEntry> network;  // the destinations that a request may ask for
-  bool packages = true;  // the package gateway answers sandboxes with a network
+  bool packages = true;                      // the package gateway answers sandboxes with a network
   std::string canonical;                     // JSON of the rule in the document
 };
 

@@ -274,6 +274,20 @@ class Allowed(PackageCase):
         self.works("npm install --foreground-scripts scripted && curl -sSf -o /dev/null http://npm.cloister.internal/scripted/-/scripted-1.0.0.tgz")
 
 
+class Allowlist(PackageCase):
+    RULES = "allow: [demo]"
+
+    @classmethod
+    def fill(cls):
+        cls.registry.wheel("demo", "1.0")
+        cls.registry.wheel("other", "1.0")
+
+    def test_a_name_off_the_list(self):
+        self.need(PIP)
+        self.refused("pip3 install other", "packages.allow", PYPI)
+        self.works("pip3 install demo")
+
+
 class Html(PackageCase):
     """An index without JSON has no dates."""
 

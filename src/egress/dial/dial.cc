@@ -80,7 +80,8 @@ Dialler::Task<Result<Dialled>> Dialler::dial(Target target) {
   }
   if (target.name.ends_with(".cloister.internal")) {
     // Such a name must not be asked of a resolver: nobody outside has it.
-    co_return fail(Code::kNotFound, target.name + " is not reached through the proxy; add it to no_proxy");
+    co_return fail(Code::kNotFound,
+                   target.name + " is not reached through the proxy; add it to no_proxy");
   }
   if (options_.upstream && !target.internal) {
     co_return co_await throughUpstream(target, deadline);

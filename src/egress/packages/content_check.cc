@@ -47,7 +47,10 @@ struct Integrity {
 };
 Integrity strongest(std::string_view text) {
   const std::array<std::pair<std::string_view, const EVP_MD* (*)()>, 4> kinds = {
-      {{"sha512-", EVP_sha512}, {"sha384-", EVP_sha384}, {"sha256-", EVP_sha256}, {"sha1-", EVP_sha1}}};
+      {{"sha512-", EVP_sha512},
+       {"sha384-", EVP_sha384},
+       {"sha256-", EVP_sha256},
+       {"sha1-", EVP_sha1}}};
   for (const auto& [prefix, kind] : kinds) {
     for (std::string_view rest = text; !rest.empty();) {
       const size_t space = std::min(rest.find(' '), rest.size());
@@ -86,8 +89,8 @@ ContentCheck::ContentCheck(ContentCheck&&) noexcept = default;
 ContentCheck& ContentCheck::operator=(ContentCheck&&) noexcept = default;
 
 std::optional<Refusal> ContentCheck::unreadable(const Error& error) const {
-  return judge_->hasScripts(expected_.version, "whether it has a script is not known, since " +
-                                                   error.message);
+  return judge_->hasScripts(expected_.version,
+                            "whether it has a script is not known, since " + error.message);
 }
 
 std::optional<Refusal> ContentCheck::feed(std::string_view bytes) {

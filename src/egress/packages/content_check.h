@@ -15,12 +15,12 @@ namespace cloister::egress {
 
 // The content that a file has to have.
 struct Expected {
-  std::string file;           // its name, for the refusal
-  std::string version = {};   // for the rule and the pins
-  std::string sha256 = {};    // hex; "": not known
+  std::string file;            // its name, for the refusal
+  std::string version = {};    // for the rule and the pins
+  std::string sha256 = {};     // hex; "": not known
   std::string integrity = {};  // Subresource Integrity, as npm's registry has it; "": none
-  std::string shasum = {};    // SHA-1 in hex, used where there is no `integrity`; "": none
-  bool scan = false;          // look for install scripts
+  std::string shasum = {};     // SHA-1 in hex, used where there is no `integrity`; "": none
+  bool scan = false;           // look for install scripts
 };
 
 class ContentCheck {

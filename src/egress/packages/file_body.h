@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FileBody: a file of a package on its way to a sandbox. The last piece is held back until the whole
-// content was judged, so a file that is refused is never complete. One thread.
+// FileBody: a file of a package on its way to a sandbox. The last piece is held back until the
+// whole content was judged, so a file that is refused is never complete. One thread.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class FileBody {
  public:
   template <class T>
   using Task = boost::asio::awaitable<T>;
-  // Where the bytes come from. The upstream outlives the body.
+  // The source of the bytes. The upstream outlives the body.
   struct Remote {
     const PackageUpstream* upstream;
     PackageUpstream::Body body;

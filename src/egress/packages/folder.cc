@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "egress/packages/folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +8,8 @@
 #include <algorithm>
 #include <optional>
 #include <tuple>
+
+#include <dirent.h>
 
 #include "base/clock.h"
 #include "egress/packages/tarball_scan.h"
@@ -139,11 +140,11 @@ Result<NpmPackage> PackageFolder::npm(std::string_view name) const {
     }
   }
   if (versions.empty()) return fail(Code::kNotFound, "the folder of packages has none");
-  const base::json::value document = base::json::object{
-      {"name", name},
-      {"versions", std::move(versions)},
-      {"time", std::move(times)},
-      {"dist-tags", base::json::object{{"latest", latest}}}};
+  const base::json::value document =
+      base::json::object{{"name", name},
+                         {"versions", std::move(versions)},
+                         {"time", std::move(times)},
+                         {"dist-tags", base::json::object{{"latest", latest}}}};
   return readPackument(document, name, {.tls = false, .host = "folder", .port = 80, .target = "/"});
 }
 

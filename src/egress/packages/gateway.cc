@@ -39,8 +39,9 @@ PackageGateway::Task<GatewayAnswer> PackageGateway::answer(
     Request request, std::shared_ptr<const model::PlanPackages> packages, GatewayUse use) {
   const model::Ecosystem ecosystem = request.ecosystem;
   if (!serves(ecosystem)) {
-    co_return sentence(ecosystem, 404, "This service has no index of packages for " +
-                                           std::string(model::ecosystemName(ecosystem)) + ".");
+    co_return sentence(ecosystem, 404,
+                       "This service has no index of packages for " +
+                           std::string(model::ecosystemName(ecosystem)) + ".");
   }
   if (request.method != "GET" && request.method != "HEAD") {
     co_return sentence(ecosystem, 405, "The package gateway only reads: GET and HEAD.");
@@ -54,8 +55,8 @@ PackageGateway::Task<GatewayAnswer> PackageGateway::answer(
               .use = use,
               .segments = *std::move(segments),
               .now = base::wallMicros()};
-  GatewayAnswer answer = ecosystem == model::Ecosystem::kPypi ? co_await pypi(asked)
-                                                              : co_await npm(asked);
+  GatewayAnswer answer =
+      ecosystem == model::Ecosystem::kPypi ? co_await pypi(asked) : co_await npm(asked);
   co_return answer;
 }
 

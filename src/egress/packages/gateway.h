@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // PackageGateway: answers the requests of package tools in sandboxes for pypi.cloister.internal and
-// npm.cloister.internal. It asks the operator's upstreams, removes from each index what the rules of
-// the sandbox refuse, and judges each file again when the file is fetched: a lockfile passes no
+// npm.cloister.internal. It asks the operator's upstreams, removes from each index what the rules
+// of the sandbox refuse, and judges each file again when the file is fetched: a lockfile passes no
 // rule. docs/PACKAGES.md explains the rules and the answers.
 //
 //   sandbox ──HTTP──▶ service/gateway_relay ──▶ PackageGateway ──▶ IndexCache ──▶ PackageUpstream
@@ -58,7 +58,7 @@ struct GatewayAnswer {
   std::string reason;  // phrase of the status line, printable ASCII; "": the usual
   std::string type = "text/plain; charset=utf-8";
   std::string body = {};
-  std::string location = {};        // of a redirect
+  std::string location = {};            // of a redirect
   std::unique_ptr<FileBody> file = {};  // in place of `body`
   std::optional<Refusal> refusal = {};  // for the record
 };
@@ -81,7 +81,9 @@ class PackageGateway {
   PackageGateway(boost::asio::any_io_executor executor,
                  std::map<model::Ecosystem, PackageOrigin> origins, GatewayBounds bounds);
 
-  [[nodiscard]] bool serves(model::Ecosystem ecosystem) const { return origins_.contains(ecosystem); }
+  [[nodiscard]] bool serves(model::Ecosystem ecosystem) const {
+    return origins_.contains(ecosystem);
+  }
   // The answer under the rules of a sandbox. Every failure is an answer.
   Task<GatewayAnswer> answer(Request request, std::shared_ptr<const model::PlanPackages> packages,
                              GatewayUse use);
@@ -110,7 +112,7 @@ class PackageGateway {
   IndexCache<NpmPackage> npm_;
   std::shared_ptr<size_t> indexes_;  // in flight
   std::shared_ptr<size_t> files_;    // the same
-  async::Signal freed_;  // a turn
+  async::Signal freed_;              // a turn
   uint64_t held_bytes_ = 0;
   // Files that were refused by their content, by ecosystem, name, file and the rules' digest.
   struct Known {

@@ -40,8 +40,8 @@ Result<std::vector<std::string>> segmentsOf(std::string_view path) {
     path.remove_prefix(end);
     if (!segment || !isPlainSegment(*segment) || segments.size() >= kMostSegments) return bad();
     const size_t slash = segment->find('/');
-    const bool scope = segments.empty() && segment->starts_with('@') &&
-                       slash == segment->rfind('/');
+    const bool scope =
+        segments.empty() && segment->starts_with('@') && slash == segment->rfind('/');
     if (slash != std::string::npos && !scope) return bad();
     segments.push_back(*std::move(segment));
   }
@@ -60,8 +60,7 @@ GatewayAnswer sentence(model::Ecosystem ecosystem, int status, const std::string
 
 GatewayAnswer refusedBy(model::Ecosystem ecosystem, const Refusal& refusal) {
   constexpr int kForbidden = 403;
-  GatewayAnswer answer =
-      sentence(ecosystem, kForbidden, refusal.text() + ". " + refusal.remedy);
+  GatewayAnswer answer = sentence(ecosystem, kForbidden, refusal.text() + ". " + refusal.remedy);
   answer.reason = phrase(refusal.text());
   answer.refusal = refusal;
   return answer;

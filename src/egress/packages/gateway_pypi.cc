@@ -80,8 +80,8 @@ PackageGateway::Task<Result<std::shared_ptr<const PypiProject>>> PackageGateway:
     const PackageOrigin& origin = origins_.at(kPypi);
     if (origin.folder) co_return origin.folder->pypi(name);
     const auto document = CO_TRY(co_await origin.upstream->document(
-        "/" + name + "/", std::string(kJsonType) + ", " + std::string(kHtmlType) +
-                              ";q=0.2, text/html;q=0.1"));
+        "/" + name + "/",
+        std::string(kJsonType) + ", " + std::string(kHtmlType) + ";q=0.2, text/html;q=0.1"));
     if (const auto* json = std::get_if<base::json::value>(&document.content)) {
       co_return readPypiJson(*json, name, document.url);
     }
@@ -158,8 +158,8 @@ PackageGateway::Task<GatewayAnswer> PackageGateway::pypiMetadata(Asked& asked,
     }
   }
   if (!own.metadata_sha256.empty() && base::sha256Hex(answer.body) != own.metadata_sha256) {
-    co_return refusedBy(kPypi, asked.judge(asked.segments[1])
-                                   .wrongHash(own.filename + std::string(kMetadata)));
+    co_return refusedBy(
+        kPypi, asked.judge(asked.segments[1]).wrongHash(own.filename + std::string(kMetadata)));
   }
   co_return answer;
 }

@@ -23,8 +23,8 @@ class PypiGatewayTest : public GatewayTest {
     answers["/files/" + name] = {.type = "application/octet-stream", .body = content};
     files_ += (files_.empty() ? "" : ",") + std::string(R"({"filename":")") + name +
               R"(","url":"../../files/)" + name + R"(","hashes":{"sha256":")" +
-              (sha256.empty() ? base::sha256Hex(content) : sha256) + R"("},"upload-time":")" + kOld +
-              "\"" + more + "}";
+              (sha256.empty() ? base::sha256Hex(content) : sha256) + R"("},"upload-time":")" +
+              kOld + "\"" + more + "}";
     answers["/simple/demo/"] = {.type = kJsonPage,
                                 .body = R"({"name":"demo","files":[)" + files_ + "]}"};
   }
@@ -59,9 +59,9 @@ TEST_F(PypiGatewayTest, OtherSpellingsAreRedirected) {
 
 TEST_F(PypiGatewayTest, SmuggledNamesAskNobody) {
   for (const char* path :
-       {"/simple/..%2f..%2fetc/", "/simple/../x/", "/simple/a%2fb/", "/simple/%2e%2e/", "/simple/a%00/",
-        "/simple/a%0d%0aX/", "/simple/%/", "/files/demo/..%2f..%2fx.whl", "/files/demo/x", "//simple/a/",
-        "/", "/simple/", "/simple/a/b/c/", "/simple/a%252fb/"}) {
+       {"/simple/..%2f..%2fetc/", "/simple/../x/", "/simple/a%2fb/", "/simple/%2e%2e/",
+        "/simple/a%00/", "/simple/a%0d%0aX/", "/simple/%/", "/files/demo/..%2f..%2fx.whl",
+        "/files/demo/x", "//simple/a/", "/", "/simple/", "/simple/a/b/c/", "/simple/a%252fb/"}) {
     const GatewayAnswer answer = pypi(path);
     EXPECT_TRUE(answer.status == 400 || answer.status == 404) << path << " " << answer.status;
   }
@@ -86,15 +86,17 @@ TEST_F(PypiGatewayTest, RedirectsStayAtTheIndex) {
   answers["/simple/demo/"] = {.head = "HTTP/1.1 302 Found\r\n", .more = "Location: /other/\r\n"};
   answers["/other/"] = {.type = kJsonPage, .body = R"({"files":[]})"};
   EXPECT_EQ(pypi("/simple/demo/").status, 200);
-  for (const std::string to : {"http://169.254.169.254/latest/meta-data/", "https://127.0.0.1/",
-                               "//metadata.google.internal/", "file:///etc/passwd",
-                               "http://files.test/"}) {
-    answers["/simple/other/"] = {.head = "HTTP/1.1 302 Found\r\n", .more = "Location: " + to + "\r\n"};
+  for (const std::string to :
+       {"http://169.254.169.254/latest/meta-data/", "https://127.0.0.1/",
+        "//metadata.google.internal/", "file:///etc/passwd", "http://files.test/"}) {
+    answers["/simple/other/"] = {.head = "HTTP/1.1 302 Found\r\n",
+                                 .more = "Location: " + to + "\r\n"};
     dialled.clear();
     EXPECT_EQ(pypi("/simple/other/").status, 502) << to;
     EXPECT_EQ(dialled.size(), 1U) << to;
   }
-  answers["/simple/loop/"] = {.head = "HTTP/1.1 301 Moved\r\n", .more = "Location: /simple/loop/\r\n"};
+  answers["/simple/loop/"] = {.head = "HTTP/1.1 301 Moved\r\n",
+                              .more = "Location: /simple/loop/\r\n"};
   dialled.clear();
   EXPECT_EQ(pypi("/simple/loop/").status, 502);
   EXPECT_LE(dialled.size(), 6U);
@@ -238,8 +240,8 @@ TEST_F(PypiGatewayTest, RequestsWaitForTheirTurn) {
 
 class NpmGatewayTest : public GatewayTest {
  protected:
-  void put(const std::string& tarball, const std::string& more = "", const std::string& name = "demo",
-           const std::string& path = "/demo") {
+  void put(const std::string& tarball, const std::string& more = "",
+           const std::string& name = "demo", const std::string& path = "/demo") {
     answers["/t.tgz"] = {.type = "application/octet-stream", .body = tarball};
     answers[path] = {.body = R"({"name":")" + name + R"(","dist-tags":{"latest":"1.0.0"},)" +
                              R"("time":{"1.0.0":")" + kOld + R"("},"versions":{"1.0.0":{"dist":)" +
@@ -268,7 +270,8 @@ TEST_F(NpmGatewayTest, ServesAScopedPackage) {
   EXPECT_EQ(npm("/@s/demo").status, 200);
   GatewayAnswer file = npm("/@s/demo/-/demo-1.0.0.tgz");
   EXPECT_EQ(file.status, 200) << file.body;
-  for (const char* path : {"/@s%2f..%2fdemo", "/@s%2f..", "/@s", "/a%2fb", "/%40s%252fdemo", "/..%2fdemo"}) {
+  for (const char* path :
+       {"/@s%2f..%2fdemo", "/@s%2f..", "/@s", "/a%2fb", "/%40s%252fdemo", "/..%2fdemo"}) {
     const int status = npm(path).status;
     EXPECT_TRUE(status == 400 || status == 404) << path;
   }

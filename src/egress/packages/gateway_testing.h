@@ -37,9 +37,9 @@ class GatewayTest : public testing::Test {
     std::string type = "application/json";
     std::string body = {};
     std::string more = {};           // further fields
-    bool length = true;            // else until the end of the connection
+    bool length = true;              // else until the end of the connection
     size_t cut = std::string::npos;  // of the body: no more bytes come
-    bool stall = false;            // and the connection stays open
+    bool stall = false;              // and the connection stays open
   };
 
   GatewayTest() {
@@ -135,7 +135,8 @@ class GatewayTest : public testing::Test {
     std::string head;
     while (!head.contains("\r\n\r\n")) {
       char byte = 0;
-      const auto [error, count] = co_await socket->async_read_some(boost::asio::buffer(&byte, 1), kQuietly);
+      const auto [error, count] =
+          co_await socket->async_read_some(boost::asio::buffer(&byte, 1), kQuietly);
       if (error) co_return;
       head += byte;
     }

@@ -118,10 +118,10 @@ std::optional<Refusal> PackageJudge::byDate(const Candidate& candidate) const {
   }
   const int64_t published = *candidate.published;
   if (cutoff_ && published > *cutoff_) {
-    return Refusal{PackageRule::kCutoff,
-                   shown(candidate.version) + " was published on " + dayOf(published) +
-                       ", after the cutoff",
-                   "Use an older version."};
+    return Refusal{
+        PackageRule::kCutoff,
+        shown(candidate.version) + " was published on " + dayOf(published) + ", after the cutoff",
+        "Use an older version."};
   }
   if (rules.cooldown_days == 0 || published <= now_ - rules.cooldown_days * kDay) {
     return std::nullopt;
@@ -154,8 +154,8 @@ Refusal PackageJudge::wrongHash(std::string_view file) const {
 }
 
 Refusal PackageJudge::hasScripts(std::string_view version, std::string_view why) const {
-  return {PackageRule::kScripts, shown(version) + " would run code when it is installed: " +
-                                     std::string(why),
+  return {PackageRule::kScripts,
+          shown(version) + " would run code when it is installed: " + std::string(why),
           "Use a package without install scripts, or ask the operator (packages.rules.scripts)."};
 }
 

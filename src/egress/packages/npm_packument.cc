@@ -18,15 +18,28 @@ constexpr std::string_view kSuffix = ".tgz";
 
 // Members of a release in the abbreviated document
 // (https://github.com/npm/registry/blob/main/docs/responses/package-metadata.md).
-constexpr std::array<std::string_view, 19> kShort = {
-    "deprecated",   "dependencies",      "optionalDependencies", "devDependencies",
-    "bundleDependencies", "bundledDependencies", "peerDependencies", "peerDependenciesMeta",
-    "acceptDependencies", "bin",         "directories",          "engines",
-    "cpu",          "os",                "libc",                 "_hasShrinkwrap",
-    "funding",      "hasInstallScript",  "gypfile"};
-constexpr std::array<std::string_view, 9> kLong = {"description", "keywords", "license",
+constexpr std::array<std::string_view, 19> kShort = {"deprecated",
+                                                     "dependencies",
+                                                     "optionalDependencies",
+                                                     "devDependencies",
+                                                     "bundleDependencies",
+                                                     "bundledDependencies",
+                                                     "peerDependencies",
+                                                     "peerDependenciesMeta",
+                                                     "acceptDependencies",
+                                                     "bin",
+                                                     "directories",
+                                                     "engines",
+                                                     "cpu",
+                                                     "os",
+                                                     "libc",
+                                                     "_hasShrinkwrap",
+                                                     "funding",
+                                                     "hasInstallScript",
+                                                     "gypfile"};
+constexpr std::array<std::string_view, 9> kLong = {"description", "keywords",   "license",
                                                    "homepage",    "repository", "main",
-                                                   "type",        "scripts",  "exports"};
+                                                   "type",        "scripts",    "exports"};
 constexpr std::array<std::string_view, 3> kScripts = {"preinstall", "install", "postinstall"};
 
 template <class List>
@@ -88,13 +101,12 @@ json::object written(const NpmPackage& package, const NpmRelease& release, bool 
   }
   if (release.scripts) object["hasInstallScript"] = true;
   const size_t slash = package.name.find('/');
-  const std::string path =
-      slash == std::string::npos
-          ? package.name
-          : package.name.substr(0, slash) + "/" + package.name.substr(slash + 1);
-  json::object dist = {{"tarball", "http://" + std::string(model::kNpmName) + "/" + path + "/-/" +
-                                       net::percentEncode(
-                                           tarballName(package.name, release.version))}};
+  const std::string path = slash == std::string::npos ? package.name
+                                                      : package.name.substr(0, slash) + "/" +
+                                                            package.name.substr(slash + 1);
+  json::object dist = {
+      {"tarball", "http://" + std::string(model::kNpmName) + "/" + path + "/-/" +
+                      net::percentEncode(tarballName(package.name, release.version))}};
   if (!release.integrity.empty()) dist["integrity"] = release.integrity;
   if (!release.shasum.empty()) dist["shasum"] = release.shasum;
   object["dist"] = std::move(dist);
@@ -174,15 +186,15 @@ Result<NpmPackage> readPackument(const json::value& document, std::string_view n
   const json::object* times = objectOf(*object, "time");
   for (const auto& [version, value] : *versions) {
     const json::object* release = value.if_object();
-    auto read =
-        release == nullptr ? std::nullopt : readRelease(version, *release, times, base);
+    auto read = release == nullptr ? std::nullopt : readRelease(version, *release, times, base);
     if (!read) continue;
     package.bytes += sizeof(NpmRelease) + memoryOf(read->manifest);
     package.releases.push_back(*std::move(read));
   }
   if (const json::object* tags = objectOf(*object, "dist-tags")) {
     for (const auto& [tag, value] : *tags) {
-      if (package.tags.size() >= kMostTags || tag.size() > kMostName || !value.is_string()) continue;
+      if (package.tags.size() >= kMostTags || tag.size() > kMostName || !value.is_string())
+        continue;
       package.tags.emplace(tag, std::string(value.get_string()));
     }
   }
@@ -234,9 +246,8 @@ std::string packument(const NpmPackage& package, const NpmOffer& offer, bool who
   json::object tags;
   for (const auto& [tag, version] : offer.tags)
     tags[tag] = version;
-  json::object document = {{"name", package.name},
-                           {"dist-tags", std::move(tags)},
-                           {"versions", std::move(versions)}};
+  json::object document = {
+      {"name", package.name}, {"dist-tags", std::move(tags)}, {"versions", std::move(versions)}};
   if (!modified.empty()) document["modified"] = modified;
   if (whole) {
     document["_id"] = package.name;

@@ -59,7 +59,8 @@ TEST(NpmPackumentTest, RefusesOtherDocuments) {
 
 TEST(NpmPackumentTest, OffersWhatTheRulesLeave) {
   const NpmPackage package = demo();
-  const model::PlanPackages packages{.ecosystems = {Ecosystem::kNpm}, .rules = {.cooldown_days = 7}};
+  const model::PlanPackages packages{.ecosystems = {Ecosystem::kNpm},
+                                     .rules = {.cooldown_days = 7}};
   const NpmOffer offer = offerOf(package, PackageJudge(packages, Ecosystem::kNpm, "demo", kNow));
   ASSERT_EQ(offer.allowed.size(), 1U);
   EXPECT_EQ(offer.tags.at("latest"), "1.0.0");
@@ -85,8 +86,8 @@ TEST(NpmPackumentTest, OffersWhatTheRulesLeave) {
 TEST(NpmPackumentTest, NamesOfTarballs) {
   EXPECT_EQ(tarballName("@scope/demo", "1.0.0"), "demo-1.0.0.tgz");
   EXPECT_EQ(versionOfTarball("@scope/demo", "demo-1.0.0-rc.1.tgz"), "1.0.0-rc.1");
-  for (const char* name : {"demo-.tgz", "demo.tgz", "other-1.0.0.tgz", "demo-1.0.0.tar", "demo-1.0.tgz",
-                           "demo-../1.0.0.tgz"}) {
+  for (const char* name : {"demo-.tgz", "demo.tgz", "other-1.0.0.tgz", "demo-1.0.0.tar",
+                           "demo-1.0.tgz", "demo-../1.0.0.tgz"}) {
     EXPECT_EQ(versionOfTarball("demo", name), "") << name;
   }
 }

@@ -18,7 +18,11 @@ inline std::string tarEntry(const std::string& path, std::string_view data, char
   path.copy(block.data(), 100);
   std::snprintf(block.data() + 124, 12, "%011zo", data.size());
   block[156] = type;
-  std::string_view("ustar\0" "00", 8).copy(block.data() + 257, 8);
+  std::string_view(
+      "ustar\0"
+      "00",
+      8)
+      .copy(block.data() + 257, 8);
   std::fill_n(block.begin() + 148, 8, ' ');
   uint32_t sum = good_sum ? 0 : 1;
   for (const char c : block)

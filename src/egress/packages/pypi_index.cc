@@ -30,8 +30,8 @@ bool isSha256(std::string_view text) {
 bool isPlainFileName(std::string_view name) {
   if (name.empty() || name.size() > kMaxFileName || name.front() == '.') return false;
   return std::ranges::all_of(name, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '.' || c == '-' || c == '_' || c == '+' || c == '!';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_' || c == '+' || c == '!';
   });
 }
 
@@ -50,8 +50,9 @@ std::string textOf(const json::object& object, std::string_view name) {
 std::string sha256In(const json::value* hashes) {
   if (hashes == nullptr || !hashes->is_object()) return {};
   std::string hash = textOf(hashes->get_object(), "sha256");
-  std::ranges::transform(hash, hash.begin(),
-                         [](char c) { return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c; });
+  std::ranges::transform(hash, hash.begin(), [](char c) {
+    return c >= 'A' && c <= 'F' ? static_cast<char>(c + 32) : c;
+  });
   return isSha256(hash) ? hash : "";
 }
 
@@ -126,12 +127,8 @@ Result<> add(PypiProject& project, std::optional<PypiFile> file) {
 
 // --- HTML
 
-constexpr std::array<std::pair<std::string_view, char>, 6> kEntities = {{{"amp", '&'},
-                                                                         {"lt", '<'},
-                                                                         {"gt", '>'},
-                                                                         {"quot", '"'},
-                                                                         {"#39", '\''},
-                                                                         {"#x27", '\''}}};
+constexpr std::array<std::pair<std::string_view, char>, 6> kEntities = {
+    {{"amp", '&'}, {"lt", '<'}, {"gt", '>'}, {"quot", '"'}, {"#39", '\''}, {"#x27", '\''}}};
 
 std::string unescaped(std::string_view text) {
   constexpr size_t kLongest = 8;
@@ -261,7 +258,7 @@ std::string madeUpWheel(std::string_view name, std::string_view version) {
   return distribution + "-" + std::string(version) + "-py3-none-any.whl";
 }
 
-// Where others remain, a refused version is for an exact request alone.
+// A refused version beside others is for an exact request alone.
 bool isYanked(const PypiOffer& offer) {
   return !offer.allowed.empty();
 }
@@ -422,9 +419,10 @@ std::string pypiJson(std::string_view name, const PypiOffer& offer) {
 }
 
 std::string pypiHtml(std::string_view name, const PypiOffer& offer) {
-  std::string page = "<!DOCTYPE html>\n<html><head><meta name=\"pypi:repository-version\" "
-                     "content=\"1.1\"><title>Links for " +
-                     std::string(name) + "</title></head><body>\n";
+  std::string page =
+      "<!DOCTYPE html>\n<html><head><meta name=\"pypi:repository-version\" "
+      "content=\"1.1\"><title>Links for " +
+      std::string(name) + "</title></head><body>\n";
   for (const PypiFile* file : offer.allowed) {
     page += "<a href=\"" + pathOf(name, file->filename);
     if (!file->sha256.empty()) page += "#sha256=" + file->sha256;

@@ -29,8 +29,8 @@ PypiProject fromHtml(const std::string& text) {
 }
 
 std::string file(const std::string& name, const std::string& more) {
-  return R"({"filename":")" + name + R"(","url":"../../files/)" + name + R"(","hashes":{"sha256":")" +
-         kHash + "\"}" + more + "}";
+  return R"({"filename":")" + name + R"(","url":"../../files/)" + name +
+         R"(","hashes":{"sha256":")" + kHash + "\"}" + more + "}";
 }
 
 TEST(PypiIndexTest, NamesOfFiles) {
@@ -80,7 +80,8 @@ TEST(PypiIndexTest, ReadsHtml) {
   const PypiProject project = fromHtml(
       "<!DOCTYPE html><html><head><base href=\"/pool/\"></head><body><!-- <a href=x>"
       "demo-9.0.tar.gz</a> -->\n<A HREF='demo-1.0-py3-none-any.whl#sha256=" +
-      kHash + "' data-requires-python=\"&gt;=3.8\" data-yanked data-core-metadata=\"sha256=" + kHash +
+      kHash +
+      "' data-requires-python=\"&gt;=3.8\" data-yanked data-core-metadata=\"sha256=" + kHash +
       "\">\n demo-1.0-py3-none-any.whl </A><a href=https://files.test/demo-1.1.tar.gz>"
       "demo-1.1.tar.gz</a><a>demo-1.2.tar.gz</a><a href=\"");
   ASSERT_EQ(project.files.size(), 2U);
@@ -108,7 +109,8 @@ TEST(PypiIndexTest, OffersRefusedVersionsAsYankedWheels) {
   EXPECT_EQ(offer.allowed[0]->filename, "demo-1.0-py3-none-any.whl");
   const std::string html = pypiHtml("demo", offer);
   EXPECT_THAT(html, HasSubstr("<a href=\"/files/demo/demo-1.0-py3-none-any.whl#sha256=" + kHash));
-  EXPECT_THAT(html, HasSubstr("demo-2.0-py3-none-any.whl\" data-yanked=\"packages.cooldown: demo 2.0"));
+  EXPECT_THAT(html,
+              HasSubstr("demo-2.0-py3-none-any.whl\" data-yanked=\"packages.cooldown: demo 2.0"));
   EXPECT_THAT(html, HasSubstr("demo-0+refused.by.packages.cooldown-py3-none-any.whl"));
   EXPECT_THAT(html, Not(HasSubstr("tar.gz")));
   EXPECT_THAT(html, Not(HasSubstr("win32")));
@@ -131,18 +133,20 @@ TEST(PypiIndexTest, KeepsUnyankedWheelsWhereNothingRemains) {
   EXPECT_THAT(html, Not(HasSubstr("refused.by")));
 }
 
-// What is read from a page that this wrote is the same again.
+// A page of ours is read as the same files.
 TEST(PypiIndexTest, PagesAreReadAgain) {
   const PypiProject project = fromJson(
       R"({"files":[)" +
-      file("demo-1.0-py3-none-any.whl",
-           R"(,"requires-python":">=3.8,<4","yanked":"a \"b\" <c>","upload-time":"2020-01-01T00:00:00Z")") +
+      file(
+          "demo-1.0-py3-none-any.whl",
+          R"(,"requires-python":">=3.8,<4","yanked":"a \"b\" <c>","upload-time":"2020-01-01T00:00:00Z")") +
       "]}");
   const model::PlanPackages packages{.ecosystems = {model::Ecosystem::kPypi}};
   const PackageJudge judge(packages, model::Ecosystem::kPypi, "demo",
                            *base::parseTime("2026-06-30T00:00:00Z"));
   const PypiOffer offer = offerOf(project, judge);
-  for (const PypiProject& again : {fromHtml(pypiHtml("demo", offer)), fromJson(pypiJson("demo", offer))}) {
+  for (const PypiProject& again :
+       {fromHtml(pypiHtml("demo", offer)), fromJson(pypiJson("demo", offer))}) {
     ASSERT_EQ(again.files.size(), 1U);
     EXPECT_EQ(again.files[0].requires_python, ">=3.8,<4");
     EXPECT_EQ(again.files[0].yanked, "a \"b\" <c>");
@@ -166,9 +170,9 @@ TEST(UpstreamUrlTest, ResolvesReferences) {
     ASSERT_TRUE(url) << reference;
     EXPECT_EQ(url->text(), whole);
   }
-  for (const char* reference : {"file:///etc/passwd", "ftp://x/", "https://user@x/", "https:///a",
-                                "https://x:0/", "https://x:70000/", "a b", "a\r\nb", "javascript:x",
-                                "https://[::1/", "https://x\\y/"}) {
+  for (const char* reference :
+       {"file:///etc/passwd", "ftp://x/", "https://user@x/", "https:///a", "https://x:0/",
+        "https://x:70000/", "a b", "a\r\nb", "javascript:x", "https://[::1/", "https://x\\y/"}) {
     EXPECT_FALSE(resolveUrl(kBase, reference)) << reference;
   }
 }

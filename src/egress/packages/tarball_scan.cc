@@ -247,8 +247,7 @@ Result<> TarballScan::State::inflate(std::string_view& packed) {
     stream->write(params, zlib::Flush::sync, error);
     const size_t got = buffer.size() - params.avail_out;
     unpacked_bytes += got;
-    if (unpacked_bytes > kMostUnpacked ||
-        unpacked_bytes > kFree + packed_bytes * kMostRatio) {
+    if (unpacked_bytes > kMostUnpacked || unpacked_bytes > kFree + packed_bytes * kMostRatio) {
       return unreadable("it unpacks to far more bytes than it has");
     }
     TRY(tar({buffer.data(), got}));
@@ -256,7 +255,8 @@ Result<> TarballScan::State::inflate(std::string_view& packed) {
       at = At::kTrailer;
       break;
     }
-    if (error && error != zlib::error::need_buffers) return unreadable("its gzip data is malformed");
+    if (error && error != zlib::error::need_buffers)
+      return unreadable("its gzip data is malformed");
     if (params.avail_in == 0 && got < buffer.size()) break;
     if (error == zlib::error::need_buffers && got == 0) break;
   }
@@ -306,11 +306,12 @@ Result<> TarballScan::State::header(std::string_view header) {
   keep = Keep::kNone;
   kept.clear();
   if (meta) {
-    keep = type == 'x' ? Keep::kPax : type == 'g' ? Keep::kGlobalPax : type == 'L' ? Keep::kLongName : Keep::kNone;
+    keep = type == 'x'   ? Keep::kPax
+           : type == 'g' ? Keep::kGlobalPax
+           : type == 'L' ? Keep::kLongName
+                         : Keep::kNone;
   } else {
-    const std::string path = next.path    ? *next.path
-                             : global.path ? *global.path
-                                           : pathOf(header);
+    const std::string path = next.path ? *next.path : global.path ? *global.path : pathOf(header);
     if (next.size) data_left = *next.size;
     next = {};
     const std::string unpacked = unpackedPath(path);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "egress/packages/tarball_scan.h"
 
-#include <gtest/gtest.h>
-
 #include <boost/beast/zlib/deflate_stream.hpp>
+#include <gtest/gtest.h>
 
 #include "egress/packages/packed_testing.h"
 
@@ -12,7 +11,7 @@ namespace {
 
 constexpr std::string_view kPlain = R"({"name":"demo","version":"1.0.0"})";
 
-// What the scan finds: "", the scripts, or "unreadable: …". In pieces of `step` bytes.
+// The result of the scan: "", the scripts, or "unreadable: …". In pieces of `step` bytes.
 std::string scanned(std::string_view packed, size_t step = 16 << 10) {
   TarballScan scan;
   Result<> good;
@@ -66,10 +65,10 @@ TEST(TarballScanTest, ReadsLongNames) {
 
 TEST(TarballScanTest, ASizeOfPaxCounts) {
   const std::string hidden = tarEntry("package/binding.gyp", "{}");
-  const std::string pax =
-      tarEntry("PaxHeader/x", paxRecord("size=" + std::to_string(512)), 'x');
+  const std::string pax = tarEntry("PaxHeader/x", paxRecord("size=" + std::to_string(512)), 'x');
   // Without pax the next header would be the hidden entry.
-  EXPECT_EQ(scanned(npmPackage(kPlain, pax + tarEntry("package/a", "") + hidden)), "unreadable: its archive cannot be read: a malformed header");
+  EXPECT_EQ(scanned(npmPackage(kPlain, pax + tarEntry("package/a", "") + hidden)),
+            "unreadable: its archive cannot be read: a malformed header");
 }
 
 TEST(TarballScanTest, ReadsEveryMemberOfGzip) {
@@ -86,8 +85,9 @@ TEST(TarballScanTest, RefusesWhatTwoReadersCouldReadDifferently) {
   }
   const std::string whole = npmPackage(kPlain);
   for (const std::string& packed :
-       {std::string("PK\3\4"), std::string(), whole.substr(0, whole.size() - 20), whole + "trailing",
-        whole.substr(0, 5), gzipped(tarEntry("package/a", "x")), npmPackage("{"), npmPackage("[]"),
+       {std::string("PK\3\4"), std::string(), whole.substr(0, whole.size() - 20),
+        whole + "trailing", whole.substr(0, 5), gzipped(tarEntry("package/a", "x")),
+        npmPackage("{"), npmPackage("[]"),
         npmPackage(R"({"scripts":{},"scripts":{"install":"x"}})")}) {
     EXPECT_TRUE(scanned(packed).starts_with("unreadable")) << packed.size();
   }

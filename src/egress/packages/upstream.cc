@@ -88,8 +88,8 @@ Result<> PackageUpstream::mayFollow(const UpstreamUrl& url, bool file) const {
                                  ", which is not one of its hosts for files (file_hosts)");
 }
 
-PackageUpstream::Task<Result<net::HttpConnection>> PackageUpstream::connect(
-    const UpstreamUrl& url, base::Monotonic until) {
+PackageUpstream::Task<Result<net::HttpConnection>> PackageUpstream::connect(const UpstreamUrl& url,
+                                                                            base::Monotonic until) {
   const bool own = url.sameOrigin(options_.index);
   Fd socket = CO_TRY(co_await options_.dial(url.host, url.port, own));
   sockaddr_storage at{};
@@ -180,8 +180,7 @@ PackageUpstream::Task<Result<PackageUpstream::Body>> PackageUpstream::file(Upstr
 
 PackageUpstream::Task<Result<std::string>> PackageUpstream::next(Body& body) const {
   std::string piece;
-  const auto got =
-      CO_TRY(co_await body.connection.read(piece, monotonicNow() + options_.timeout));
+  const auto got = CO_TRY(co_await body.connection.read(piece, monotonicNow() + options_.timeout));
   if (got == net::HttpConnection::Piece::kTimeout) {
     co_return fail(Code::kUnavailable, "the package index does not go on in time");
   }

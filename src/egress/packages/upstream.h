@@ -31,7 +31,7 @@ using DialUpstream = std::function<boost::asio::awaitable<Result<base::Fd>>(
     std::string host, uint16_t port, bool own)>;
 
 struct UpstreamOptions {
-  UpstreamUrl index;  // its target without a "/" at the end
+  UpstreamUrl index;          // its target without a "/" at the end
   std::string authorization;  // the value of the header; "": none
   std::vector<std::string> file_hosts;
   std::shared_ptr<boost::asio::ssl::context> tls;

@@ -85,7 +85,9 @@ std::string UpstreamUrl::text() const {
 
 Result<UpstreamUrl> parseUpstreamUrl(std::string_view text) {
   text = text.substr(0, text.find('#'));
-  const auto odd = [](char c) { return c <= ' ' || c >= 0x7f || c == '\\' || c == '"' || c == '<'; };
+  const auto odd = [](char c) {
+    return c <= ' ' || c >= 0x7f || c == '\\' || c == '"' || c == '<';
+  };
   if (text.size() > kMaxUpstreamUrl) return bad("it is too long");
   if (std::ranges::any_of(text, odd)) return bad("it has characters that a URL cannot have");
   UpstreamUrl url;

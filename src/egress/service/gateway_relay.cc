@@ -73,8 +73,7 @@ class GatewayRelay {
                                     .method = head.method,
                                     .path = head.path,
                                     .accept = std::string(head.field("accept"))};
-    GatewayAnswer answer =
-        co_await gateway_.answer(std::move(request), rules, permit_.packages());
+    GatewayAnswer answer = co_await gateway_.answer(std::move(request), rules, permit_.packages());
     if (connection_.over()) co_return false;
     if (answer.refusal) report(head, *answer.refusal);
     co_return co_await send(head, std::move(answer));
@@ -114,7 +113,8 @@ class GatewayRelay {
       const bool end = piece->empty();
       const std::string bytes = chunked ? asChunk(*piece) : *std::move(piece);
       if (!connection_.moved(bytes.size(), 0)) co_return false;
-      if (!bytes.empty() && co_await connection_.write(connection_.inside(), bytes)) co_return false;
+      if (!bytes.empty() && co_await connection_.write(connection_.inside(), bytes))
+        co_return false;
       if (end) co_return true;
     }
   }
@@ -135,10 +135,11 @@ class GatewayRelay {
 
   // An answer of the relay itself; the connection ends behind it.
   Task<void> refuse(const RequestHead* head, int status, const std::string& detail) {
-    const std::string text =
-        ownAnswer({.status = status, .detail = detail, .host = connection_.name(),
-                   .port = connection_.port()},
-                  false, head != nullptr && head->method == "HEAD");
+    const std::string text = ownAnswer({.status = status,
+                                        .detail = detail,
+                                        .host = connection_.name(),
+                                        .port = connection_.port()},
+                                       false, head != nullptr && head->method == "HEAD");
     if (co_await connection_.write(connection_.inside(), text)) co_return;
     co_await incoming_.linger();
   }
@@ -164,8 +165,7 @@ Task<void> packages(Inside inside, model::Ecosystem ecosystem, std::shared_ptr<G
                     Hub& hub, std::shared_ptr<PermitState> permit, const RelayLimits& limits) {
   const auto connection =
       std::make_shared<Connection>(std::move(inside), guard, hub.dialler, limits);
-  co_await watched(connection,
-                   serveGateway(*connection, ecosystem, guard, hub, std::move(permit)));
+  co_await watched(connection, serveGateway(*connection, ecosystem, guard, hub, std::move(permit)));
 }
 
 }  // namespace cloister::egress

@@ -36,7 +36,7 @@ struct Hub {
   Dialler& dialler;
   Resolver& resolver;
   PackageGateway* gateway = nullptr;  // null: no index of packages is configured
-  size_t connections = 0;  // open, of all sandboxes
+  size_t connections = 0;             // open, of all sandboxes
   size_t doors = 0;
 
   // A refused attempt, `count` times. An approver is asked where the verdict says so; `waits`: the

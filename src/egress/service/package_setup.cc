@@ -15,7 +15,7 @@ namespace {
 
 using model::Ecosystem;
 
-// What an upstream is made of, once there is an executor.
+// The parts of an upstream, before there is an executor.
 struct Prepared {
   Ecosystem ecosystem = Ecosystem::kPypi;
   std::shared_ptr<PackageFolder> folder;  // or:
@@ -101,9 +101,8 @@ Result<std::string> readAuthorization(const std::string& path, const std::string
   std::string_view line = *text;
   while (line.ends_with('\n') || line.ends_with('\r'))
     line.remove_suffix(1);
-  const bool plain = std::ranges::none_of(line, [](char c) {
-    return static_cast<unsigned char>(c) < ' ' || c == 0x7f;
-  });
+  const bool plain = std::ranges::none_of(
+      line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
   const bool token = line.starts_with(kBearer) && line.size() > kBearer.size();
   if (!plain || (!token && line.find(':') == std::string_view::npos)) {
     return fail(Code::kInvalid, key + ": must have one line, USER:PASSWORD or Bearer TOKEN", key);

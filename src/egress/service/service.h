@@ -36,7 +36,7 @@ struct ServiceConfig {
   // Makes the package gateway, whose upstreams are dialled by `dial`; null: none is configured.
   std::function<std::unique_ptr<PackageGateway>(boost::asio::any_io_executor, Dialler&)> gateway =
       {};
-  uint64_t last_batch = 0;                       // Record: a number that rises over restarts
+  uint64_t last_batch = 0;  // Record: a number that rises over restarts
 };
 
 class Service {
