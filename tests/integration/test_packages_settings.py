@@ -227,7 +227,7 @@ class Authority(Tls):
     def test_files_of_another_host(self):
         done = self.works("pip3 install doorhello && python3 -c 'import doorhello; print(doorhello.GREETING)'")
         self.assertTrue(done["stdout"].endswith("hello by pip\n"))
-        self.assertFalse([each for each in done["weakened"] if "plain HTTP" in each], done["weakened"])
+        self.assertFalse([each for each in done["provenance"]["weakened"] if "plain HTTP" in each], done["provenance"]["weakened"])
 
     test_tarballs_of_another_host = None
 
