@@ -227,6 +227,14 @@ Result<> checkDefaultLevel(const model::Config& config, const policy::Levels& le
               "agents.default_level");
 }
 
+// A folder that is not there would pass every package.
+Result<> checkAdvisories(const std::string& folder) {
+  constexpr const char* kKey = "packages.advisories";
+  std::error_code error;
+  if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
+  return fail(Code::kInvalid, std::string(kKey) + ": there is no folder " + folder, kKey);
+}
+
 Result<Data> readData(const Options& options) {
   const std::string share = base::shareDir();
   const std::string policy_path = options.config.policy.document.empty()
@@ -237,6 +245,7 @@ Result<Data> readData(const Options& options) {
       readSetting("agents.levels", options.config.agents.levels, share + "/policies/levels.yaml"));
   auto known_levels = TRY(policy::parseLevels(levels, "levels"));
   TRY(checkDefaultLevel(options.config, known_levels));
+  TRY(checkAdvisories(options.config.packages.advisories));
   auto audit_key = TRY(readKey(options.state + "/keys/audit.key"));
   auto languages = TRY(model::LanguageSet::load(share + "/languages"));
   languages.setWithNetwork(model::packageEnvironment(options.config.packages.ecosystems()));

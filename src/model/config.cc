@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
-#include "model/escalation.h"
+#include "model/config_checks.h"
 #include "model/yaml.h"
 
 namespace cloister::model {
@@ -370,8 +370,9 @@ class Setter {
     return {};
   }
   // Read by readTenants(), once the rules of all tenants are known.
-  Result<> operator()(RulesOfTenants* /*target*/) const {
+  Result<> operator()(RulesOfTenants* target) const {
     if (!node_.IsMap() && !node_.IsNull()) return wrong("a map of tenants");
+    if (node_.size() > 0) target->emplace("", PackageRules());  // not read yet
     return {};
   }
   Result<> operator()(uint32_t* target) const {
@@ -470,7 +471,13 @@ Result<> readTenants(const YAML::Node& file, Config& config) {
     return found.IsDefined() ? found : YAML::Node();
   };
   const YAML::Node tenants = member(member(file, "packages"), "tenants");
-  if (!tenants.IsMap()) return {};
+  const bool wanted = !config.packages.tenants.empty();
+  config.packages.tenants.clear();
+  if (!tenants.IsMap()) {
+    constexpr const char* kPath = "packages.tenants";
+    if (!wanted) return {};
+    return fail(Code::kInvalid, "packages.tenants: must be a map within `packages`", kPath);
+  }
   constexpr size_t kMost = 1000;
   if (tenants.size() > kMost) {
     return fail(Code::kInvalid, "packages.tenants: has more than 1000 tenants", "packages.tenants");
@@ -498,66 +505,6 @@ Result<> readTenants(const YAML::Node& file, Config& config) {
 
 std::string shown(const std::string& text) {
   return text.empty() ? "\"\"" : text;
-}
-
-// Checks relations between keys.
-Result<> agree(const Config& config) {
-  struct Pair {
-    std::string_view low;
-    uint32_t low_value;
-    std::string_view high;
-    uint32_t high_value;
-  };
-  const SessionSettings& session = config.session;
-  const Pair pairs[] = {
-      {"pool.floor", config.pool.floor, "pool.ready", config.pool.ready},
-      {"session.ttl_seconds", session.ttl_seconds, "session.max_ttl_seconds",
-       session.max_ttl_seconds},
-      {"session.idle_ttl_seconds", session.idle_ttl_seconds, "session.max_ttl_seconds",
-       session.max_ttl_seconds},
-  };
-  for (const Pair& pair : pairs) {
-    if (pair.low_value <= pair.high_value) continue;
-    const std::string low(pair.low);
-    return fail(Code::kInvalid,
-                low + ": must be at most " + std::string(pair.high) + ", which is " +
-                    std::to_string(pair.high_value) + "; lower it or raise that",
-                low);
-  }
-  return {};
-}
-
-// A cgroup below the service's own, so no part of the path may lead elsewhere.
-Result<> checkCgroup(const std::string& path) {
-  const auto usable = [](auto part) {
-    return !part.empty() && part[0] != '.' && std::ranges::all_of(part, [](char c) {
-      return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-             c == '-' || c == '_' || c == '.' || c == '@' || c == ':';
-    });
-  };
-  for (size_t from = 0; from <= path.size();) {
-    const size_t end = std::min(path.find('/', from), path.size());
-    if (!usable(std::string_view(path).substr(from, end - from))) {
-      return fail(Code::kInvalid,
-                  "node.cgroup_parent: must be a name for a cgroup, or several with / between, of "
-                  "letters, digits and -_.@: and none beginning with a dot; cloister is usual",
-                  "node.cgroup_parent");
-    }
-    from = end + 1;
-  }
-  return {};
-}
-
-Result<> checkOperations(const Names& safe) {
-  constexpr const char* kPath = "escalation.safe_operations";
-  for (const std::string& name : safe) {
-    if (isOperationInSandboxes(name)) continue;
-    return fail(Code::kInvalid,
-                std::string(kPath) + ": has \"" + name + "\"; must be of " +
-                    operationsInSandboxes() + (name == operation::kRun ? "; a run never is" : ""),
-                kPath);
-  }
-  return {};
 }
 
 // The type and the default of a key, for the documentation.
@@ -607,11 +554,7 @@ Result<Config> parseConfig(std::string_view yaml, std::string_view name) {
       good = applyMap(file, "", seen, config);
       if (good) good = readTenants(file, config);
     }
-    if (good) good = agree(config);
-    if (good) good = checkCgroup(config.node.cgroup_parent);
-    if (good) good = checkOperations(config.escalation.safe_operations);
-    if (good) good = checkEgress(config.egress);
-    if (good) good = checkPackages(config.packages);
+    if (good) good = checkConfig(config);
     if (!good) return std::unexpected(std::move(good).error().within(doing));
   } catch (const YAML::Exception& error) {
     return fail(Code::kInvalid, doing + ": " + error.what());

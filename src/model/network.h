@@ -122,8 +122,8 @@ struct NetworkPlan {
   OnDenied on_denied = OnDenied::kDeny;
   uint32_t requests_per_minute = 0;  // new connections, and HTTP requests; 0: no bound of the agent
   std::vector<std::string> internal_networks;  // of the tier internal: "10.1.0.0/16"
-  std::optional<PlanPackages> packages;        // nullopt: the package gateway does not answer
-  std::vector<PlanSecret> secrets;             // brokered; their destinations are inspected if TLS
+  std::optional<PlanPackages> packages = {};   // nullopt: the package gateway does not answer
+  std::vector<PlanSecret> secrets = {};        // brokered; their destinations are inspected if TLS
 
   friend bool operator==(const NetworkPlan&, const NetworkPlan&) = default;
 };

@@ -156,6 +156,7 @@ TEST(PackagesTest, BadConfiguration) {
       {"tenants: {acme: {cooldown_days: 1}}", "packages.tenants.acme"},
       {"tenants: {acme: {rules: {sdist: allow}}}", "packages.tenants.acme"},
       {"tenants: []", "packages.tenants"}};
+  EXPECT_FALSE(parseConfig("packages.tenants: {acme: {rules: {scripts: allow}}}", "test"));
   for (const auto& [text, field] : cases) {
     const auto config = parseConfig(std::string("packages: {") + text + "}", "test");
     ASSERT_FALSE(config) << text;

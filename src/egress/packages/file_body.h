@@ -25,7 +25,7 @@ class FileBody {
  public:
   template <class T>
   using Task = boost::asio::awaitable<T>;
-  // Where the bytes come from. The upstream outlives the body.
+  // The source of the bytes. The upstream outlives the body.
   struct Remote {
     const PackageUpstream* upstream;
     PackageUpstream::Body body;

@@ -59,7 +59,7 @@ bool hasInstallScripts(const base::json::object& manifest, std::string& why);
 std::string tarballName(std::string_view package, std::string_view version);
 std::string versionOfTarball(std::string_view package, std::string_view filename);
 
-// What remains of a package for a sandbox. npm takes a refused release only if no other release
+// The releases of a package for a sandbox. npm takes a refused release only if no other release
 // fits, because the release is deprecated and of no known engine; its tarball is then refused, with
 // the rule in npm's own output.
 struct NpmOffer {

@@ -258,7 +258,7 @@ std::string madeUpWheel(std::string_view name, std::string_view version) {
   return distribution + "-" + std::string(version) + "-py3-none-any.whl";
 }
 
-// Where others remain, a refused version is for an exact request alone.
+// A refused version beside others is for an exact request alone.
 bool isYanked(const PypiOffer& offer) {
   return !offer.allowed.empty();
 }

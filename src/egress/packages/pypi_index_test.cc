@@ -133,7 +133,7 @@ TEST(PypiIndexTest, KeepsUnyankedWheelsWhereNothingRemains) {
   EXPECT_THAT(html, Not(HasSubstr("refused.by")));
 }
 
-// What is read from a page that this wrote is the same again.
+// A page of ours is read as the same files.
 TEST(PypiIndexTest, PagesAreReadAgain) {
   const PypiProject project = fromJson(
       R"({"files":[)" +

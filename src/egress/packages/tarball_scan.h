@@ -36,7 +36,7 @@ class TarballScan {
   // No more bytes come.
   Result<> end();
 
-  // What would run at the install, as a sentence's end; "": nothing was found so far.
+  // The code that would run at the install, as a sentence's end; "": nothing was found so far.
   [[nodiscard]] const std::string& scripts() const;
   // The text of the last package.json; "": none was found so far.
   [[nodiscard]] const std::string& manifest() const;

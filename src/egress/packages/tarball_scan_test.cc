@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kPlain = R"({"name":"demo","version":"1.0.0"})";
 
-// What the scan finds: "", the scripts, or "unreadable: …". In pieces of `step` bytes.
+// The result of the scan: "", the scripts, or "unreadable: …". In pieces of `step` bytes.
 std::string scanned(std::string_view packed, size_t step = 16 << 10) {
   TarballScan scan;
   Result<> good;

@@ -15,7 +15,7 @@ namespace {
 
 using model::Ecosystem;
 
-// What an upstream is made of, once there is an executor.
+// The parts of an upstream, before there is an executor.
 struct Prepared {
   Ecosystem ecosystem = Ecosystem::kPypi;
   std::shared_ptr<PackageFolder> folder;  // or:
