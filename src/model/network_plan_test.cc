@@ -163,7 +163,9 @@ TEST(NetworkPlan, APlanWithoutRulesAndAgentIsWhole) {
                          .agent = "",
                          .policy_id = "",
                          .rules = {},
-                         .internal_networks = {}};
+                         .internal_networks = {},
+                         .packages = {},
+                         .secrets = {}};
   EXPECT_EQ(decodePlan(encodePlan(plan)), plan);
 }
 

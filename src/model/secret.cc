@@ -391,7 +391,8 @@ Result<PlanSecret> readPlanSecret(const json::object& object) {
   secret.name = TRY(reader.text("name")).value_or("");
   const auto version = TRY(reader.integer("version", 1, INT64_MAX));
   secret.version = static_cast<uint64_t>(version.value_or(0));
-  secret.host = TRY(hostName(TRY(reader.text("host")).value_or("")));
+  const auto host = TRY(reader.text("host"));
+  secret.host = TRY(hostName(host.value_or("")));
   const auto port = TRY(reader.integer("port", 1, UINT16_MAX));
   secret.port = static_cast<uint16_t>(port.value_or(0));
   secret.header = TRY(reader.text("header")).value_or("");

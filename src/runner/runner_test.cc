@@ -296,6 +296,32 @@ TEST_F(RunnerTest, RemovesWhatWasThereForAProgram) {
   EXPECT_EQ(jail_->shell("ls -A /tmp /workspace").out, "/tmp:\nkept\n\n/workspace:\nkept\n");
 }
 
+TEST_F(RunnerTest, WritesAndRemovesFilesOfSecrets) {
+  const auto put = [&](const std::string& path, const std::string& content) {
+    std::string head = sized(path);
+    const uint32_t mode = 0444;
+    const uint64_t size = content.size();
+    std::string rest(12, '\0');
+    wire::Writer w(rest.data(), rest.size());
+    w.u32(mode);
+    w.u64(size);
+    jail_->send(ToRunner::kFile, 0, head + rest);
+    if (size > 0) jail_->send(ToRunner::kFileData, 0, content);
+  };
+  put("/run/secrets/a/key", "first");
+  put("/run/secrets/other", "");
+  put("/run/secrets/a/key", "second");
+  const std::string place = "cd /dev/shm/.cloister-secrets && ";
+  EXPECT_EQ(jail_->shell(place + "cat a/key && stat -c %a a/key && ls -A . a").out,
+            "second444\n.:\na\nother\n\na:\nkey\n");
+  jail_->send(ToRunner::kRemove, 0, sized("/run/secrets/a/key"));
+  EXPECT_EQ(jail_->shell(place + "ls -A . a").out, ".:\na\nother\n\na:\n");
+  // A program that puts a link there sends no secret elsewhere.
+  jail_->shell(place + "rm other && rmdir a && ln -s /workspace a");
+  put("/run/secrets/a/key", "third");
+  EXPECT_EQ(jail_->shell("ls -A /workspace").out, "");
+}
+
 // A program's code is always a regular file in the workspace.
 TEST_F(RunnerTest, RemovesNothingButFilesInTheWorkspace) {
   EXPECT_EQ(jail_

@@ -129,6 +129,45 @@ TEST_F(DoorsTest, SignsAndSendsTheFirstPlan) {
   EXPECT_TRUE(metrics_.egress_connected);
 }
 
+TEST_F(DoorsTest, SendsSecretsBeforeEachPlan) {
+  start();
+  egress_.certificate = "certificate";
+  DoorSecrets secrets;
+  secrets.values = {{"s0", "a secret value"}};
+  const auto opened = open("p1", std::move(secrets));
+  ASSERT_TRUE(opened) << opened.error().message;
+  EXPECT_EQ(*opened, "certificate");
+  ASSERT_EQ(egress_.secrets.size(), 1U);
+  EXPECT_EQ(egress_.secrets[0].permit, "p1");
+  EXPECT_EQ(egress_.secrets[0].values.at(0).value, "a secret value");
+  EXPECT_EQ(egress_.secrets_before[0], 0U) << "a plan without its values would refuse requests";
+  ASSERT_TRUE(open("p2"));
+  EXPECT_EQ(egress_.secrets.size(), 1U) << "a door without secrets";
+  egress_.hangUp();
+  egress_.until([&] { return !doors_->link()->connected(); });
+  const size_t plans = egress_.plans.size();
+  connectAgain();
+  egress_.until([&] { return egress_.plans.size() == plans + 2; });
+  EXPECT_EQ(egress_.secrets.size(), 2U) << "a new process has none";
+}
+
+TEST_F(DoorsTest, RecordsAttemptsWithoutSecrets) {
+  start();
+  DoorSecrets secrets;
+  secrets.redacted = [](const std::string& text) {
+    return text.contains("hunter22") ? "[secret]" : text;
+  };
+  ASSERT_TRUE(open("p1", std::move(secrets)));
+  wire::egress::Batch batch{.number = 1, .attempts = {attemptOf("p1", "hunter22.evil.test")}};
+  egress_.report(batch);
+  egress_.until([&] { return !egress_.taken.empty(); });
+  std::string rows;
+  for (const auto& entry : *store_->audit(store::Scope::allTenants(), 0, 1000))
+    rows += base::toJson(entry.event.details);
+  EXPECT_FALSE(rows.contains("hunter22")) << rows;
+  EXPECT_TRUE(rows.contains("[secret]")) << rows;
+}
+
 TEST_F(DoorsTest, OpensNothingWithoutConnection) {
   const auto refused = open("p1");
   ASSERT_FALSE(refused);

@@ -77,11 +77,13 @@ class RecorderTest : public testing::Test {
   MemoryBlobs blobs_;
   OutputLog log_{io_.get_executor(), 10};
   model::ArtifactQuota room_{.artifacts = 10, .bytes = 1000};
+  std::shared_ptr<KnownSecrets> known_ = std::make_shared<KnownSecrets>();
   Recorder recorder_{blobs_,
                      {.tenant = "acme", .room = [this] { return room_; }},
                      log_,
                      {.output = 10, .whole = 25, .artifacts = {{"**"}, 3, 100}},
-                     {.started = [] {}, .usage = [](const model::Usage&) {}}};
+                     {.started = [] {}, .usage = [](const model::Usage&) {}},
+                     known_};
 };
 
 TEST_F(RecorderTest, KeepsHeadsAndHashesTheOrderOfArrival) {
@@ -96,6 +98,50 @@ TEST_F(RecorderTest, KeepsHeadsAndHashesTheOrderOfArrival) {
   EXPECT_EQ(execution.provenance.stderr_sha256, base::sha256Hex("two"));
   EXPECT_FALSE(execution.error);
   EXPECT_TRUE(blobs_.blobs.empty());
+}
+
+TEST_F(RecorderTest, KeepsOutputWithoutSecretsAndItsDigestsToo) {
+  known_->add({{"K", "secret value"}});
+  recorder_.record(model::Stream::kStdout, "a sec");
+  EXPECT_EQ(log_.kept(model::Stream::kStdout, 0), "a ") << "what may be one waits";
+  recorder_.record(model::Stream::kStdout, "ret value");
+  recorder_.record(model::Stream::kStderr, "secret v");
+  const auto execution = complete();
+  EXPECT_EQ(execution.out.bytes + std::string(log_.kept(model::Stream::kStdout, 10)), "a [secret ");
+  EXPECT_EQ(execution.provenance.stdout_sha256, base::sha256Hex("a [secret K]"));
+  EXPECT_EQ(execution.err.bytes, "secret v") << "the rest that was none";
+}
+
+TEST_F(RecorderTest, KeepsTheWholeOfAStreamWithoutSecrets) {
+  known_->add({{"K", "secret value"}});
+  recorder_.record(model::Stream::kStdout, "0123456789 secret value.");
+  const auto execution = complete();
+  ASSERT_EQ(blobs_.blobs.size(), 1U);
+  EXPECT_EQ(blobs_.blobs.begin()->second, "0123456789 [secret K].");
+}
+
+TEST_F(RecorderTest, LearnsSecretsMeanwhile) {
+  recorder_.record(model::Stream::kStdout, "x");
+  known_->add({{"K", "12345678"}});
+  recorder_.record(model::Stream::kStdout, "12345678");
+  EXPECT_EQ(complete().provenance.stdout_sha256, base::sha256Hex("x[secret K]"));
+}
+
+TEST_F(RecorderTest, LeavesOutAFileWithASecret) {
+  known_->add({{"K", "secret value"}});
+  file("clean", "some text");
+  file("dirty", "its secret value");
+  file("coded", "c2VjcmV0IHZhbHVl");
+  const auto execution = complete();
+  ASSERT_EQ(execution.artifacts.size(), 1U);
+  EXPECT_EQ(execution.artifacts[0].path, "clean");
+  ASSERT_EQ(recorder_.withheld().size(), 2U);
+  EXPECT_EQ(recorder_.withheld()[0].path, "dirty");
+  EXPECT_EQ(recorder_.withheld()[1].secret, "K");
+  ASSERT_TRUE(execution.error);
+  EXPECT_TRUE(execution.error->message.contains("artifact dirty was not kept"));
+  for (const auto& [digest, bytes] : blobs_.blobs)
+    EXPECT_EQ(bytes, "some text");
 }
 
 TEST_F(RecorderTest, StoresTheWholeOfALongStreamToTheByte) {
