@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a Debian package of a release build, with Debian's own tools, and prints its path (docs/adr/0066).
+"""Makes Debian packages of a release build and of the SDK for Python, with Debian's own tools, and prints their paths
+(docs/adr/0066, docs/adr/0106).
 
     tools/package.py BUILD OUTPUT            e.g. build/release build/package
 
@@ -18,6 +19,8 @@ import re
 import shutil
 import subprocess
 import sys
+
+import package_python
 
 REPO = pathlib.Path(__file__).resolve().parents[1]
 DEBIAN = REPO / "deploy" / "debian"
@@ -85,13 +88,34 @@ def control(root):
     own.mkdir()
     programs = [p for p in sorted((root / "usr" / "lib" / "cloister").iterdir()) if p.is_file()]
     quiet("dpkg-shlibdeps", "-Tdebian/substvars", *programs, cwd=work)
-    quiet("dpkg-gencontrol", f"-P{root}", "-Tdebian/substvars", cwd=work)
+    quiet("dpkg-gencontrol", "-pcloister", f"-P{root}", "-Tdebian/substvars", cwd=work)
     for script in ("postinst", "prerm", "postrm"):
         shutil.copy(DEBIAN / script, own / script)
     (own / "conffiles").write_text(f"/{CONFIGURATION}\n")
+    write_sums(root)
+
+
+def write_sums(root):
     sums = [f"{hashlib.md5(p.read_bytes()).hexdigest()}  {p.relative_to(root)}\n"
             for p in sorted(root.glob("usr/**/*")) if p.is_file() and not p.is_symlink()]
-    (own / "md5sums").write_text("".join(sums))
+    (root / "DEBIAN" / "md5sums").write_text("".join(sums))
+
+
+def python_root(root, programs):
+    """Puts the package of the SDK below `root`, with documents of the package of the programs."""
+    package_python.install(root, programs / "usr" / "share" / "doc" / "cloister")
+    (root / "DEBIAN").mkdir()
+    quiet("dpkg-gencontrol", f"-p{package_python.NAME}", f"-P{root}", "-Tdebian/substvars", cwd=root.parent)
+    package_python.scripts(root / "DEBIAN")
+    write_sums(root)
+
+
+def archive(root, output, name):
+    """Makes the package of `root` and prints its path."""
+    quiet("chmod", "-R", "u+rwX,go+rX,go-w", root)
+    quiet("dpkg-deb", "--root-owner-group", "--build", root, output / name,
+          env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch())})
+    print(output / name)
 
 
 def main():
@@ -104,12 +128,11 @@ def main():
     root = work / "root"
     install(build, root)
     control(root)
-    quiet("chmod", "-R", "u+rwX,go+rX,go-w", root)
-    name = f"cloister_{version(build)}_{quiet('dpkg', '--print-architecture').strip()}.deb"
-    quiet("dpkg-deb", "--root-owner-group", "--build", root, output / name,
-          env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch())})
+    archive(root, output, f"cloister_{version(build)}_{quiet('dpkg', '--print-architecture').strip()}.deb")
+    python = work / "python"
+    python_root(python, root)
+    archive(python, output, f"{package_python.NAME}_{version(build)}_all.deb")
     shutil.rmtree(work)
-    print(output / name)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from sdk_case import Answers, CuttingProxy, problem
 
 import cloister  # noqa: E402 (sdk_case says where)
 from cloister import AsyncSandbox, Client, Sandbox
-from cloister import _body, _config, _http1, _sse, _units
+from cloister import _config
 
 PAGE = harness.REPO / "docs/howto/sdk-python.md"
 MARK = "--- example\n"
@@ -138,17 +138,6 @@ class Code(SdkTest):
         self.assertEqual((made["ttl_seconds"], made["idle_ttl_seconds"], made["cwd"], made["env"], made["language"], made["metadata"]),
                          (7200, 300, "/tmp", {"A": "1"}, "bash", {"a": "b"}))
         self.assertEqual(made["capabilities"], ["command_execution", "file_read"])
-        for value, wanted in (("512MB", 512), ("2g", 2048), (64, 64), ("1.5GiB", 1536), ("1k", 1), (1.5, 2)):
-            self.assertEqual(_units.mebibytes("memory", value), wanted, value)
-        for value, wanted in ((3, 3), ("30s", 30), ("1h", 3600), ("250ms", 0.25), ("2m", 120), ("1.5d", 129600), ("7", 7)):
-            self.assertEqual(_units.seconds("timeout", value), wanted, value)
-        for value in ("x", "-1s", 0, True, None, "1 parsec", float("nan"), [], ""):
-            self.assertEqual(self.raises(cloister.InvalidRequest, _units.seconds, "timeout", value).field, "timeout")
-            self.assertEqual(self.raises(cloister.InvalidRequest, _units.mebibytes, "memory", value).field, "memory")
-            self.raises(cloister.InvalidRequest, _units.cpu_millis, "cpu", value)
-        self.assertEqual((_units.cpu_millis("cpu", 2), _units.cpu_millis("cpu", "250m")), (2000, 250))
-        self.assertEqual(_body.network_policy(["a.example:443"]), {"tier": "restricted", "allow": ["a.example:443"]})
-        self.assertEqual(_body.network_policy({"tier": "full", "on_denied": "ask"}), {"tier": "full", "on_denied": "ask"})
 
 
 class Commands(SdkTest):
@@ -539,6 +528,28 @@ class Together(SdkTest):
 
         asyncio.run(story())
 
+    @unittest.skipIf(harness.SLOW, "not in the guest's image: httpx")
+    def test_httpx_carries_the_requests(self):
+        import httpx  # Debian's python3-httpx
+
+        seen = []
+        with httpx.Client(event_hooks={"request": [lambda request: seen.append(request.method)]}) as carrier:
+            client, said = self.client(http_client=carrier), []
+            with Sandbox(client=client, memory="64MB", language="bash") as sandbox:
+                sandbox.files.write("a", io.BytesIO(b"streamed"))
+                self.assertEqual(sandbox.files.read("a"), "streamed")
+                self.assertEqual(sandbox.commands.run("echo x; exit 2", on_stdout=said.append).exit_code, 2)
+                self.raises(cloister.NotFound, sandbox.files.read, "none")
+            self.assertEqual(("".join(said), set(seen)), ("x\n", {"GET", "POST", "PUT", "DELETE"}))
+            self.raises(cloister.Unavailable, Client("http://127.0.0.1:49151", "k", retries=0, http_client=carrier).whoami)
+
+        async def story():
+            async with httpx.AsyncClient() as carrier:
+                client = cloister.AsyncClient(self.server.url, self.server.key, http_client=carrier)
+                return (await cloister.async_run("print(1)", client=client, on_stdout=said.append)).stdout
+
+        self.assertEqual(asyncio.run(story()), "1\n")
+
     def test_threads_share_a_client(self):
         client, said = self.client(), []
         threads = [threading.Thread(target=lambda n=n: said.append(cloister.run(f"print({n})", client=client, memory="32MB").stdout))
@@ -548,42 +559,6 @@ class Together(SdkTest):
         for thread in threads:
             thread.join()
         self.assertEqual(sorted(said), [f"{n}\n" for n in range(8)])
-
-
-class Wire(unittest.TestCase):
-    """HTTP and events, byte by byte."""
-
-    def test_bodies(self):
-        whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4;x=y\r\nabcd\r\nA\r\n0123456789\r\n0\r\nT: 1\r\n\r\n"
-        for step in (1, 2, 3, 7, len(whole)):
-            status, headers, rest = _http1.parse_head(whole)
-            body, content = _http1.Body("GET", status, headers), b""
-            for at in range(0, len(rest), step):
-                content += body.feed(rest[at:at + step])
-            self.assertEqual((content, body.done, body.reusable), (b"abcd0123456789", True, True))
-        body = _http1.Body("GET", 200, {"content-length": "3"})
-        self.assertEqual((body.feed(b"abcX"), body.done, body.reusable), (b"abc", True, False))
-        for headers, bad in (({"transfer-encoding": "chunked"}, b"zz\r\n"), ({"transfer-encoding": "chunked"}, b"2\r\nabc\r\n"), ({"content-length": "x"}, b"")):
-            with self.assertRaises(_http1.ProtocolError):
-                _http1.Body("GET", 200, headers).feed(bad)
-        for cut in ({"content-length": "3"}, {"transfer-encoding": "chunked"}):
-            with self.assertRaises(_http1.ProtocolError):
-                _http1.Body("GET", 200, cut).end()
-        self.assertIsNone(_http1.parse_head(b"HTTP/1.1 200 OK\r\nA: b\r\n"))
-        for bad in (b"SSH-2.0\r\n\r\n", b"HTTP/1.1 200 OK\r\nnothing\r\n\r\n", b"x" * 70_000):
-            with self.assertRaises(_http1.ProtocolError):
-                _http1.parse_head(bad)
-        with self.assertRaises(ValueError):
-            _http1.head("GET", "/", "h", {"A": "b\r\nC: d"})
-
-    def test_events(self):
-        text = b": hi\n\nevent: stdout\nid: 1.2\ndata: {\"a\":\ndata: 1}\n\nevent: x\n\ndata: 3\r\n\r\n"
-        for step in (1, 5, len(text)):
-            parser, events = _sse.Parser(), []
-            for at in range(0, len(text), step):
-                events += parser.feed(text[at:at + step])
-            self.assertEqual([(each.type, each.id, each.data) for each in events],
-                             [("stdout", "1.2", {"a": 1}), ("message", "1.2", {"value": 3})])
 
 
 if __name__ == "__main__":

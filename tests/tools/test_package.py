@@ -19,7 +19,7 @@ PYTHON = "/usr/bin/python3"
 
 PROGRAMS = ("cloister", "cloisterd", "cloister-node", "cloister-egress", "cloister-image", "cloister-spawner", "cloister-runner",
             "cloister-guest", "cloister-walls", "cloister-firecracker", "cloister-krun", "cloister-zygote-python.so")
-IN_THE_SOURCE = ("CONTRIBUTING.md", "LICENSE", "src/", "tests/")  # targets of links in the documents that the package lacks
+IN_THE_SOURCE = ("CONTRIBUTING.md", "LICENSE", "sdk/", "src/", "tests/")  # targets of links in the documents that the package lacks
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 COMPLETIONS = ("bash-completion/completions/cloister", "zsh/vendor-completions/_cloister",
                "fish/vendor_completions.d/cloister.fish")
@@ -132,18 +132,18 @@ class Package(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="cloister-package.")))
-        cls.file = cls.make("first")
+        cls.file, cls.sdk = cls.make("first")
 
     @classmethod
     def make(cls, name):
-        """A package without compression, which would take longer than all the rest."""
+        """The packages of the programs and of the SDK, without compression, which would take longer than all the rest."""
         env = {**os.environ, "DPKG_DEB_COMPRESSOR_TYPE": "none"}
         done = subprocess.run([PYTHON, REPO / "tools" / "package.py", harness.BIN.parent, cls.folder / name], check=True,
                               env=env, capture_output=True, text=True)
-        return pathlib.Path(done.stdout.strip())
+        return [pathlib.Path(line) for line in done.stdout.splitlines()]
 
-    def field(self, name):
-        return subprocess.run(["dpkg-deb", "--field", self.file, name], check=True, capture_output=True,
+    def field(self, name, file=None):
+        return subprocess.run(["dpkg-deb", "--field", file or self.file, name], check=True, capture_output=True,
                               text=True).stdout.strip()
 
     def test_what_it_needs(self):
@@ -181,7 +181,21 @@ class Package(unittest.TestCase):
         self.assertNotIn(".debug_line", debug)
 
     def test_the_same_programs_give_the_same_package(self):
-        self.assertEqual(self.make("second").read_bytes(), self.file.read_bytes())
+        self.assertEqual([path.read_bytes() for path in self.make("second")], [self.file.read_bytes(), self.sdk.read_bytes()])
+
+    def test_the_sdk_for_python(self):
+        self.assertEqual((self.field("Package", self.sdk), self.field("Architecture", self.sdk), self.field("Depends", self.sdk)),
+                         ("python3-cloister", "all", "python3 (>= 3.9)"))
+        self.assertEqual(self.field("Version", self.sdk), self.field("Version"))
+        unpacked = self.folder / "unpacked-sdk"
+        subprocess.run(["dpkg-deb", "--raw-extract", self.sdk, unpacked], check=True)
+        subprocess.run(["md5sum", "--quiet", "--check", "DEBIAN/md5sums"], cwd=unpacked, check=True)
+        done = subprocess.run([PYTHON, "-B", "-c", "import cloister; print(cloister.__file__, cloister.Sandbox.__name__)"], check=True,
+                              env={"PYTHONPATH": str(unpacked / "usr/lib/python3/dist-packages")}, capture_output=True, text=True)
+        self.assertEqual(done.stdout, f"{unpacked}/usr/lib/python3/dist-packages/cloister/__init__.py Sandbox\n")
+        self.assertTrue((unpacked / "usr/lib/python3/dist-packages/cloister/py.typed").is_file())
+        for script in ("postinst", "prerm"):
+            self.assertTrue(os.access(unpacked / "DEBIAN" / script, os.X_OK), script)
 
 
 if __name__ == "__main__":

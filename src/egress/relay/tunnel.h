@@ -12,9 +12,9 @@
 namespace cloister::egress {
 
 // Returns when both directions have ended, or the connection was reset. The end of one direction
-// is passed on (FIN), and the other continues. An error of a socket resets both. A direction has a buffer (128 KiB) only
-// while it moves bytes, so an idle tunnel costs little; a receiver that takes nothing stops the
-// sender.
+// is passed on (FIN), and the other continues. An error of a socket resets both. A direction has a
+// buffer (128 KiB) only while it moves bytes, so an idle tunnel costs little; a receiver that takes
+// nothing stops the sender.
 Task<void> tunnel(Connection& connection);
 
 // Bytes of one direction on their way → the bytes to pass on. The message of an error is a sentence
