@@ -93,8 +93,8 @@ enum class ToRunner : uint16_t {
 // Prefix of the names removed by kRemove.
 inline constexpr char kTemporary[] = ".cloister";
 
-// Paths of secrets' files, and where they lie: no snapshot has the folder, and no artifact comes from
-// there. The first is a link to the second.
+// Paths of secrets' files, and where they lie: no snapshot has the folder, and no artifact comes
+// from there. The first is a link to the second.
 inline constexpr char kSecretFiles[] = "/run/secrets/";
 inline constexpr char kSecretsPlace[] = "/dev/shm/.cloister-secrets";
 
