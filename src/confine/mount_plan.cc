@@ -35,12 +35,11 @@ constexpr char kSkeleton[] = "run/masked/lower/skeleton";
 constexpr char kCpus[] = "run/masked/cpus";  // /N: files of /proc for N processors
 constexpr char kOverlay[] = "overlay";
 
-// Files of the host's /etc generated on each machine, without information about the machine's
-// owner: linkers, locales and certificates need these files. Copied, so that no mount names the
-// host's file system.
+// Files of the host's /etc generated on each machine, without information about the owner: for
+// linkers, locales and certificates. Copied, so that no mount names the host's file system.
 constexpr const char* kEtcMade[] = {"ld.so.cache", "localtime", "os-release", "ssl/certs",
                                     "timezone"};
-// Directories of links into the rest of the image. Only the links are copied.
+// Directories of links into the image; only the links are copied.
 constexpr const char* kEtcLinks[] = {"alternatives", "fonts/conf.d"};
 // Files that linkers and languages need besides, for hosts whose package contents are unknown.
 constexpr const char* kEtcNeeded[] = {
@@ -107,8 +106,8 @@ MountStep overlay(const std::string& target, const std::string& lower, std::stri
           .attributes = kReadOnly | kNoSuid | kNoDev};
 }
 
-// A read-only view of a host directory. Through overlayfs, mountinfo names neither the file system
-// nor the place it comes from. The layer below stays for the sandboxes' own views.
+// A read-only view of a host directory. Through overlayfs, mountinfo does not name the source. The
+// layer below stays for the sandboxes' own views.
 void addLayer(std::vector<MountStep>& steps, const RootSource& source, const std::string& name) {
   const std::string lower =
       std::string(kLower) + "/" + std::to_string(std::ranges::count_if(steps, isOverlay));
@@ -150,8 +149,7 @@ bool isOwnDirectory(const std::string& root, std::string_view path) {
   return true;
 }
 
-// Covers the host's configuration among its programs by an empty directory. A link is not covered,
-// since its target is not in the sandbox.
+// Covers the host's configuration among its programs by an empty directory, unless it is a link.
 void hideConfiguration(std::vector<MountStep>& steps, const RootSource& source) {
   if (!isOwnDirectory(source.image_root, kLocalConfiguration)) return;
   steps.push_back(place(Op::kMask, kEmptyLayer, std::string(kLocalConfiguration),

@@ -9,7 +9,7 @@ import pathlib
 import tempfile
 import unittest
 
-from hostile import AS_USER, RUNTIME, HostileTest, harness
+from hostile import AS_USER, HostileTest, harness
 from session_case import Session
 from test_at_rest import holders
 
@@ -136,7 +136,6 @@ class Secrets(unittest.TestCase):
             self.assertNotEqual(done["exit_code"], 0)
             self.nothing_of_it(done)
 
-    @unittest.skipUnless(RUNTIME == "process", "files of secrets are of the runtime process")
     def test_p49_sessions_and_snapshots(self):
         with Session(self.server, key=self.keys["alice"], language="python") as session:
             uses = [{"name": "K", "as": "env"}, {"name": "K", "as": "file", "path": "/run/secrets/key"}]

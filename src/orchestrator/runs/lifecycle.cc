@@ -279,6 +279,10 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
     CO_TRY(co_await run.host->release());
     co_return fail(Code::kUnavailable, "the sandbox came too late");
   }
+  if (info.runtime == "microvm" && run.secrets && !run.secrets->files.empty()) {
+    co_return fail(Code::kUnsupported,
+                   "starting the run: files of secrets are not offered in microvm; use env");
+  }
   model::Provenance& provenance = run.execution.provenance;
   provenance.runtime = info.runtime;
   provenance.node = info.node;

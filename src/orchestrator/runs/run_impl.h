@@ -221,17 +221,15 @@ struct RunService::Impl final : Programs,
   void askForSandbox(const LivePtr& live);
   Task<void> provisionBeside(LivePtr live, model::SignedPermit permit);
   Task<Result<>> provision(Live& live, model::SignedPermit permit);
-  // The secrets of a run (run_secrets.cc). Reads them from the ledger, for a start now.
+  // The secrets of a run (run_secrets.cc), read from the ledger for a start now.
   Result<> loadSecrets(Live& live) const;
   // The program as the node gets it.
   static void furnish(Live& live);
   [[nodiscard]] static const model::ExecSpec& specOf(const Live& live);
-  // The same once the certificate of the door is known, with a permit for it.
   Result<model::SignedPermit> furnishAnew(Live& live) const;
   Task<Result<>> recordSecretUse(LivePtr live);
   [[nodiscard]] static DoorSecrets doorSecretsOf(const Live& live);
   static void redactUse(Live& live);
-  // What the program may have put into its record besides output.
   static void redactRecord(Live& live);
   Task<void> recordWithheld(const Live& live);
   // The network of a run (run_network.cc). Keeps the plan of a granted permit.
