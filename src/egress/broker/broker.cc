@@ -21,10 +21,19 @@ constexpr std::string_view kBasic = "basic ";
 
 // Fields that frame or route a request, or that an answer's reading depends on. No secret is sent
 // in them.
-constexpr std::array<std::string_view, 13> kNeverSet = {
-    "accept-encoding", "connection", "content-length", "expect",  "host",    "range",  "te",
-    "trailer",         "upgrade",    "transfer-encoding", "keep-alive", "proxy-connection",
-    "sec-websocket-extensions"};
+constexpr std::array<std::string_view, 13> kNeverSet = {"accept-encoding",
+                                                        "connection",
+                                                        "content-length",
+                                                        "expect",
+                                                        "host",
+                                                        "range",
+                                                        "te",
+                                                        "trailer",
+                                                        "upgrade",
+                                                        "transfer-encoding",
+                                                        "keep-alive",
+                                                        "proxy-connection",
+                                                        "sec-websocket-extensions"};
 
 std::string asciiLower(std::string_view text) {
   std::string out(text);
@@ -91,8 +100,7 @@ Broker::Fault notSendable(const model::PlanSecret& secret) {
 }
 
 void dropField(RequestHead& head, std::string_view name) {
-  std::erase_if(head.fields,
-                [&](const HeadField& field) { return isSameField(field.name, name); });
+  std::erase_if(head.fields, [&](const HeadField& field) { return isSameField(field.name, name); });
 }
 
 void setField(RequestHead& head, std::string_view name, std::string value) {
@@ -184,9 +192,8 @@ std::optional<Broker::Fault> Broker::apply(RequestHead& head, std::string_view h
 
 std::optional<Broker::Fault> Broker::setHeader(RequestHead& head, const Secret& secret) const {
   const model::PlanSecret& plan = secret.plan;
-  const auto theirs = std::ranges::count_if(head.fields, [&](const HeadField& field) {
-    return isSameField(field.name, plan.header);
-  });
+  const auto theirs = std::ranges::count_if(
+      head.fields, [&](const HeadField& field) { return isSameField(field.name, plan.header); });
   if (theirs > 1) {
     return Fault{kSecretRule, kBadRequest,
                  "The header " + plan.header + " is given twice, and a secret is sent in it.",

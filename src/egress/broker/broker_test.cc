@@ -124,12 +124,11 @@ TEST(Broker, ReplacesPlaceholdersInValues) {
   bound.placeholder = kSign;
   const auto broker = brokerOf({bound});
   const std::string sign(kSign);
-  RequestHead head = request(
-      "/", {{"x-key", sign + "," + sign}, {"authorization", "basic  " + base::toBase64(sign + ":x")}});
+  RequestHead head = request("/", {{"x-key", sign + "," + sign},
+                                   {"authorization", "basic  " + base::toBase64(sign + ":x")}});
   EXPECT_FALSE(broker->apply(head, "api.example.com", 443));
   EXPECT_EQ(head.field("x-key"), std::string(kSecret) + "," + std::string(kSecret));
-  EXPECT_EQ(head.field("authorization"),
-            "Basic " + base::toBase64(std::string(kSecret) + ":x"));
+  EXPECT_EQ(head.field("authorization"), "Basic " + base::toBase64(std::string(kSecret) + ":x"));
 }
 
 TEST(Broker, RefusesPlaceholdersElsewhere) {
@@ -144,8 +143,7 @@ TEST(Broker, RefusesPlaceholdersElsewhere) {
   EXPECT_EQ(rule(request("/" + sign), "api.example.com"), kPlaceholderRule);
   EXPECT_EQ(rule(request("/", {{"x-" + sign, "1"}}), "api.example.com"), kPlaceholderRule);
   EXPECT_EQ(rule(request("/", {{"x", sign}}), "evil.example.com"), kPlaceholderRule);
-  EXPECT_EQ(rule(request("/", {{"x", base::toBase64(sign)}}), "api.example.com"),
-            kPlaceholderRule);
+  EXPECT_EQ(rule(request("/", {{"x", base::toBase64(sign)}}), "api.example.com"), kPlaceholderRule);
   EXPECT_EQ(rule(request("/", {{"host", sign}}), "api.example.com"), kSecretRule);
   // The header that is set anyway replaces the client's value.
   EXPECT_EQ(rule(request("/", {{"authorization", sign}}), "api.example.com"), "");

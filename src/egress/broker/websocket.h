@@ -38,17 +38,17 @@ class FrameReader {
   Result<bool> readHead(std::string_view& bytes);
   [[nodiscard]] size_t headSize() const;
 
-  std::string head_;     // of the frame, as far as it came
+  std::string head_;  // of the frame, as far as it came
   bool in_frame_ = false;
   uint8_t opcode_ = 0;
   bool final_ = false;
   bool begins_ = false;
   bool masked_ = false;
   std::array<unsigned char, 4> mask_{};
-  uint64_t left_ = 0;    // of the payload
-  size_t at_ = 0;        // in the mask
+  uint64_t left_ = 0;     // of the payload
+  size_t at_ = 0;         // in the mask
   bool message_ = false;  // between the frames of a message
-  std::string control_;  // payload of a control frame, as far as it came
+  std::string control_;   // payload of a control frame, as far as it came
 };
 
 // Frames of the host, rewritten without the secrets. A long frame becomes several.

@@ -45,8 +45,8 @@ struct Upstream {
 Result<Upstream> readUpstream(std::string_view url, const std::string& credentials_file,
                               const std::string& ca_file = "");
 
-// TLS to inspected hosts: the system's authorities, and those of `ca_file` ("": none). kInvalid names
-// the fault of the file.
+// TLS to inspected hosts: the system's authorities, and those of `ca_file` ("": none). kInvalid
+// names the fault of the file.
 Result<std::shared_ptr<boost::asio::ssl::context>> readOrigins(const std::string& ca_file);
 
 struct DialOptions {

@@ -80,8 +80,7 @@ struct Session::Callbacks {
     return 0;
   }
   static int field(nghttp2_session*, const nghttp2_frame* frame, const uint8_t* name,
-                   size_t name_size, const uint8_t* value, size_t value_size, uint8_t,
-                   void* self) {
+                   size_t name_size, const uint8_t* value, size_t value_size, uint8_t, void* self) {
     auto& session = *static_cast<Session*>(self);
     const auto found = session.heads_.find(frame->hd.stream_id);
     if (found == session.heads_.end()) return 0;
@@ -117,8 +116,8 @@ struct Session::Callbacks {
     static_cast<Session*>(self)->leftFrame(*frame);
     return 0;
   }
-  static ssize_t body(nghttp2_session*, int32_t stream, uint8_t* into, size_t size,
-                      uint32_t* flags, nghttp2_data_source*, void* self) {
+  static ssize_t body(nghttp2_session*, int32_t stream, uint8_t* into, size_t size, uint32_t* flags,
+                      nghttp2_data_source*, void* self) {
     return static_cast<Session*>(self)->readBody(stream, into, size, flags);
   }
   static nghttp2_data_provider provider() {
@@ -184,8 +183,7 @@ Result<> Session::feed(std::string_view bytes) {
     return fail(Code::kInvalid, "HTTP/2: too many control frames");
   }
   if (used < 0) {
-    return fail(Code::kInvalid,
-                std::string("HTTP/2: ") + nghttp2_strerror(static_cast<int>(used)));
+    return fail(Code::kInvalid, std::string("HTTP/2: ") + nghttp2_strerror(static_cast<int>(used)));
   }
   if (ended() && !leaving_) return fail(Code::kInvalid, "HTTP/2: the peer broke the protocol");
   return {};
@@ -219,8 +217,8 @@ int32_t Session::request(const Message& message, bool end) {
   block.add(":path", message.path);
   block.add(message.fields, true);
   const nghttp2_data_provider provider = Callbacks::provider();
-  const int32_t stream = nghttp2_submit_request(session_.get(), nullptr, block.data(),
-                                                block.size(), end ? nullptr : &provider, nullptr);
+  const int32_t stream = nghttp2_submit_request(session_.get(), nullptr, block.data(), block.size(),
+                                                end ? nullptr : &provider, nullptr);
   if (stream <= 0) return 0;
   if (!end) bodies_[stream] = {};
   return stream;
@@ -295,8 +293,8 @@ bool Session::takeControlFrame() {
   const base::Monotonic now = base::monotonicNow();
   const std::chrono::duration<double> since = now - refilled_;
   refilled_ = now;
-  budget_ = std::min(limits_.control_frames,
-                     budget_ + since.count() * limits_.control_frames_per_second);
+  budget_ =
+      std::min(limits_.control_frames, budget_ + since.count() * limits_.control_frames_per_second);
   budget_ -= 1;
   return budget_ >= 0;
 }

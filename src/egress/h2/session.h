@@ -39,14 +39,14 @@ struct Message {
 };
 
 struct Limits {
-  uint32_t streams = 100;                     // that the peer may have open
-  uint32_t window = 128U << 10;               // bytes of a stream on the way
-  uint32_t connection_window = 512U << 10;    // of all streams
-  uint32_t head_bytes = 64U << 10;            // names and values of a head
+  uint32_t streams = 100;                   // that the peer may have open
+  uint32_t window = 128U << 10;             // bytes of a stream on the way
+  uint32_t connection_window = 512U << 10;  // of all streams
+  uint32_t head_bytes = 64U << 10;          // names and values of a head
   size_t head_fields = 128;
-  double control_frames = 1000;               // PING, SETTINGS, PRIORITY, RST_STREAM, empty DATA
+  double control_frames = 1000;  // PING, SETTINGS, PRIORITY, RST_STREAM, empty DATA
   double control_frames_per_second = 200;
-  size_t queued_frames = 1000;                // see congested()
+  size_t queued_frames = 1000;  // see congested()
 };
 
 // What happened, in the order of arrival. Called within feed() and take(): an event may submit
@@ -58,7 +58,8 @@ class Events {
   Events& operator=(const Events&) = delete;
   virtual ~Events() = default;
 
-  // A request or an answer (also an interim one) begins, or trailers end it. `end`: no body follows.
+  // A request or an answer (also an interim one) begins, or trailers end it. `end`: no body
+  // follows.
   virtual void head(int32_t stream, Message message, bool trailers, bool end) = 0;
   virtual void data(int32_t stream, std::string_view bytes) = 0;
   virtual void end(int32_t stream) = 0;

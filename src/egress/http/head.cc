@@ -318,8 +318,9 @@ Result<> checkConnection(RequestHead& head) {
 // --- HTTP/2
 
 // Fields of a single connection, which HTTP/2 does not have (RFC 9113 §8.2.2).
-constexpr std::array<std::string_view, 6> kOfConnections = {
-    "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "http2-settings"};
+constexpr std::array<std::string_view, 6> kOfConnections = {"connection",       "keep-alive",
+                                                            "proxy-connection", "transfer-encoding",
+                                                            "upgrade",          "http2-settings"};
 
 Result<> addFields(std::vector<HeadField> fields, RequestHead& head) {
   for (HeadField& field : fields) {

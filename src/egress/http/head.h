@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The head of an HTTP request (RFC 9110, RFC 9112, RFC 9113), as the judge sees it. Bytes are hostile.
-// Pure; no I/O; thread-safe.
+// The head of an HTTP request (RFC 9110, RFC 9112, RFC 9113), as the judge sees it. Bytes are
+// hostile. Pure; no I/O; thread-safe.
 //
 // This reader stands in place of a library's parser for request heads, not before it: the exchange
 // writes a new head from these values to the origin, so the origin sees only judged values. The

@@ -368,10 +368,15 @@ TEST(Http2Head, OddPartsAreRefused) {
     made.method = method;
     EXPECT_NE(whyOf(made), "") << method;
   }
-  for (const HeadField& field :
-       {HeadField{"connection", "close"}, {"transfer-encoding", "chunked"}, {"upgrade", "x"},
-        {"X-Upper", "1"}, {"x y", "1"}, {"x", "a\r\nb: c"}, {"content_length", "1"},
-        {"content-length", "x"}, {"expect", "something"}}) {
+  for (const HeadField& field : {HeadField{"connection", "close"},
+                                 {"transfer-encoding", "chunked"},
+                                 {"upgrade", "x"},
+                                 {"X-Upper", "1"},
+                                 {"x y", "1"},
+                                 {"x", "a\r\nb: c"},
+                                 {"content_length", "1"},
+                                 {"content-length", "x"},
+                                 {"expect", "something"}}) {
     EXPECT_NE(whyOf(parts({field})), "") << field.name;
   }
 }

@@ -105,8 +105,9 @@ Task<Ruling> Connection::ask(Standing& standing) {
   }
   ruling.inspect = mustRead(standing, verdict);
   if (ruling.inspect && ruling.protocol != model::Protocol::kTls) {
-    co_return refuse(standing, "The rule " + ruling.rule + " asks to inspect TLS, and is for " +
-                                   std::string(model::protocolName(ruling.protocol)) + ".",
+    co_return refuse(standing,
+                     "The rule " + ruling.rule + " asks to inspect TLS, and is for " +
+                         std::string(model::protocolName(ruling.protocol)) + ".",
                      "Ask the operator for an entry with the protocol tls.");
   }
   co_return ruling;

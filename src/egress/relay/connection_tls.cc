@@ -69,8 +69,7 @@ Task<Connection::Error> Connection::shakeHands(Socket& side) {
 Task<Result<std::string>> Connection::secureOutside(std::vector<std::string> protocols) {
   asio::ssl::context* const trust = dialler_.origins();
   if (trust == nullptr) co_return fail(Code::kUnsupported, "TLS cannot be inspected here.");
-  outside_tls_ =
-      Tls::make(trust->native_handle(), name(), outside_.native_handle(), protocols);
+  outside_tls_ = Tls::make(trust->native_handle(), name(), outside_.native_handle(), protocols);
   if (!outside_tls_) co_return fail(Code::kUnavailable, "TLS cannot name " + name() + ".");
   bool asked = false;
   ::SSL_set_cert_cb(
@@ -101,15 +100,15 @@ Task<Result<>> Connection::secureInside(std::string arrived, std::string protoco
   const auto issuer = guard_->authority();
   if (!issuer) co_return fail(Code::kUnsupported, "The sandbox has no authority.");
   protocol_ = std::move(protocol);
-  inside_tls_ =
-      Tls::accept(issuer->context(), inside_.socket.native_handle(), std::move(arrived));
+  inside_tls_ = Tls::accept(issuer->context(), inside_.socket.native_handle(), std::move(arrived));
   if (!inside_tls_) co_return fail(Code::kInternal, "TLS cannot be started.");
   CO_TRY(issuer->present(inside_tls_->native(), name(), protocol_));
   const Error error = co_await shakeHands(inside_.socket);
   if (error) {
-    co_return notAccepted("The TLS client does not accept the certificate of the sandbox's "
-                          "authority (" +
-                          net::causeOf(error) + ").");
+    co_return notAccepted(
+        "The TLS client does not accept the certificate of the sandbox's "
+        "authority (" +
+        net::causeOf(error) + ").");
   }
   co_return Result<>{};
 }

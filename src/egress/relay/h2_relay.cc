@@ -99,7 +99,7 @@ class H2Relay {
     }
   }
 
-  // Answers that came whole are still written.
+  // Complete answers are still written.
   void loseOrigin() {
     if (done_ || std::exchange(origin_lost_, true)) return;
     streams_->loseOrigin();
@@ -107,11 +107,10 @@ class H2Relay {
   }
 
   void refuseClient(const Error& error) {
-    connection_.refuse({.host = connection_.name(),
-                        .port = connection_.port(),
-                        .protocol = model::Protocol::kTls},
-                       "The client ended its HTTP/2 badly: " + error.message + ".",
-                       "Speak HTTP/2 as RFC 9113 has it, with fewer control frames.");
+    connection_.refuse(
+        {.host = connection_.name(), .port = connection_.port(), .protocol = model::Protocol::kTls},
+        "The client ended its HTTP/2 badly: " + error.message + ".",
+        "Speak HTTP/2 as RFC 9113 has it, with fewer control frames.");
     closing_ = true;  // after the farewell
     connection_.expireIn(connection_.limits().linger);
     wake_.notify();

@@ -181,10 +181,10 @@ TEST_F(InspectHttp2, StreamsRunBothWays) {
   server->on_end = [this](int32_t stream) {
     server->session().finish(stream, {{"grpc-status", "0"}});
   };
-  const int32_t stream = client->session().request(
-      request("/pkg.Service/Chat", "POST",
-              {{"content-type", "application/grpc"}, {"te", "trailers"}}),
-      false);
+  const int32_t stream =
+      client->session().request(request("/pkg.Service/Chat", "POST",
+                                        {{"content-type", "application/grpc"}, {"te", "trailers"}}),
+                                false);
   std::string expected;
   for (int i = 0; i < 20; ++i) {
     const std::string text = "message " + std::to_string(i);
@@ -304,10 +304,11 @@ TEST_F(InspectHttp2, BrokenFramesEndTheConnection) {
 TEST_F(InspectHttp2, AHeadThatIsTooLargeIsRefused) {
   inspected();
   open();
-  EXPECT_EQ(ask(request("/", "GET", {{"x-large", std::string(60'000, 'x')},
-                                     {"x-more", std::string(5'000, 'y')}}))
-                .head.status,
-            431);
+  EXPECT_EQ(
+      ask(request("/", "GET",
+                  {{"x-large", std::string(60'000, 'x')}, {"x-more", std::string(5'000, 'y')}}))
+          .head.status,
+      431);
   EXPECT_TRUE(server->streams().empty());
 }
 

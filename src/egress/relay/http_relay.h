@@ -75,10 +75,10 @@ class HttpRelay {
 
   // Of the present exchange.
   Standing standing_;
-  std::shared_ptr<const Broker> broker_;    // null: the sandbox has no brokered secret
-  bool cleans_ = false;                     // the origin gets a secret: its answer is cleaned
-  std::optional<redact::Stream> watched_;   // the request's body, for placeholders
-  std::optional<Ruling> misplaced_;         // one was found
+  std::shared_ptr<const Broker> broker_;   // null: the sandbox has no brokered secret
+  bool cleans_ = false;                    // the origin gets a secret: its answer is cleaned
+  std::optional<redact::Stream> watched_;  // the request's body, for placeholders
+  std::optional<Ruling> misplaced_;        // one was found
 };
 
 }  // namespace cloister::egress

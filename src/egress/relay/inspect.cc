@@ -16,16 +16,15 @@ constexpr std::string_view kHttp1 = "http/1.1";
 constexpr std::string_view kHttp2 = "h2";
 
 Standing standingOf(const Connection& connection) {
-  return {.host = connection.name(),
-          .port = connection.port(),
-          .protocol = model::Protocol::kTls};
+  return {.host = connection.name(), .port = connection.port(), .protocol = model::Protocol::kTls};
 }
 
-// What the origin is offered: the client's own protocols, as far as they can be read.
+// The protocols for the origin: the readable ones of the client.
 std::vector<std::string> readable(const Hello& hello) {
   if (hello.alpn.empty()) return {std::string(kHttp1)};
   std::vector<std::string> protocols = hello.alpn;
-  std::erase_if(protocols, [](const std::string& each) { return each != kHttp1 && each != kHttp2; });
+  std::erase_if(protocols,
+                [](const std::string& each) { return each != kHttp1 && each != kHttp2; });
   return protocols;
 }
 
@@ -68,7 +67,8 @@ Task<void> inspect(Connection& connection, Ruling ruling, Hello hello, std::stri
   const auto issuer = connection.authority();
   if (!issuer || !issuer->covers(connection.name())) {
     co_return co_await refuseTls(
-        connection, "The programs of this sandbox trust no authority for " + connection.name() + ".",
+        connection,
+        "The programs of this sandbox trust no authority for " + connection.name() + ".",
         "Start another run or session: its authority covers the names that are inspected by now.",
         Alert::kAccessDenied);
   }

@@ -49,6 +49,11 @@ class Inspect : public InspectTest {
     auto [first, second] = co_await (std::move(a) && std::move(b));
     co_return std::pair(first, second);
   }
+  // The client's error, while an origin serves.
+  Task<std::string> clientFault(TlsEnd& client) {
+    auto [fault, server] = co_await (client.shake(false) && serveTls());
+    co_return fault;
+  }
   // The answer of the relay to a request that never reaches the origin.
   std::string refused(const std::string& request) {
     auto [client, server] = run(pairOverRelay());
@@ -92,13 +97,9 @@ TEST_F(Inspect, JudgesEachRequest) {
 
 TEST_F(Inspect, AnUninspectedRulePassesTheOriginsOwnCertificate) {
   allow(model::Protocol::kTls);
-  EXPECT_THAT(run([this]() -> Task<std::string> {
-                TlsEnd client(connect(), client_context);
-                name(client, "origin.test");
-                auto [fault, server] = co_await (client.shake(false) && serveTls());
-                co_return fault;
-              }()),
-              HasSubstr("certificate"));
+  TlsEnd client(connect(), client_context);
+  name(client, "origin.test");
+  EXPECT_THAT(run(clientFault(client)), HasSubstr("certificate"));
 }
 
 TEST_F(Inspect, OffersWhatTheOriginChose) {
@@ -171,10 +172,10 @@ TEST_F(Inspect, ASilentOriginEndsInTime) {
   limits.greeting = Millis(100);
   TlsEnd client(connect(), client_context);
   name(client, "origin.test");
-  auto [fault, silent] = run([](TlsEnd& end, Task<Socket> accepted)
-                                 -> Task<std::tuple<std::string, Socket>> {
-    co_return co_await (end.shake(false) && std::move(accepted));
-  }(client, accept()));
+  auto [fault, silent] =
+      run([](TlsEnd& end, Task<Socket> accepted) -> Task<std::tuple<std::string, Socket>> {
+        co_return co_await (end.shake(false) && std::move(accepted));
+      }(client, accept()));
   EXPECT_NE(fault, "");
   EXPECT_THAT(refusalsText(), HasSubstr("timed out"));
 }
@@ -237,9 +238,9 @@ TEST_F(Inspect, TheEndOfTheOriginEndsTheClient) {
 TEST_F(Inspect, ASecretsHostIsInspectedWithoutARuleThatSaysSo) {
   allow(model::Protocol::kTls);
   broker(secret());
-  const auto [head, answer] = exchange(
-      get("/", "Authorization: mine\r\nAccept-Encoding: gzip\r\nRange: bytes=0-9\r\n"), ok("hi"),
-      "0\r\n\r\n");
+  const auto [head, answer] =
+      exchange(get("/", "Authorization: mine\r\nAccept-Encoding: gzip\r\nRange: bytes=0-9\r\n"),
+               ok("hi"), "0\r\n\r\n");
   EXPECT_THAT(head, HasSubstr("authorization: Bearer " + std::string(kValue) + "\r\n"));
   EXPECT_THAT(head, HasSubstr("accept-encoding: identity\r\n"));
   EXPECT_THAT(head, Not(HasSubstr("mine")));
@@ -321,8 +322,7 @@ TEST_F(Inspect, ASecretWithoutItsValueIsNotSent) {
 TEST_F(Inspect, ACompressedAnswerOfASecretsHostIsRefused) {
   inspected();
   broker(secret());
-  const auto [head, answer] =
-      exchange(get("/"), ok("zzzz", "Content-Encoding: gzip\r\n"), "}\n");
+  const auto [head, answer] = exchange(get("/"), ok("zzzz", "Content-Encoding: gzip\r\n"), "}\n");
   EXPECT_THAT(answer, HasSubstr("502 Bad Gateway"));
   EXPECT_THAT(answer, Not(HasSubstr("zzzz")));
   EXPECT_THAT(refusalsText(), HasSubstr("compresses its answer"));
@@ -408,11 +408,10 @@ TEST_F(Inspect, NoCodingOfTheValueComesBackInAHead) {
 TEST_F(Inspect, TheValueComesBackToNoHeadRequest) {
   inspected();
   broker(secret());
-  const auto [head, answer] =
-      exchange("HEAD / HTTP/1.1\r\nHost: origin.test:" + portText() + "\r\n\r\n",
-               "HTTP/1.1 200 OK\r\nContent-Length: 77\r\nX-Echo: " + std::string(kValue) +
-                   "\r\n\r\n",
-               "\r\n\r\n");
+  const auto [head, answer] = exchange(
+      "HEAD / HTTP/1.1\r\nHost: origin.test:" + portText() + "\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 77\r\nX-Echo: " + std::string(kValue) + "\r\n\r\n",
+      "\r\n\r\n");
   EXPECT_THAT(answer, HasSubstr("Content-Length: 77"));
   EXPECT_THAT(answer, Not(HasSubstr(kValue)));
 }
@@ -449,12 +448,14 @@ class InspectWebSocket : public Inspect {
  protected:
   void open() {
     std::tie(client, server) = run(pairOverRelay());
-    run(client->send(get("/ws",
-                         "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-                         "Sec-WebSocket-Extensions: permessage-deflate\r\n")));
+    run(client->send(
+        get("/ws",
+            "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+            "Sec-WebSocket-Extensions: permessage-deflate\r\n")));
     head = run(server->until("\r\n\r\n"));
-    run(server->send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
+    run(
+        server->send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
                      "Upgrade: websocket\r\n\r\n"));
     EXPECT_THAT(run(client->until("\r\n\r\n")), HasSubstr("101 "));
   }

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "egress/relay/http_relay.h"
-#include "egress/relay/inspect.h"
 #include "egress/relay/incoming.h"
+#include "egress/relay/inspect.h"
 #include "egress/relay/tunnel.h"
 #include "egress/tls/hello.h"
 
@@ -94,8 +94,9 @@ Filter watchFor(std::shared_ptr<const redact::Patterns> placeholders) {
              std::string_view bytes) -> Result<std::string> {
     std::ignore = stream->feed(bytes);
     if (stream->hits() == 0) return std::string(bytes);
-    return fail(Code::kDenied,
-                Broker::misplacedIn("a connection of the protocol tcp", stream->firstName()).reason);
+    return fail(
+        Code::kDenied,
+        Broker::misplacedIn("a connection of the protocol tcp", stream->firstName()).reason);
   };
 }
 

@@ -20,9 +20,9 @@ Task<void> tunnel(Connection& connection);
 using Filter = std::function<Result<std::string>(std::string_view bytes)>;
 
 struct Filters {
-  Filter in = {};         // towards the sandbox; null: as they are
-  Filter out = {};        // null: as they are
-  std::string_view rule;  // of the record of an error
+  Filter in = {};          // towards the sandbox; null: as they are
+  Filter out = {};         // null: as they are
+  std::string_view rule;   // of the record of an error
   std::string early = {};  // bytes from outside that came already, counted
   std::string late = {};   // bytes from inside that came already, not yet counted
 };

@@ -28,8 +28,8 @@ class Plans {
 
   // From now on the plan of its permit. The plan in force may be repeated, as after a reconnection.
   // kDenied: not signed by the key, or an older generation, or another plan of the same generation.
-  // kInvalid: not a plan. kQuota: too many. Returns the certificate of the sandbox's authority, if a
-  // plan of the permit inspected.
+  // kInvalid: not a plan. kQuota: too many. Returns the certificate of the sandbox's authority, if
+  // a plan of the permit inspected.
   Result<std::string> accept(const model::SignedPlan& plan);
   // Values of brokered secrets, which come before the plan. Kept for a plan that is to come: at
   // most for Settings::plans permits.

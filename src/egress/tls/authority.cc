@@ -112,16 +112,16 @@ Result<> Authority::issueOwn() {
   const std::time_t now = std::time(nullptr);
   ends_ = now + kOwnLife;
   X509* own = own_.get();
-  const bool made =
-      own != nullptr && X509_set_version(own, X509_VERSION_3) == 1 && setSerial(own) &&
-      setName(X509_get_subject_name(own), "Cloister sandbox " + base::randomHex(8)) &&
-      X509_set_issuer_name(own, X509_get_subject_name(own)) == 1 &&
-      setLife(own, now - kEarly, ends_) && X509_set_pubkey(own, key_.get()) == 1 &&
-      extend(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-      extend(own, own, NID_key_usage, "critical,keyCertSign") &&
-      extend(own, own, NID_subject_key_identifier, "hash") &&
-      extend(own, own, NID_name_constraints, constraintsFor(patterns_)) &&
-      X509_sign(own, key_.get(), EVP_sha256()) != 0;
+  const bool made = own != nullptr && X509_set_version(own, X509_VERSION_3) == 1 &&
+                    setSerial(own) &&
+                    setName(X509_get_subject_name(own), "Cloister sandbox " + base::randomHex(8)) &&
+                    X509_set_issuer_name(own, X509_get_subject_name(own)) == 1 &&
+                    setLife(own, now - kEarly, ends_) && X509_set_pubkey(own, key_.get()) == 1 &&
+                    extend(own, own, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+                    extend(own, own, NID_key_usage, "critical,keyCertSign") &&
+                    extend(own, own, NID_subject_key_identifier, "hash") &&
+                    extend(own, own, NID_name_constraints, constraintsFor(patterns_)) &&
+                    X509_sign(own, key_.get(), EVP_sha256()) != 0;
   if (!made) return failed("making the certificate of a sandbox's authority");
   const std::unique_ptr<BIO, decltype(&BIO_free_all)> text(BIO_new(BIO_s_mem()), &BIO_free_all);
   if (!text || PEM_write_bio_X509(text.get(), own) != 1) return failed("writing a certificate");
