@@ -77,7 +77,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Task<Ruling> admitBeside(Standing standing);
   // Notified when the plan changed.
   [[nodiscard]] async::Signal& changed() { return guard_->changed(); }
-  // Whether the plan in force still allows it; records a refusal.
+  // Whether the plan in force still allows the attempt. Records a refusal.
   bool stillAllowed(const Standing& standing);
   // Takes one request from the rate, and records a refusal.
   bool takeRequest(const Standing& standing, Ruling& refusal);
@@ -91,8 +91,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // --- TLS, for connections that are inspected
 
-  // Speaks TLS outside, as a client of name(). Offers `protocols`, and returns the one that the
-  // server chose, or "". kDenied: the server is not accepted; the message is a sentence.
+  // Speaks TLS outside, as a client of name(). Offers `protocols`, and returns the server's choice,
+  // or "". kDenied: the server is not accepted; the message is a sentence.
   Task<Result<std::string>> secureOutside(std::vector<std::string> protocols);
   // Speaks TLS inside, as name(), whose client sent `arrived` already, and agrees on `protocol`.
   // kDenied: the client does not accept the certificate; the message is a sentence.
@@ -102,8 +102,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // TLS passes as it is from now on. A plan that wants to read it ends the connection.
   void passUnread() { unread_ = true; }
 
-  // Waits until the sandbox may have sent a request. False: the origin closed its side meanwhile,
-  // or sent what nobody asked for.
+  // Waits until the sandbox may have sent a request. False: the origin ended the connection
+  // meanwhile, or sent bytes without a request.
   Task<bool> awaitRequest();
   // Ends the direction of writing, in order.
   Task<Error> sayEnd(Socket& to);
@@ -119,7 +119,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Counts moved bytes and postpones the deadline. False: over the bound; the connection is reset.
   bool moved(uint64_t in, uint64_t out);
-  // The same, by the rule of one of several requests.
+  // As moved(), by the rule of one of several requests.
   bool moved(const Standing& standing, uint64_t in, uint64_t out);
   // From now on the deadline, until bytes are moved.
   void expireIn(Millis time);

@@ -99,7 +99,7 @@ class H2Relay {
     }
   }
 
-  // Answers that came whole are still written.
+  // Complete answers are still written.
   void loseOrigin() {
     if (done_ || std::exchange(origin_lost_, true)) return;
     streams_->loseOrigin();

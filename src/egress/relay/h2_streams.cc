@@ -24,8 +24,8 @@ size_t sizeOf(const h2::Fields& fields) {
   return size;
 }
 
-// Acknowledges what has left the buffer. A cleaned body has another length, so an empty buffer
-// acknowledges all.
+// Acknowledges bytes that left the buffer. A cleaned body has another length, so an empty buffer
+// acknowledges all bytes.
 void acknowledge(size_t& owed, size_t sent, size_t left, h2::Session& source, int32_t stream) {
   const size_t now = left == 0 ? owed : std::min(owed, sent);
   owed -= now;
@@ -213,7 +213,7 @@ void H2Streams::begin(int32_t stream, h2::Message message, bool end) {
   async::spawn(connection_->inside().get_executor(), decide(shared_from_this(), exchange));
 }
 
-// Why the request is not for the host of the connection; "": it is.
+// The reason why the request is for another host than the connection; "" for none.
 std::string H2Streams::misfit(const RequestHead& head) const {
   if (head.scheme != "https") return "The scheme of the request is not https.";
   const uint16_t port = head.port.value_or(kHttpsPort);
@@ -400,7 +400,7 @@ void H2Streams::passIn(Exchange& exchange, std::string_view bytes) {
   }
   exchange.buffered_in += bytes.size();
   inside_->send(exchange.inside, bytes);
-  // What is held back must not stop the origin.
+  // Bytes held back must not stop the origin.
   if (exchange.buffered_in == 0) {
     acknowledge(exchange.owed_in, 0, 0, *outside_, exchange.outside);
   }
@@ -419,7 +419,7 @@ void H2Streams::endAnswer(Exchange& exchange, h2::Fields trailers) {
   inside_->finish(exchange.inside, std::move(trailers));
 }
 
-// The answer may have a secret where nobody finds it, or in a message that cannot be changed.
+// The answer may have a secret that the matcher cannot find, or in an unchangeable message.
 void H2Streams::unreadableAnswer(Exchange& exchange, const std::string& reason) {
   const Ruling ruling = connection_->refuse(
       exchange.standing, {.reason = reason,

@@ -23,7 +23,7 @@ std::string placeOf(const Standing& standing) {
   return standing.host + ":" + std::to_string(standing.port);
 }
 
-// Overwrites what may be the value of a secret.
+// Overwrites the fields, which may have the value of a secret.
 class Wiped {
  public:
   explicit Wiped(RequestHead& head) : head_(head) {}
@@ -224,7 +224,7 @@ Task<void> HttpRelay::sendBody(const RequestHead& head) {
   }
 }
 
-// The body has a placeholder. The origin sees no whole request, and passAnswer() an end.
+// The body has a placeholder. The origin gets no whole request, and passAnswer() sees an end.
 void HttpRelay::misplaced(const std::string& name) {
   const auto fault = Broker::misplacedIn("the body of a request", name);
   misplaced_ = connection_.refuse(
@@ -352,7 +352,7 @@ Task<HttpRelay::Answered> HttpRelay::broken(std::string cause) {
   co_return Answered::kClose;
 }
 
-// The answer may have a secret where nobody finds it.
+// The answer may have a secret that the matcher cannot find.
 Task<HttpRelay::Answered> HttpRelay::unreadableAnswer(std::string cause) {
   connection_.refuse(standing_, {.reason = "The host gets a secret, and it " + cause + ".",
                                  .remedy = "Ask for content that is not compressed.",
@@ -360,7 +360,7 @@ Task<HttpRelay::Answered> HttpRelay::unreadableAnswer(std::string cause) {
   co_return co_await broken("it " + std::move(cause));
 }
 
-// A WebSocket. What passes is read where a secret or a placeholder may be in it.
+// A WebSocket. Frames are read if a secret or a placeholder may be in them.
 Task<void> HttpRelay::tunnelSwitched() {
   Filters filters{
       .rule = kSecretRule, .early = std::exchange(arrived_, {}), .late = incoming_.takeRest()};

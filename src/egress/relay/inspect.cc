@@ -19,7 +19,7 @@ Standing standingOf(const Connection& connection) {
   return {.host = connection.name(), .port = connection.port(), .protocol = model::Protocol::kTls};
 }
 
-// What the origin is offered: the client's own protocols, as far as they can be read.
+// The protocols for the origin: the readable ones of the client.
 std::vector<std::string> readable(const Hello& hello) {
   if (hello.alpn.empty()) return {std::string(kHttp1)};
   std::vector<std::string> protocols = hello.alpn;
