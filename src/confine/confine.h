@@ -76,6 +76,9 @@ struct SandboxSpec {
   bool guest_sockets = false;     // the VMM may make sockets in /tmp
   bool guest_opens_disk = false;  // the VMM opens by name its disk, which comes as a descriptor
   bool guest_shows = false;       // the VMM shows its machine the sandbox's root
+  bool guest_opens_link = false;  // the VMM attaches by name to its machine's network link
+  // The machine's address on its network link (door_link.h), in host byte order; 0: no link.
+  uint32_t guest_link = 0;
   Beginning guest_begins = Beginning::kBoots;
 
   friend bool operator==(const SandboxSpec&, const SandboxSpec&) = default;

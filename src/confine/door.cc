@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 
+#include "confine/door_link.h"
 #include "confine/door_rules.h"
 #include "linux/netlink.h"
 #include "linux/nflog.h"
@@ -21,6 +22,7 @@ namespace {
 
 constexpr int kBacklog = 256;
 constexpr int kDnsQueueBytes = 128 << 10;
+constexpr char kNeedsTproxy[] = "a network link needs tproxy";
 // Listened to without tproxy where the plan has every port.
 constexpr uint16_t kUsualPorts[] = {22, 80, 443, 8080, 8443};
 
@@ -162,9 +164,14 @@ Result<DoorSockets> openDoor(const DoorOrder& order) {
   Frame frame(order);
   DoorSockets door = TRY(frame.begin());
   if (auto listens = listenTransparently(order, door); !listens) {
+    // Without rules nothing bounds what the frames of a machine reach.
+    if (order.linked) return std::unexpected(std::move(listens).error().within(kNeedsTproxy));
     return finishByPorts(order, frame, std::move(door), listens.error().message);
   }
   TRY(frame.end(door));
+  if (!order.linked) return door;
+  TRY(connectLink(order));
+  door.weakened.emplace_back(kWeakerLink);
   return door;
 }
 

@@ -23,6 +23,8 @@ struct DoorOrder {
   // kernel, and logged. None: every port, as where later plans may have other ports.
   uint32_t port_count = 0;
   std::array<uint16_t, kMaxPorts> ports{};
+  // Whether the sandbox is a virtual machine with a network link (door_link.h).
+  bool linked = false;
 
   friend bool operator==(const DoorOrder&, const DoorOrder&) = default;
 };

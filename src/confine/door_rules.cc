@@ -12,6 +12,7 @@
 
 #include <arpa/inet.h>
 
+#include "confine/door_link.h"
 #include "linux/netlink.h"
 #include "linux/nflog.h"
 
@@ -71,6 +72,10 @@ Expressions toLoopback6() {
                      nft::equal(bytesOf(in6addr_loopback))};
 }
 
+Expressions overLoopback() {
+  return {nft::loadInterface(), nft::equal(bytesOf(linux::kLoopback))};
+}
+
 Expressions toPool(const DoorOrder& order) {
   const in_addr network = addressOf(order.pool);
   const in_addr mask = addressOf(~(UINT32_MAX >> order.pool_bits));
@@ -95,9 +100,12 @@ void addDns(std::vector<nft::Rule>& rules, const Expressions& redirect) {
                                                  toPort(kDnsPort) + Expressions{nft::accept()}});
 }
 
+// The host's end of a link has no servers for the machine.
 void addOwn(std::vector<nft::Rule>& rules, const DoorOrder& order) {
   constexpr std::string_view kWhy = "servers of the sandbox, for the sandbox";
-  for (Expressions& to : std::vector{toLoopback4(), toLoopback6(), toAddress(ownAddress(order))})
+  Expressions own = toAddress(ownAddress(order));
+  if (order.linked) own = overLoopback() + own;
+  for (Expressions& to : std::vector{toLoopback4(), toLoopback6(), std::move(own)})
     rules.push_back({kWhy, std::move(to) + Expressions{nft::accept()}});
 }
 
@@ -143,6 +151,7 @@ in_addr ownAddress(const DoorOrder& order) {
 nft::Chain doorRules(const DoorOrder& order, bool logs) {
   const Expressions redirect = nft::redirect4(listenerAddress(order), kListenerPort);
   nft::Chain chain = emptyChain();
+  if (order.linked) chain.rules = linkRules(order);
   chain.rules.push_back(notOpening());
   addDns(chain.rules, redirect);
   addOwn(chain.rules, order);

@@ -76,6 +76,14 @@ Expression loadProtocol() {
   return loadMeta(NFT_META_L4PROTO);
 }
 
+Expression loadInterface() {
+  return loadMeta(NFT_META_IIF);
+}
+
+Expression loadPacketType() {
+  return loadMeta(NFT_META_PKTTYPE);
+}
+
 Expression loadNetwork(uint32_t offset, uint32_t length) {
   return loadPayload(NFT_PAYLOAD_NETWORK_HEADER, offset, length);
 }
@@ -130,15 +138,27 @@ Expression rejectWithReset() {
   return reject(NFT_REJECT_TCP_RST, 0);
 }
 
-Expression accept() {
+namespace {
+
+Expression verdict(uint32_t code) {
   Attributes all;
   all.addBig32(NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
   all.open(NFTA_IMMEDIATE_DATA);
   all.open(NFTA_DATA_VERDICT);
-  all.addBig32(NFTA_VERDICT_CODE, NF_ACCEPT);
+  all.addBig32(NFTA_VERDICT_CODE, code);
   all.close();
   all.close();
   return {"immediate", all.take()};
+}
+
+}  // namespace
+
+Expression accept() {
+  return verdict(NF_ACCEPT);
+}
+
+Expression drop() {
+  return verdict(NF_DROP);
 }
 
 namespace {

@@ -39,8 +39,10 @@ struct Chain {
 
 // --- matches
 
-Expression loadFamily();    // register 1 = NFPROTO_IPV4 or NFPROTO_IPV6
-Expression loadProtocol();  // register 1 = IPPROTO_*, behind extension headers
+Expression loadFamily();      // register 1 = NFPROTO_IPV4 or NFPROTO_IPV6
+Expression loadProtocol();    // register 1 = IPPROTO_*, behind extension headers
+Expression loadInterface();   // register 1 = the number of the interface, in 4 bytes
+Expression loadPacketType();  // register 1 = PACKET_* of packet(7), in a byte
 // Register 1 = `length` bytes at `offset` of the network or transport header.
 Expression loadNetwork(uint32_t offset, uint32_t length);
 Expression loadTransport(uint32_t offset, uint32_t length);
@@ -59,6 +61,7 @@ Expression log(uint16_t group, uint32_t length);
 Expression rejectWithIcmp(uint8_t code);
 Expression rejectWithReset();
 Expression accept();
+Expression drop();
 
 // The batch: a new table with the chain.
 std::string encodeChain(const Chain& chain);

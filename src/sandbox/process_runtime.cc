@@ -155,16 +155,23 @@ Result<> checkNesting(const model::PermitFields& permit, const Guest* guest) {
                                       " makes no sandboxes within its own; use gvisor or microvm");
 }
 
-// Only the process runtime has doors so far.
 Result<> ProcessRuntime::checkNetwork(const model::PermitFields& permit, const Kind& kind) const {
   if (permit.network_tier == kNoNetwork) return {};
-  if (kind.guest) {
+  if (const std::string lack = kind.guest ? kind.guest->noNetwork() : ""; !lack.empty()) {
     return fail(Code::kUnsupported, "provisioning: the runtime " + permit.runtime +
-                                        " has no network yet; use process, or the tier none");
+                                        " has no network here: " + lack +
+                                        "; use process, or the tier none");
   }
   if (network_.doors) return {};
   return fail(Code::kUnsupported,
               "provisioning: this node has no cloister-egress for the tier " + permit.network_tier);
+}
+
+// The network link that a sandbox with the permit is made with; 0: none.
+Result<uint32_t> linkOf(const model::PermitFields& permit, const Guest* guest,
+                        const std::string& pool) {
+  if (guest == nullptr || permit.network_tier == kNoNetwork || !guest->linked()) return 0;
+  return linkAddress(TRY(doorOrder(pool, {})));
 }
 
 // Gives a sandbox, in which no program has started, its network. Returns what is weaker about it.
@@ -234,6 +241,7 @@ std::string ProcessRuntime::keepsNoMemory(const Kind& kind, const SandboxSpec& s
   if (!kind.guest) return "the runtime process keeps none; use gvisor";
   if (spec.nests) return "there are sandboxes within it";
   if (spec.on_disk) return "its workspace is on disk";
+  if (spec.guest_link != 0) return "it has a network";
   return kind.guest->keepsNoMemory(host_->requestFor(spec, kind.guest.get()).rest.count == 0);
 }
 
@@ -261,6 +269,7 @@ void ProcessRuntime::addMemory(const Kind& kind, const model::PermitFields& perm
   SandboxPlan plan = host_->planFor(permit.limits, 0, guest.get());
   host_->addWalls(alike.walls, guest.get(), plan.spec);
   plan.spec.nests = alike.nests;
+  plan.spec.guest_link = alike.link;
   traits.no_memory = keepsNoMemory(kind, plan.spec);
   if (!traits.no_memory.empty()) return;
   plan.spec.ids = {};
@@ -290,7 +299,8 @@ Task<Result<std::unique_ptr<Sandbox>>> ProcessRuntime::provision(
   const bool nests = fields.nested && of.guest != nullptr;
   Pool::Alike alike{.key = fields.prestart,
                     .walls = fields.walls.none() ? "" : wire::encodeWalls(fields.walls),
-                    .nests = nests && of.guest->nesting() == Guest::Nesting::kPrepared};
+                    .nests = nests && of.guest->nesting() == Guest::Nesting::kPrepared,
+                    .link = CO_TRY(linkOf(fields, of.guest.get(), network_.pool))};
   if (!alike.key.empty() && host_->config().zygote_per_tenant) alike.key += "@" + fields.tenant;
   auto live = CO_TRY(co_await of.pool->claim(fields.limits, alike));
   auto weaker = CO_TRY(co_await connectSandbox(of.pool, live, network_, fields));

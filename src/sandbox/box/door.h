@@ -6,4 +6,5 @@
 #pragma once
 
 #include "confine/door.h"        // IWYU pragma: export
+#include "confine/door_link.h"   // IWYU pragma: export
 #include "confine/door_order.h"  // IWYU pragma: export

@@ -73,6 +73,14 @@ class Guest {
             "sysinfo(2) in a sandbox within says the memory of the kernel that it shares"};
   }
 
+  // Why sandboxes with this guest can have no network (ADR 0102); "" if they can.
+  [[nodiscard]] virtual std::string noNetwork() const { return name() + " has no network yet"; }
+  // The descriptors of a request besides fileCount() for a sandbox with a network link
+  // (SandboxSpec::guest_link); 0: its network needs no link.
+  [[nodiscard]] virtual uint32_t linkFiles() const { return 0; }
+  // Whether sandboxes with a network are made with a network link.
+  [[nodiscard]] virtual bool linked() const { return linkFiles() > 0; }
+
   // How many times as long as a runner on the host's kernel its own may take to greet.
   [[nodiscard]] virtual uint32_t slowness() const { return 1; }
 

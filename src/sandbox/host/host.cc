@@ -398,6 +398,7 @@ SpawnRequest ProcessHost::requestFor(const SandboxSpec& spec, const Guest* guest
   if (guest == nullptr) return request;
   request.what = guest->what();
   request.guest_fds = guest->fileCount() + filesOf(spec.guest_begins) + 1;
+  if (spec.guest_link != 0) request.guest_fds += guest->linkFiles();
   if (request.what != SpawnRequest::What::kGvisor) return request;
   request.root = {0, spec.ids.outside, 1};
   if (own_uids_ && spec.ids.count > 1) request.rest = {kNobody, spec.ids.outside + 1, 1};

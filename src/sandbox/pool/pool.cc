@@ -85,6 +85,7 @@ SandboxSpec specOf(const ProcessHost& host, const model::Limits& limits, const P
   SandboxSpec spec = host.planFor(limits, 0, guest).spec;
   host.addWalls(alike.walls, guest, spec);
   spec.nests = alike.nests;
+  spec.guest_link = alike.link;
   spec.ids = {};
   return spec;
 }
@@ -209,7 +210,8 @@ std::shared_ptr<Live> Pool::takeFor(Kind& kind) {
   auto live = take(kind);
   const bool copies = kind.alike.walls.empty() && zygotes_->has(kind.alike.key);
   if (live || kind.alike.key.empty() || copies) return live;
-  Kind* plain = find(kind.spec, {.walls = kind.alike.walls, .nests = kind.alike.nests});
+  Kind* plain = find(
+      kind.spec, {.walls = kind.alike.walls, .nests = kind.alike.nests, .link = kind.alike.link});
   return plain != nullptr ? take(*plain) : nullptr;
 }
 
@@ -475,6 +477,7 @@ Task<Result<std::shared_ptr<Live>>> Pool::make(model::Limits limits, Alike alike
   SandboxPlan plan = host_->planFor(limits, *slot, guest_.get());
   host_->addWalls(alike.walls, guest_.get(), plan.spec);
   plan.spec.nests = alike.nests;
+  plan.spec.guest_link = alike.link;
   plan.spec.guest_begins = how.begins;
   if (zygote) plan.spec.ids = host_->idsInZygote(*slot);
   const auto maker = zygote ? zygote->spawner() : spawner_->root().spawner();

@@ -57,6 +57,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     std::string key = {};    // of programs that may share a prestarted interpreter, or ""
     std::string walls = {};  // model::Walls, encoded; "" for none
     bool nests = false;      // SandboxSpec::nests
+    uint32_t link = 0;       // SandboxSpec::guest_link
 
     friend bool operator==(const Alike&, const Alike&) = default;
   };
@@ -80,7 +81,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
                                                  model::Limits limits, std::string walls);
 
   // Opens the door of a claimed sandbox, in which no program has started (box/door.h). At most once
-  // for a sandbox; after an error the sandbox is of no use. Never with a guest.
+  // for a sandbox; after an error the sandbox is of no use. A guest's needs a claim with its link.
   Task<Result<DoorSockets>> openDoor(std::shared_ptr<Live> live, DoorOrder order);
 
   // Called after a program's start, when the node has time to make wanted sandboxes.

@@ -15,14 +15,16 @@ namespace cloister::runtime {
 // spawner has CAP_NET_BIND_SERVICE over every network below.
 Task<Result<DoorSockets>> Pool::openDoor(std::shared_ptr<Live> live, DoorOrder order) {
   const auto self = shared_from_this();
-  if (live->guest() != nullptr) {
-    co_return fail(Code::kUnsupported, "opening a door: not for " + live->guest()->name());
+  const Guest* const guest = live->guest();
+  if (guest != nullptr && !guest->noNetwork().empty()) {
+    co_return fail(Code::kUnsupported, "opening a door: " + guest->noNetwork());
   }
   auto [ours, theirs] = CO_TRY(linux::socketPair(SOCK_SEQPACKET));
   SpawnRequest request;
   request.what = SpawnRequest::What::kDoor;
   request.guest_fds = 1;
   request.door = order;
+  request.door.linked = guest != nullptr && guest->linked();
   const int fds[] = {theirs.get(), live->pidfd()};
   const auto queue = spawner_->get();
   Fd process = CO_TRY(co_await queue->spawn(request, fds));
