@@ -46,6 +46,13 @@ bool mapsSandbox(const SpawnRequest& request) {
          request.what == SpawnRequest::What::kMicrovm;
 }
 
+// Whether the process owns its network namespace: a zygote makes networks, and runsc takes its
+// interface over.
+bool ownsNetwork(const SpawnRequest& request) {
+  return request.what == SpawnRequest::What::kZygote ||
+         (request.what == SpawnRequest::What::kGvisor && request.spec.guest_link != 0);
+}
+
 // The code of each kind takes these descriptors by number.
 bool hasItsDescriptors(const SpawnRequest& request) {
   using What = SpawnRequest::What;
@@ -140,10 +147,7 @@ Result<linux::Cloned> makeOwned(const Clone& how, uint64_t namespaces, Birth& bi
 
 Result<linux::Cloned> makeInNetwork(const Clone& how, Networks& networks, Birth& birth) {
   if (joins(birth.request)) return how(0, birth);
-  // A zygote makes networks itself, and so must own its network namespace.
-  if (birth.request.what == SpawnRequest::What::kZygote) {
-    return makeOwned(how, sandboxNamespaces(), birth);
-  }
+  if (ownsNetwork(birth.request)) return makeOwned(how, sandboxNamespaces(), birth);
   auto entered = networks.enterNext();
   auto child = entered ? makeOwned(how, sandboxNamespaces() & ~uint64_t{CLONE_NEWNET}, birth)
                        : std::unexpected(std::move(entered).error());

@@ -57,9 +57,9 @@ void NetlinkMessages::addBig32(uint16_t type, uint32_t value) {
   add(type, bytesOf(big));
 }
 
-void NetlinkMessages::open(uint16_t type) {
+void NetlinkMessages::open(uint16_t type, std::string_view header) {
   nests_.push_back(bytes_.size());
-  add(static_cast<uint16_t>(type | NLA_F_NESTED), {});
+  add(static_cast<uint16_t>(type | NLA_F_NESTED), header);
 }
 
 void NetlinkMessages::close() {
@@ -162,17 +162,21 @@ Result<> transact(int socket, const NetlinkMessages& messages, std::string_view 
   return {};
 }
 
-Result<> addLoopbackAddress(int socket, in_addr address) {
+Result<> addAddress(int socket, uint32_t index, in_addr address) {
   NetlinkMessages messages;
   const ifaddrmsg header{.ifa_family = AF_INET,
                          .ifa_prefixlen = 32,
                          .ifa_flags = 0,
                          .ifa_scope = RT_SCOPE_UNIVERSE,
-                         .ifa_index = kLoopback};
+                         .ifa_index = index};
   messages.begin(RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK, bytesOf(header));
   messages.add(IFA_LOCAL, bytesOf(address));
   messages.add(IFA_ADDRESS, bytesOf(address));
-  return transact(socket, messages, "adding an address to lo");
+  return transact(socket, messages, "adding an address to an interface");
+}
+
+Result<> addLoopbackAddress(int socket, in_addr address) {
+  return addAddress(socket, kLoopback, address);
 }
 
 namespace {

@@ -37,8 +37,8 @@ class NetlinkMessages {
   void addText(uint16_t type, std::string_view text);  // with a final zero
   void addBig16(uint16_t type, uint16_t value);        // in network byte order
   void addBig32(uint16_t type, uint32_t value);
-  // Until the matching close(), attributes are added inside this attribute.
-  void open(uint16_t type);
+  // Until the matching close(), attributes are added inside this attribute, behind `header`.
+  void open(uint16_t type, std::string_view header = {});
   void close();
   // Demands an acknowledgement of the present message.
   void acknowledge();
@@ -83,7 +83,10 @@ Result<> transact(int socket, const NetlinkMessages& messages, std::string_view 
 // The number of `lo`, in every network namespace.
 inline constexpr uint32_t kLoopback = 1;
 
-// Gives `lo` the address, alone. Fails with kConflict if `lo` has the address.
+// Gives the interface with the number `index` the address, alone. Fails with kConflict if the
+// interface has the address.
+Result<> addAddress(int socket, uint32_t index, in_addr address);
+// The same for `lo`.
 Result<> addLoopbackAddress(int socket, in_addr address);
 // Delivers packets for every IPv4 address locally; connections without a source address get
 // `source`. The route is in table main, so that routes of other devices come first.

@@ -32,6 +32,10 @@ Result<Fd> ownNetwork() {
 
 Result<> enterNewNetwork() {
   if (::unshare(CLONE_NEWNET) != 0) return failErrno("unshare CLONE_NEWNET");
+  return raiseLoopback();
+}
+
+Result<> raiseLoopback() {
   const Fd any = TRY(anySocket());
   ifreq request{};
   std::strcpy(request.ifr_name, "lo");

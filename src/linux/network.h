@@ -15,6 +15,9 @@ Result<Fd> ownNetwork();
 // Enters a new network namespace whose `lo` is up; unshare(2), netdevice(7).
 Result<> enterNewNetwork();
 
+// Brings up `lo` of the present network namespace; netdevice(7).
+Result<> raiseLoopback();
+
 // Enters the network namespace `network`; setns(2).
 Result<> enterNetwork(int network);
 

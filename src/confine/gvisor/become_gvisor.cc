@@ -15,6 +15,7 @@
 
 #include "confine/apply_walls.h"
 #include "confine/gvisor/bundle.h"
+#include "confine/gvisor/link.h"
 #include "confine/mount_plan.h"
 #include "linux/credentials.h"
 #include "linux/network.h"
@@ -170,6 +171,7 @@ Result<> prepareSandbox(const Confinement& confinement, const Birth& birth) {
   TRY(waitForIdMaps(birth.mapped));
   TRY(linux::becomeUser(0, 0));
   TRY(arrangeFiles(confinement, birth));
+  if (spec.guest_link != 0) TRY(gvisor::makeLink(spec.guest_link));
   if (spec.walled) {
     const model::Walls walls = TRY(readWalls(birth.fds[walls_at].get()));
     TRY(applyWalls(walls, std::string(gvisor::kRoot)));

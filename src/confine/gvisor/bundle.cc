@@ -63,14 +63,18 @@ json::object holding(const std::vector<std::string_view>& names) {
 }
 
 constexpr char kContainer[] = "sandbox";
+// Values of runsc's --network, and the annotation of a bundle that sets the flag.
+constexpr std::string_view kNoStack = "none";
+constexpr std::string_view kOwnStack = "sandbox";
+constexpr std::string_view kNetworkFlag = "dev.gvisor.flag.network";
 
 // Arguments common to all runsc commands.
-std::vector<std::string> common(bool one_user) {
+std::vector<std::string> common(bool one_user, std::string_view network) {
   std::vector<std::string> argv = {
       "runsc",
       "--root=" + std::string(kState),
       "--platform=systrap",
-      "--network=none",
+      "--network=" + std::string(network),
       "--overlay2=none",      // the root is read-only; writable file systems are in memory
       "--directfs=false",     // files are opened by the gofer, never by the guest kernel
       "--host-uds=none",      // no socket and no pipe of the host can be opened by name
@@ -82,6 +86,14 @@ std::vector<std::string> common(bool one_user) {
   };
   if (one_user) argv.emplace_back("--rootless");
   return argv;
+}
+
+// With a link, programs have gVisor's own network stack, which takes over the interfaces of the
+// named namespace. Without, the namespace is a new one.
+json::object networkOf(const SandboxSpec& spec) {
+  json::object network{{"type", "network"}};
+  if (spec.guest_link != 0) network["path"] = "/proc/self/ns/net";
+  return network;
 }
 
 // The runner's user and capabilities in the guest kernel. Programs have no capabilities.
@@ -129,13 +141,24 @@ json::object process(const SandboxSpec& spec) {
           {"rlimits", resourceLimits(spec)}};
 }
 
+// `runsc run --rootless` refuses its own stack, before it reads the bundle. Nothing else of runsc
+// needs root for the stack: root of a user namespace that owns the network has every right there.
+// So the bundle sets the flag.
+std::string_view startsWith(const SandboxSpec& spec, bool one_user) {
+  return spec.guest_link == 0 || one_user ? kNoStack : kOwnStack;
+}
+
 }  // namespace
 
 json::object makeBundle(const SandboxSpec& spec) {
   json::array namespaces;
-  for (const char* type : {"pid", "network", "ipc", "uts", "mount"})
+  for (const char* type : {"pid", "ipc", "uts", "mount"})
     namespaces.push_back({{"type", type}});
+  namespaces.push_back(networkOf(spec));
+  json::object annotations;
+  if (spec.guest_link != 0) annotations[kNetworkFlag] = kOwnStack;
   return {{"ociVersion", "1.0.2"},
+          {"annotations", std::move(annotations)},
           {"process", process(spec)},
           {"root", {{"path", kRoot}, {"readonly", true}}},
           {"hostname", "cloister"},
@@ -144,7 +167,8 @@ json::object makeBundle(const SandboxSpec& spec) {
 }
 
 std::vector<std::string> command(const SandboxSpec& spec, bool one_user) {
-  std::vector<std::string> argv = common(one_user);
+  std::vector<std::string> argv = common(one_user, startsWith(spec, one_user));
+  if (spec.guest_link != 0) argv.emplace_back("--allow-flag-override");
   const bool restores = spec.guest_begins == Beginning::kImage;
   argv.emplace_back(restores ? "restore" : "run");
   argv.push_back("--bundle=" + std::string(kBundle));
@@ -156,7 +180,7 @@ std::vector<std::string> command(const SandboxSpec& spec, bool one_user) {
 }
 
 std::vector<std::string> checkpointCommand(bool one_user) {
-  std::vector<std::string> argv = common(one_user);
+  std::vector<std::string> argv = common(one_user, kNoStack);
   for (const std::string& each :
        {std::string("checkpoint"), "--image-path=" + std::string(kImage),
         std::string("--compression=none"),  // equal memory is to stay equal

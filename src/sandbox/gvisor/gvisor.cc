@@ -67,6 +67,9 @@ class Gvisor final : public Guest {
     return {"runtime", name(), State::kOk, version_ + ", systrap", ""};
   }
 
+  [[nodiscard]] std::string noNetwork() const override { return {}; }
+  [[nodiscard]] bool linked() const override { return true; }
+
   [[nodiscard]] bool showsAhead() const override { return true; }
   [[nodiscard]] bool showsShare() const override { return true; }
 
