@@ -3,6 +3,8 @@
 // `cloister doctor`.
 #pragma once
 
+#include <string_view>
+
 #include "confine/become_door.h"
 #include "model/plan.h"
 
@@ -15,5 +17,14 @@ model::Finding probeDoor(bool rootless);
 
 // The finding for an attempt's answer.
 model::Finding doorFinding(const DoorAnswer& answer);
+
+// Likewise: whether doors of gVisor's sandboxes can have their pair of interfaces (ADR 0101), and
+// doors of virtual machines their tap interface.
+model::Finding probeVeth(bool rootless);
+model::Finding probeTap(bool rootless);
+
+// The finding of the name "network NAME" for an attempt that ended with `error`, or without one
+// (""). `runtime`: which runtime needs it.
+model::Finding linkFinding(std::string_view name, std::string_view runtime, std::string_view error);
 
 }  // namespace cloister::runtime

@@ -54,7 +54,8 @@ Result<> ProcessHost::probe() {
   probeIdentity();
   probeCgroups();
   probeDisks();
-  findings_.push_back(probeDoor(rootless_));
+  for (const auto probe : {probeDoor, probeVeth, probeTap})
+    findings_.push_back(probe(rootless_));
   readAlone();
   return startSpawner();
 }
