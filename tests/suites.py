@@ -32,7 +32,7 @@ RESULTS = pathlib.Path("/tmp/results")  # the caller's folder, in the names of t
 WARM = {"hostile": ("clients", "kernel", "processes", "residue"), "fault": ("kill", "disk_full")}
 NESTED = ("kernel",)
 # The suites with a second run in gVisor, and, emulated and so slowly, in virtual machines.
-GUESTS = {"gvisor": ("kernel", "processes"), "microvm": ("kernel", "processes", "egress")}
+GUESTS = {"gvisor": ("kernel", "processes", "egress"), "microvm": ("kernel", "processes", "egress")}
 # The suites of the server that each sanitizer's build runs beside its unit tests.
 SANITIZED = {
     "asan": ("integration/test_*", "hostile/test_*", "fault/test_*"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the cases against a product.
 
-    python3 -m doorcheck --driver NAME [--case NUMBER]... [--json FILE] [--count FACTOR]
+    python3 -m doorcheck --driver NAME [--case NUMBER]... [--runtime NAME] [--json FILE] [--count FACTOR]
 
 It changes the network of its namespace, and therefore refuses to run where there is a device besides loopback. As root:
     unshare --net --mount --pid --fork --mount-proc python3 -m doorcheck --driver control
@@ -33,10 +33,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--driver", required=True, choices=sorted(NAMES))
     parser.add_argument("--case", type=int, action="append", choices=sorted(CASES), default=[], metavar="NUMBER")
+    parser.add_argument("--runtime", help="of the driver cloister: the runtime of each sandbox, such as gvisor")
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--count", type=float, default=1.0, help="a factor for the sizes of long cases")
     chosen = parser.parse_args()
-    driver = make(chosen.driver)
+    if chosen.runtime and chosen.driver != "cloister":
+        parser.error(f"--runtime: the driver {chosen.driver} has none")
+    driver = make(chosen.driver, **({"request": {"runtime": chosen.runtime}} if chosen.runtime else {}))
     with World() as world:
         verdicts = judge_all(driver, world, chosen.case, chosen.count)
     print(report.as_table(driver.name, verdicts))
