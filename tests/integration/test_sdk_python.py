@@ -500,7 +500,8 @@ class Together(SdkTest):
 
                 done = await cloister.async_run("print('a'); open('f', 'w').write('kept')", client=client, on_stdout=hear)
                 self.assertEqual(("".join(said), await done.artifacts[0].read()), ("a\n", b"kept"))
-                sandbox = await AsyncSandbox(memory="64MB", client=client)
+                sandbox = await AsyncSandbox.create(memory="64MB", client=client)
+                self.assertIs(await sandbox, sandbox)
                 self.assertEqual((await sandbox.run_code("2 + 3")).text, "5")
                 command = await sandbox.commands.start("cat")
                 await command.send_stdin("x\n")

@@ -9,6 +9,7 @@ REPO = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPO / "sdk/python"))
 import cloister  # noqa: E402
 from cloister import _body, _http1, _sse, _units  # noqa: E402
+from cloister._sync import execution  # noqa: E402
 
 
 class Wire(unittest.TestCase):
@@ -72,6 +73,13 @@ class Arguments(unittest.TestCase):
             self.assertEqual(_body.workspace_path(path), wanted, path)
         for path in ("/etc", "..", "../a", "a/../..", "/workspaces/a", "/workspace/../etc"):
             self.refused("path", lambda _, value: _body.workspace_path(value), path)
+
+    def test_output_that_comes_twice_is_passed_on_once(self):
+        said = []
+        output = execution._Output(said.append)
+        for offset, data in ((0, b"abc"), (0, b"abc"), (1, b"bcde"), (2, b"cdefgh"), (8, "ä".encode()[:1]), (8, "äi".encode())):
+            output.take(offset, data)
+        self.assertEqual(("".join(said), output.offset), ("abcdefghäi", 11))
 
     def test_bytes(self):
         for content, wanted in (("ä", {"input": "ä"}), ("ä".encode(), {"input": "ä"}), (b"\xff", {"input": "/w==", "encoding": "base64"})):

@@ -92,7 +92,8 @@ class _Output:
 
     async def take(self, offset: int, data: bytes, final: bool = False) -> None:
         data = data[max(0, self.offset - offset):]
-        self.offset = max(self.offset, offset + len(data)) if data else self.offset
+        if data:
+            self.offset = max(self.offset, offset) + len(data)
         text = self._decoder.decode(data, final) if self._callback is not None else ""
         if text and self._callback is not None:
             await call(self._callback, text)
