@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "policy/policy_testing.h"
+#include "policy/policy_testing.h"  // needs CLOISTER_SOURCE_DIR
 #include "policy/warnings.h"
 
 namespace cloister::policy {
