@@ -547,10 +547,8 @@ Result<> serve(const Options& options) {
   orchestrator::Sessions sessions(control, service.programs(), service.approvals(), &agents,
                                   sessionConfig(config));
   TRY(sessions.recover());
-  const auto layers = std::make_shared<orchestrator::LayerService>(
-      *control, sessions, service.programs(), layerConfig(config));
-  TRY(layers->recover());
-  control->layers = layers.get();
+  const auto layers = TRY(orchestrator::LayerService::open(*control, sessions, service.programs(),
+                                                           layerConfig(config)));
   Telling telling(control, service, &agents, channels, metrics, doors);
   doors.start(options.state + "/run/egress.sock");
   auth::Authenticator authenticator(*store, TRY(authOptions(config, tokens.get())));

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "confine/layer_order.h"
+#include "confine/mount_steps.h"
 #include "linux/encrypted_disk.h"
 #include "wire/runner.h"
 
@@ -32,7 +33,6 @@ using linux::kReadOnly;
 
 constexpr char kLower[] = "run/masked/lower";  // the layers, each in a directory
 constexpr char kSkeleton[] = "run/masked/lower/skeleton";
-constexpr char kCpus[] = "run/masked/cpus";  // /N: files of /proc for N processors
 constexpr char kOverlay[] = "overlay";
 
 // Files of the host's /etc generated on each machine, without information about the owner: for
@@ -61,30 +61,6 @@ constexpr const char* kProcSysKept[] = {
     "kernel/threads-max",  "kernel/version",      "net/core/somaxconn",
     "vm/max_map_count",    "vm/mmap_min_addr",    "vm/overcommit_memory",
     "vm/overcommit_ratio", "vm/swappiness"};
-
-MountStep directory(std::string target, std::string_view why, mode_t mode = 0755) {
-  return {.op = Op::kDirectory, .target = std::move(target), .why = why, .mode = mode};
-}
-
-MountStep file(std::string target, std::string content, std::string_view why, mode_t mode = 0444) {
-  return {.op = Op::kFile,
-          .target = std::move(target),
-          .why = why,
-          .mode = mode,
-          .content = std::move(content)};
-}
-
-MountStep symlink(std::string target, std::string to, std::string_view why) {
-  return {.op = Op::kSymlink, .target = std::move(target), .source = std::move(to), .why = why};
-}
-
-MountStep copyOf(std::string target, std::string from, std::string_view why) {
-  return {.op = Op::kCopy, .target = std::move(target), .source = std::move(from), .why = why};
-}
-
-MountStep place(Op op, std::string source, std::string target, std::string_view why) {
-  return {.op = op, .target = std::move(target), .source = std::move(source), .why = why};
-}
 
 bool isMask(const MountStep& step) {
   return step.op == Op::kMask;
@@ -511,93 +487,6 @@ std::vector<MountStep> ownRootSteps(const std::vector<MountStep>& root,
   steps.insert(steps.end(), proc.begin(), proc.end());
   steps.push_back(pivot());
   return steps;
-}
-
-std::vector<MountStep> procSteps(const std::vector<MountStep>& masks) {
-  std::vector<MountStep> steps;
-  steps.push_back({.op = Op::kNew,
-                   .target = "proc",
-                   .source = "proc",
-                   .why = "the sandbox's own processes",
-                   .attributes = kNoSuid | kNoDev | kNoExec});
-  steps.insert(steps.end(), masks.begin(), masks.end());
-  return steps;
-}
-
-std::vector<MountStep> shareSteps(uint64_t memory, uint32_t cpus) {
-  constexpr std::string_view kWhy = "the sandbox's share, not the machine";
-  std::vector<MountStep> steps;
-  if (memory > 0) {
-    // A small file system of its own, which the scratch steps cover.
-    steps.push_back({.op = Op::kNew,
-                     .target = "workspace",
-                     .source = "tmpfs",
-                     .why = kWhy,
-                     .options = {{"size", "4k"}, {"nr_inodes", "2"}, {"mode", "755"}},
-                     .attributes = kNoSuid | kNoDev | kNoExec});
-    steps.push_back(file("workspace/meminfo", meminfoOf(memory), kWhy));
-    steps.push_back({.op = Op::kSeal, .target = "workspace", .why = kWhy, .attributes = kReadOnly});
-    steps.push_back(place(Op::kMask, "workspace/meminfo", "proc/meminfo", kWhy));
-  }
-  if (cpus == 0 || cpus > kMostShownCpus) return steps;
-  const std::string from = std::string(kCpus) + "/" + std::to_string(cpus);
-  for (const std::string name : {"cpuinfo", "stat"})
-    steps.push_back(place(Op::kMask, from + "/" + name, "proc/" + name, kWhy));
-  return steps;
-}
-
-namespace {
-
-// Adds the writable directories, once their file system is at /workspace. `from`: path within that
-// file system.
-void addScratch(std::vector<MountStep>& steps, const std::string& from, std::string_view why) {
-  steps.push_back(directory(from + "/tmp", why, 01777));
-  steps.push_back(directory(from + "/shm", why, 01777));
-  steps.push_back(directory(from + "/workspace", why, 0755));
-  steps.push_back(place(Op::kPlace, from + "/tmp", "tmp", why));
-  steps.push_back(place(Op::kPlace, from + "/shm", "dev/shm", why));
-  steps.push_back(place(Op::kPlace, from + "/workspace", "workspace", why));
-  steps.push_back({.op = Op::kNew,
-                   .target = "dev/pts",
-                   .source = "devpts",
-                   .why = "terminals of its own: no other sandbox's and none of the host's",
-                   .options = {{"max", "64"}, {"mode", "600"}, {"ptmxmode", "666"}},
-                   .attributes = kNoSuid | kNoExec});
-}
-
-}  // namespace
-
-std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes, uint64_t attributes) {
-  std::vector<MountStep> steps;
-  steps.push_back({.op = Op::kNew,
-                   .target = "workspace",
-                   .source = "tmpfs",
-                   .why = "one bounded file system for all that is writable",
-                   .options = {{"size", std::to_string(bytes)},
-                               {"nr_inodes", std::to_string(inodes)},
-                               {"mode", "755"}},
-                   .attributes = kNoSuid | kNoDev | attributes});
-  addScratch(steps, "workspace", "bounded together, charged to the sandbox's memory");
-  return steps;
-}
-
-std::vector<MountStep> diskSteps(int mount) {
-  std::vector<MountStep> steps;
-  steps.push_back({.op = Op::kAttach,
-                   .target = "workspace",
-                   .source = "ext4",
-                   .why = "one bounded file system on disk for all that is writable",
-                   .mount = mount});
-  addScratch(steps, std::string("workspace/") + linux::kEncryptedDirectory,
-             "bounded together, encrypted under a key that goes with the sandbox");
-  return steps;
-}
-
-MountStep sharedStep(int mount) {
-  return {.op = Op::kAttach,
-          .target = "workspace",
-          .why = "the workspace of the session that it is for",
-          .mount = mount};
 }
 
 base::json::object toJsonObject(const MountStep& step) {

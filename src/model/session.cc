@@ -107,9 +107,7 @@ json::object toJsonObject(const Session& session) {
   object["env"] = toObject(session.env);
   object["cwd"] = session.cwd.empty() ? "/workspace" : session.cwd;
   object["network_policy"] = toJsonObject(session.network);
-  if (!session.deps.empty()) {
-    object["deps"] = json::array(session.deps.begin(), session.deps.end());
-  }
+  if (!session.deps.empty()) object["deps"] = json::array(session.deps.begin(), session.deps.end());
   object["nested"] = session.nested;
   object["from_snapshot"] = textOrNull(session.from_snapshot);
   object["metadata"] = session.metadata;
@@ -286,10 +284,8 @@ Result<> checkSurroundings(const RunRequest& run, const Session& session) {
     return invalid("image", "must be the session's, \"" + session.provenance.image +
                                 "\"; leave it out, or make a session with \"" + run.image + "\"");
   }
-  if (!run.deps.empty()) {
-    return invalid("deps", "must be asked for when the session is made; leave them out");
-  }
-  return {};
+  if (run.deps.empty()) return {};
+  return invalid("deps", "must be asked for when the session is made; leave them out");
 }
 
 // The door is the session's, so a program cannot have a brokered secret of its own. A file in the

@@ -50,12 +50,12 @@ TEST_F(ProcessNetworkTest, SandboxesWithANetworkAreAKindOfThePool) {
   ASSERT_EQ(runtime_->pool()->kinds.size(), 1U);
   const auto door = asked();
   EXPECT_EQ(runtime_->pool()->kinds.size(), 2U);
-  egress_.say(DoorMessage::kAttached, door.id);
+  egress_.say(ScriptedEgress::DoorMessage::kAttached, door.id);
   egress_.until([&] { return provisioned_.has_value(); });
   ASSERT_TRUE(*provisioned_) << provisioned_->error().message;
   std::ignore = async::runTask(io_, (*without)->teardown());
   async::spawn(io_.get_executor(), teardown(***provisioned_));
-  egress_.say(DoorMessage::kDetached, egress_.packet().door.id);
+  egress_.say(ScriptedEgress::DoorMessage::kDetached, egress_.packet().door.id);
   egress_.until([&] { return torn_down_; });
 }
 

@@ -88,12 +88,12 @@ ContentCheck::~ContentCheck() = default;
 ContentCheck::ContentCheck(ContentCheck&&) noexcept = default;
 ContentCheck& ContentCheck::operator=(ContentCheck&&) noexcept = default;
 
-std::optional<Refusal> ContentCheck::unreadable(const Error& error) const {
+std::optional<PackageRefusal> ContentCheck::unreadable(const Error& error) const {
   return judge_->hasScripts(expected_.version,
                             "whether it has a script is not known, since " + error.message);
 }
 
-std::optional<Refusal> ContentCheck::feed(std::string_view bytes) {
+std::optional<PackageRefusal> ContentCheck::feed(std::string_view bytes) {
   bytes_ += bytes.size();
   if (bytes_ > judge_->maxBytes()) return judge_->tooLarge(expected_.file);
   digests_->sha256.update(bytes);
@@ -104,7 +104,7 @@ std::optional<Refusal> ContentCheck::feed(std::string_view bytes) {
   return std::nullopt;
 }
 
-std::optional<Refusal> ContentCheck::end() {
+std::optional<PackageRefusal> ContentCheck::end() {
   const std::string sha256 = base::toHex(digests_->sha256.finish());
   if (!expected_.sha256.empty() && sha256 != expected_.sha256) {
     return judge_->wrongHash(expected_.file);

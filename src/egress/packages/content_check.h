@@ -37,14 +37,14 @@ class ContentCheck {
   static constexpr size_t kMostAtOnce = size_t{16} << 10;
 
   // The next bytes. A refusal is final.
-  std::optional<Refusal> feed(std::string_view bytes);
+  std::optional<PackageRefusal> feed(std::string_view bytes);
   // The file has ended.
-  std::optional<Refusal> end();
+  std::optional<PackageRefusal> end();
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
 
  private:
   struct Digests;
-  std::optional<Refusal> unreadable(const Error& error) const;
+  std::optional<PackageRefusal> unreadable(const Error& error) const;
 
   const PackageJudge* judge_;
   Expected expected_;

@@ -34,7 +34,7 @@ class FileBody {
 
   // The judge's rules live as long as the body: `packages` keeps them.
   // `on_refusal` is called once, before next() fails for a rule.
-  using OnRefusal = std::function<void(const Refusal&)>;
+  using OnRefusal = std::function<void(const PackageRefusal&)>;
   FileBody(Source source, std::shared_ptr<const model::PlanPackages> packages,
            std::unique_ptr<PackageJudge> judge, Expected expected, std::shared_ptr<void> turn,
            OnRefusal on_refusal);
@@ -44,7 +44,7 @@ class FileBody {
   // The next judged bytes; "" at the end. An error: the rest must not arrive, and refusal() says
   // whether a rule is the cause.
   Task<Result<std::string>> next();
-  [[nodiscard]] const std::optional<Refusal>& refusal() const { return refusal_; }
+  [[nodiscard]] const std::optional<PackageRefusal>& refusal() const { return refusal_; }
 
  private:
   Task<Result<std::string>> read();
@@ -58,7 +58,7 @@ class FileBody {
   OnRefusal on_refusal_;
   std::string held_;
   bool ended_ = false;
-  std::optional<Refusal> refusal_;
+  std::optional<PackageRefusal> refusal_;
 };
 
 }  // namespace cloister::egress

@@ -73,14 +73,14 @@ PackageGateway::Task<Result<std::shared_ptr<void>>> PackageGateway::turn(
   co_return placeIn(std::move(counter), freed_);
 }
 
-const Refusal* PackageGateway::knownRefusal(const std::string& key) {
+const PackageRefusal* PackageGateway::knownRefusal(const std::string& key) {
   const auto found = refused_.find(key);
   if (found == refused_.end() || base::monotonicNow() >= found->second.until) return nullptr;
   return &found->second.refusal;
 }
 
 // A tool that retries a file whose bytes were refused on their way sees the rule.
-void PackageGateway::remember(const std::string& key, const Refusal& refusal) {
+void PackageGateway::remember(const std::string& key, const PackageRefusal& refusal) {
   if (refused_.size() >= bounds_.refused_files) {
     std::erase_if(refused_, [now = base::monotonicNow()](const auto& each) {
       return now >= each.second.until;
@@ -96,7 +96,7 @@ PackageGateway::Task<GatewayAnswer> PackageGateway::sendFile(Asked& asked, std::
   const std::string key = std::string(model::ecosystemName(ecosystem)) + "/" + name + "/" +
                           expected.file + "/" +
                           base::sha256Hex(base::toJson(model::toJsonObject(*asked.packages)));
-  if (const Refusal* known = knownRefusal(key)) co_return refusedBy(ecosystem, *known);
+  if (const PackageRefusal* known = knownRefusal(key)) co_return refusedBy(ecosystem, *known);
   auto judge = std::make_unique<PackageJudge>(asked.judge(name));
   auto place = co_await turn(files_, bounds_.at_once);
   if (!place) co_return failedBy(ecosystem, place.error());
@@ -113,10 +113,10 @@ PackageGateway::Task<GatewayAnswer> PackageGateway::sendFile(Asked& asked, std::
   }
   const std::string file = expected.file;
   const uint64_t most = judge->maxBytes();
-  const Refusal too_large = judge->tooLarge(file);
+  const PackageRefusal too_large = judge->tooLarge(file);
   auto body = std::make_unique<FileBody>(
       *std::move(source), asked.packages, std::move(judge), std::move(expected), *std::move(place),
-      [this, key](const Refusal& refusal) { remember(key, refusal); });
+      [this, key](const PackageRefusal& refusal) { remember(key, refusal); });
   if (body->length().value_or(0) > most) co_return refusedBy(ecosystem, too_large);
   co_return co_await held(asked, std::move(body));
 }

@@ -58,9 +58,9 @@ struct GatewayAnswer {
   std::string reason;  // phrase of the status line, printable ASCII; "": the usual
   std::string type = "text/plain; charset=utf-8";
   std::string body = {};
-  std::string location = {};            // of a redirect
-  std::unique_ptr<FileBody> file = {};  // in place of `body`
-  std::optional<Refusal> refusal = {};  // for the record
+  std::string location = {};                   // of a redirect
+  std::unique_ptr<FileBody> file = {};         // in place of `body`
+  std::optional<PackageRefusal> refusal = {};  // for the record
 };
 
 // A sandbox's requests in flight, shared by its connections.
@@ -102,8 +102,8 @@ class PackageGateway {
   Task<GatewayAnswer> sendFile(Asked& asked, std::string name, UpstreamUrl url, Expected expected);
   Task<GatewayAnswer> held(Asked& asked, std::unique_ptr<FileBody> body);
   Task<Result<std::shared_ptr<void>>> turn(std::shared_ptr<size_t> counter, size_t most);
-  [[nodiscard]] const Refusal* knownRefusal(const std::string& key);
-  void remember(const std::string& key, const Refusal& refusal);
+  [[nodiscard]] const PackageRefusal* knownRefusal(const std::string& key);
+  void remember(const std::string& key, const PackageRefusal& refusal);
 
   boost::asio::any_io_executor executor_;
   std::map<model::Ecosystem, PackageOrigin> origins_;
@@ -116,7 +116,7 @@ class PackageGateway {
   uint64_t held_bytes_ = 0;
   // Files that were refused by their content, by ecosystem, name, file and the rules' digest.
   struct Known {
-    Refusal refusal;
+    PackageRefusal refusal;
     base::Monotonic until;
   };
   std::map<std::string, Known> refused_;

@@ -32,7 +32,7 @@ const NpmOffer::Refused* refusedOf(const NpmOffer& offer, std::string_view versi
 }
 
 // The refusal that is told where no release remains: that of the release that npm would take.
-const Refusal& mainRefusal(const NpmPackage& package, const NpmOffer& offer) {
+const PackageRefusal& mainRefusal(const NpmPackage& package, const NpmOffer& offer) {
   const auto latest = package.tags.find("latest");
   const auto* refused = latest == package.tags.end() ? nullptr : refusedOf(offer, latest->second);
   return refused == nullptr ? offer.refused.back().refusal : refused->refusal;

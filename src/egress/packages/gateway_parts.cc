@@ -58,7 +58,7 @@ GatewayAnswer sentence(model::Ecosystem ecosystem, int status, const std::string
   return answer;
 }
 
-GatewayAnswer refusedBy(model::Ecosystem ecosystem, const Refusal& refusal) {
+GatewayAnswer refusedBy(model::Ecosystem ecosystem, const PackageRefusal& refusal) {
   constexpr int kForbidden = 403;
   GatewayAnswer answer = sentence(ecosystem, kForbidden, refusal.text() + ". " + refusal.remedy);
   answer.reason = phrase(refusal.text());

@@ -31,7 +31,7 @@ Result<std::vector<std::string>> segmentsOf(std::string_view path);
 
 // An answer with a sentence, as the tools of the ecosystem show it.
 GatewayAnswer sentence(model::Ecosystem ecosystem, int status, const std::string& text);
-GatewayAnswer refusedBy(model::Ecosystem ecosystem, const Refusal& refusal);
+GatewayAnswer refusedBy(model::Ecosystem ecosystem, const PackageRefusal& refusal);
 GatewayAnswer failedBy(model::Ecosystem ecosystem, const Error& error);
 
 }  // namespace cloister::egress

@@ -43,8 +43,8 @@ GatewayAnswer page(const std::string& accept, std::string_view name, const PypiO
 }
 
 // The refusal of a version of which no file is allowed.
-std::optional<Refusal> refusalOf(const PypiProject& project, std::string_view version,
-                                 const PackageJudge& judge) {
+std::optional<PackageRefusal> refusalOf(const PypiProject& project, std::string_view version,
+                                        const PackageJudge& judge) {
   for (const PypiFile& file : project.files) {
     if (file.version != version) continue;
     if (auto refusal = judge.judge(file.candidate())) return refusal;

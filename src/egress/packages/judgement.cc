@@ -72,7 +72,7 @@ std::string PackageJudge::shown(std::string_view version) const {
   return printable(name_) + (version.empty() ? "" : " " + printable(version));
 }
 
-Refusal PackageJudge::notAllowed() const {
+PackageRefusal PackageJudge::notAllowed() const {
   std::vector<std::string> names;
   for (const std::string& item : packages_.rules.allow) {
     const auto selector = model::readPackageSelector(item);
@@ -85,40 +85,42 @@ Refusal PackageJudge::notAllowed() const {
           "Check the spelling, or ask the operator to add the package to packages.rules.allow."};
 }
 
-std::optional<Refusal> PackageJudge::name() const {
+std::optional<PackageRefusal> PackageJudge::name() const {
   const auto whole = [](const model::PackageSelector& each) { return each.conditions.empty(); };
   if (std::ranges::any_of(deny_, whole)) return byName("");
   if (!packages_.rules.allow.empty() && allow_.empty()) return notAllowed();
   return std::nullopt;
 }
 
-std::optional<Refusal> PackageJudge::byName(std::string_view version) const {
+std::optional<PackageRefusal> PackageJudge::byName(std::string_view version) const {
   const auto meets = [&](const model::PackageSelector& each) {
     return each.meetsAll(ecosystem_, version);
   };
   if (std::ranges::any_of(deny_, meets)) {
-    return Refusal{PackageRule::kDeny, shown(version) + " is on the list of denied packages",
-                   "Use another version or package, or ask the operator (packages.rules.deny)."};
+    return PackageRefusal{
+        PackageRule::kDeny, shown(version) + " is on the list of denied packages",
+        "Use another version or package, or ask the operator (packages.rules.deny)."};
   }
   if (packages_.rules.allow.empty() || std::ranges::any_of(allow_, meets)) return std::nullopt;
   if (allow_.empty()) return notAllowed();
-  return Refusal{PackageRule::kAllow,
-                 shown(version) + " is not a version that the list of allowed packages names",
-                 "Use an allowed version, or ask the operator (packages.rules.allow)."};
+  return PackageRefusal{
+      PackageRule::kAllow,
+      shown(version) + " is not a version that the list of allowed packages names",
+      "Use an allowed version, or ask the operator (packages.rules.allow)."};
 }
 
-std::optional<Refusal> PackageJudge::byDate(const Candidate& candidate) const {
+std::optional<PackageRefusal> PackageJudge::byDate(const Candidate& candidate) const {
   const model::PackageRules& rules = packages_.rules;
   if (!candidate.published) {
     if (rules.undated_allowed && !cutoff_) return std::nullopt;
-    return Refusal{PackageRule::kUndated,
-                   shown(candidate.version) + " has no date of publication in the index",
-                   "Use an index that has dates (PEP 700), or ask the operator "
-                   "(packages.rules.undated)."};
+    return PackageRefusal{PackageRule::kUndated,
+                          shown(candidate.version) + " has no date of publication in the index",
+                          "Use an index that has dates (PEP 700), or ask the operator "
+                          "(packages.rules.undated)."};
   }
   const int64_t published = *candidate.published;
   if (cutoff_ && published > *cutoff_) {
-    return Refusal{
+    return PackageRefusal{
         PackageRule::kCutoff,
         shown(candidate.version) + " was published on " + dayOf(published) + ", after the cutoff",
         "Use an older version."};
@@ -126,20 +128,21 @@ std::optional<Refusal> PackageJudge::byDate(const Candidate& candidate) const {
   if (rules.cooldown_days == 0 || published <= now_ - rules.cooldown_days * kDay) {
     return std::nullopt;
   }
-  return Refusal{PackageRule::kCooldown,
-                 shown(candidate.version) + " was published on " + dayOf(published) +
-                     ", less than " + std::to_string(rules.cooldown_days) + " days ago",
-                 "Use an older version, or wait."};
+  return PackageRefusal{PackageRule::kCooldown,
+                        shown(candidate.version) + " was published on " + dayOf(published) +
+                            ", less than " + std::to_string(rules.cooldown_days) + " days ago",
+                        "Use an older version, or wait."};
 }
 
-std::optional<Refusal> PackageJudge::judge(const Candidate& candidate) const {
+std::optional<PackageRefusal> PackageJudge::judge(const Candidate& candidate) const {
   if (auto refusal = byName(candidate.version)) return refusal;
   if (auto refusal = byDate(candidate)) return refusal;
   if (candidate.sdist && !packages_.rules.sdists_allowed) {
-    return Refusal{PackageRule::kSdists,
-                   shown(candidate.version) +
-                       " is a source distribution, which runs code when it is installed",
-                   "Use a version with a wheel, or ask the operator (packages.rules.sdists)."};
+    return PackageRefusal{
+        PackageRule::kSdists,
+        shown(candidate.version) +
+            " is a source distribution, which runs code when it is installed",
+        "Use a version with a wheel, or ask the operator (packages.rules.sdists)."};
   }
   if (candidate.scripts && !scriptsAllowed()) {
     return hasScripts(candidate.version, "it has an install script");
@@ -148,18 +151,18 @@ std::optional<Refusal> PackageJudge::judge(const Candidate& candidate) const {
   return candidate.sha256.empty() ? std::nullopt : pins(candidate.version, candidate.sha256);
 }
 
-Refusal PackageJudge::wrongHash(std::string_view file) const {
+PackageRefusal PackageJudge::wrongHash(std::string_view file) const {
   return {PackageRule::kHash, printable(file) + " has other content than the index says",
           "Report it to the operator: the index or the way to it has changed the file."};
 }
 
-Refusal PackageJudge::hasScripts(std::string_view version, std::string_view why) const {
+PackageRefusal PackageJudge::hasScripts(std::string_view version, std::string_view why) const {
   return {PackageRule::kScripts,
           shown(version) + " would run code when it is installed: " + std::string(why),
           "Use a package without install scripts, or ask the operator (packages.rules.scripts)."};
 }
 
-Refusal PackageJudge::tooLarge(std::string_view file) const {
+PackageRefusal PackageJudge::tooLarge(std::string_view file) const {
   return {PackageRule::kMaxBytes,
           std::string(file) + " is larger than " + std::to_string(maxBytes()) + " bytes",
           "Use a smaller package, or ask the operator (packages.rules.max_bytes)."};
@@ -170,13 +173,15 @@ bool PackageJudge::isPinned(std::string_view version) const {
       pins_, [&](const model::PackagePin& pin) { return pin.covers(ecosystem_, name_, version); });
 }
 
-std::optional<Refusal> PackageJudge::pins(std::string_view version, std::string_view sha256) const {
+std::optional<PackageRefusal> PackageJudge::pins(std::string_view version,
+                                                 std::string_view sha256) const {
   const auto same = [&](const model::PackagePin& pin) {
     return pin.covers(ecosystem_, name_, version) && pin.sha256 == sha256;
   };
   if (!isPinned(version) || std::ranges::any_of(pins_, same)) return std::nullopt;
-  return Refusal{PackageRule::kPins, shown(version) + " has other content than the operator pinned",
-                 "Ask the operator to look at packages.rules.pins."};
+  return PackageRefusal{PackageRule::kPins,
+                        shown(version) + " has other content than the operator pinned",
+                        "Ask the operator to look at packages.rules.pins."};
 }
 
 }  // namespace cloister::egress

@@ -46,7 +46,7 @@ std::string_view packageRuleName(PackageRule rule);  // "packages.deny"
 // The rule for records. Not of any plan; lives for ever.
 const model::PlanRule& recordRule(PackageRule rule);
 
-struct Refusal {
+struct PackageRefusal {
   PackageRule rule = PackageRule::kDeny;
   std::string reason;  // a sentence in printable ASCII, without a line break
   std::string remedy;  // a sentence
@@ -75,24 +75,24 @@ class PackageJudge {
 
   // Whether no version of the name can be allowed. Such a name is not looked up, so that names
   // carry nothing to the index.
-  [[nodiscard]] std::optional<Refusal> name() const;
-  [[nodiscard]] std::optional<Refusal> judge(const Candidate& candidate) const;
+  [[nodiscard]] std::optional<PackageRefusal> name() const;
+  [[nodiscard]] std::optional<PackageRefusal> judge(const Candidate& candidate) const;
 
   // Content that differs from what the index, or the reader of its archive, says.
-  [[nodiscard]] Refusal wrongHash(std::string_view file) const;
-  [[nodiscard]] Refusal hasScripts(std::string_view version, std::string_view why) const;
-  [[nodiscard]] Refusal tooLarge(std::string_view file) const;
+  [[nodiscard]] PackageRefusal wrongHash(std::string_view file) const;
+  [[nodiscard]] PackageRefusal hasScripts(std::string_view version, std::string_view why) const;
+  [[nodiscard]] PackageRefusal tooLarge(std::string_view file) const;
   // Whether content with this digest is pinned for the version, or the version has no pin.
-  [[nodiscard]] std::optional<Refusal> pins(std::string_view version,
-                                            std::string_view sha256) const;
+  [[nodiscard]] std::optional<PackageRefusal> pins(std::string_view version,
+                                                   std::string_view sha256) const;
   [[nodiscard]] bool isPinned(std::string_view version) const;
   [[nodiscard]] uint64_t maxBytes() const { return packages_.rules.max_bytes; }
   [[nodiscard]] bool scriptsAllowed() const { return packages_.rules.scripts_allowed; }
 
  private:
-  [[nodiscard]] std::optional<Refusal> byName(std::string_view version) const;
-  [[nodiscard]] std::optional<Refusal> byDate(const Candidate& candidate) const;
-  [[nodiscard]] Refusal notAllowed() const;
+  [[nodiscard]] std::optional<PackageRefusal> byName(std::string_view version) const;
+  [[nodiscard]] std::optional<PackageRefusal> byDate(const Candidate& candidate) const;
+  [[nodiscard]] PackageRefusal notAllowed() const;
   [[nodiscard]] std::string shown(std::string_view version) const;
 
   const model::PlanPackages& packages_;

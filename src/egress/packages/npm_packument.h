@@ -66,7 +66,7 @@ struct NpmOffer {
   std::vector<const NpmRelease*> allowed;
   struct Refused {
     const NpmRelease* release;
-    Refusal refusal;
+    PackageRefusal refusal;
   };
   std::vector<Refused> refused;
   std::map<std::string, std::string> tags;  // of allowed releases, while there are any

@@ -368,7 +368,7 @@ PypiOffer offerOf(const PypiProject& project, const PackageJudge& judge) {
   return offer;
 }
 
-PypiOffer refusedOffer(const Refusal& refusal) {
+PypiOffer refusedOffer(const PackageRefusal& refusal) {
   std::string local(packageRuleName(refusal.rule));
   std::ranges::replace(local, '_', '.');
   PypiOffer offer;

@@ -77,7 +77,7 @@ struct PypiOffer {
 };
 PypiOffer offerOf(const PypiProject& project, const PackageJudge& judge);
 // The offer of a name that is refused before it is looked up.
-PypiOffer refusedOffer(const Refusal& refusal);
+PypiOffer refusedOffer(const PackageRefusal& refusal);
 
 std::string pypiJson(std::string_view name, const PypiOffer& offer);
 std::string pypiHtml(std::string_view name, const PypiOffer& offer);

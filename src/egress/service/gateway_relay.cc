@@ -79,7 +79,7 @@ class GatewayRelay {
     co_return co_await send(head, std::move(answer));
   }
 
-  void report(const RequestHead& head, const Refusal& refusal) {
+  void report(const RequestHead& head, const PackageRefusal& refusal) {
     const Standing standing = standingOf(head);
     guard_.refused(standing.attempt(), {.allowed = false,
                                         .rule = &recordRule(refusal.rule),

@@ -42,12 +42,17 @@ LayerService::LayerService(Control& control, Sessions& sessions, std::shared_ptr
       programs_(std::move(programs)),
       config_(std::move(config)) {}
 
-Result<> LayerService::recover() {
-  for (model::DependencyLayer& layer : TRY(control_.store.layers())) {
+Result<std::shared_ptr<LayerService>> LayerService::open(Control& control, Sessions& sessions,
+                                                         std::shared_ptr<Programs> programs,
+                                                         LayerConfig config) {
+  auto made =
+      std::make_shared<LayerService>(control, sessions, std::move(programs), std::move(config));
+  for (model::DependencyLayer& layer : TRY(control.store.layers())) {
     std::string key = layer.key;
-    layers_.emplace(std::move(key), std::move(layer));
+    made->layers_.emplace(std::move(key), std::move(layer));
   }
-  return {};
+  control.layers = made.get();
+  return made;
 }
 
 Result<model::LayerInputs> LayerService::inputsOf(const LayerRequest& request) const {

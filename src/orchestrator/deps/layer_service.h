@@ -36,12 +36,14 @@ struct LayerConfig {
 
 class LayerService final : public Layers, public std::enable_shared_from_this<LayerService> {
  public:
-  // `control` and `sessions` outlive the service.
+  // `control` and `sessions` outlive the service. See open().
   LayerService(Control& control, Sessions& sessions, std::shared_ptr<Programs> programs,
                LayerConfig config);
 
-  // Reads the layers of earlier starts.
-  Result<> recover();
+  // Reads the layers of earlier starts, and serves the runs and sessions of `control`.
+  static Result<std::shared_ptr<LayerService>> open(Control& control, Sessions& sessions,
+                                                    std::shared_ptr<Programs> programs,
+                                                    LayerConfig config);
 
   [[nodiscard]] Result<> check(const LayerRequest& request) const override;
   [[nodiscard]] std::optional<Layered> ready(const LayerRequest& request) override;

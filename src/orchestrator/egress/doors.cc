@@ -100,8 +100,8 @@ Doors::DoorPtr Doors::find(const std::string& permit) const {
 
 // --- of runs and sessions
 
-Task<Result<std::string>> Doors::open(model::NetworkPlan first, DoorOwner owner, Again again,
-                                      DoorSecrets secrets) {
+Task<Result<>> Doors::open(model::NetworkPlan first, DoorOwner owner, Again again,
+                           DoorSecrets secrets) {
   const auto door = std::make_shared<Door>();
   if (!secrets.values.empty()) {
     door->secrets =
@@ -135,9 +135,9 @@ Task<Result<std::string>> Doors::confirm(std::string permit) {
   auto planned = co_await EgressLink::planned(link_, std::exchange(door->first, nullptr));
   if (planned) {
     door->opened = true;
-    door->certificate = *sent;
+    door->certificate = *planned;
     parts_.metrics.planned("start");
-    co_return sent;
+    co_return planned;
   }
   close(permit);
   co_return notOpened(std::move(planned).error());

@@ -12,6 +12,7 @@
 #include "async/signal.h"
 #include "base/clock.h"
 #include "base/record_clock.h"
+#include "orchestrator/core/network.h"
 #include "orchestrator/core/policy_engine.h"
 #include "orchestrator/core/quota.h"
 #include "orchestrator/guard/agent_guard.h"
@@ -98,6 +99,18 @@ struct Live {
                           // recorded end
 };
 using LivePtr = std::shared_ptr<Live>;
+
+// Whether its dependencies are not there yet (run_layers.cc). A program of a session has the layers
+// of the session's sandbox.
+bool lacksLayers(const Live& run);
+
+// Secrets (run_secrets.cc). Makes the program as the node gets it, which specOf() gives.
+void furnish(Live& run);
+const model::ExecSpec& specOf(const Live& run);
+DoorSecrets doorSecretsOf(const Live& run);
+// Takes the secrets out of the record's use of the network, and out of the rest of the record.
+void redactUse(Live& run);
+void redactRecord(Live& run);
 
 // The parts for policy. The large parts are only in the ExecSpec.
 model::RunRequest policyPartsOf(const model::RunRequest& request);

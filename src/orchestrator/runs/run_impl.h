@@ -132,11 +132,9 @@ struct RunService::Impl final : Programs,
   static void reportProcessorTime(Live& live);
   void charge(Live& live) const;
   void launch(const LivePtr& live);
-  // Its dependencies, before its turn in the queue (run_layers.cc).
+  // Dependencies, before the turn in the queue (run_layers.cc).
   void enqueue(const LivePtr& live);
-  [[nodiscard]] static bool lacksLayers(const Live& run);
   [[nodiscard]] LayerRequest layerRequestOf(const Live& run) const;
-  static void haveLayers(Live& run, Layered layered);
   Result<> takeLayers(Live& run) const;
   Task<void> makeLayers(LivePtr run);
   Task<Result<runtime::SandboxInfo>> prepareAnew(Live& run);
@@ -223,14 +221,8 @@ struct RunService::Impl final : Programs,
   Task<Result<>> provision(Live& live, model::SignedPermit permit);
   // The secrets of a run (run_secrets.cc), read from the ledger for a start now.
   Result<> loadSecrets(Live& live) const;
-  // The program as the node gets it.
-  static void furnish(Live& live);
-  [[nodiscard]] static const model::ExecSpec& specOf(const Live& live);
   Result<model::SignedPermit> furnishAnew(Live& live) const;
   Task<Result<>> recordSecretUse(LivePtr live);
-  [[nodiscard]] static DoorSecrets doorSecretsOf(const Live& live);
-  static void redactUse(Live& live);
-  static void redactRecord(Live& live);
   Task<void> recordWithheld(const Live& live);
   // The network of a run (run_network.cc). Keeps the plan of a granted permit.
   static void keepPlan(Live& live, std::optional<model::NetworkPlan> plan,

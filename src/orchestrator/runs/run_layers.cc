@@ -10,9 +10,17 @@
 #include "orchestrator/runs/run_impl.h"
 
 namespace cloister::orchestrator {
+namespace {
+
+void haveLayers(Live& run, Layered layered) {
+  run.layers = std::move(layered.layers);
+  run.execution.provenance.layers = std::move(layered.shown);
+}
+
+}  // namespace
 
 // A program of a session has the layers of the session's sandbox.
-bool RunService::Impl::lacksLayers(const Live& run) {
+bool lacksLayers(const Live& run) {
   return !run.home && !run.request.deps.empty() && run.layers.empty();
 }
 
@@ -23,11 +31,6 @@ LayerRequest RunService::Impl::layerRequestOf(const Live& run) const {
           .deps = run.request.deps,
           .image = image == nullptr ? toText(model::ImageRef{})
                                     : toText(model::ImageRef{image->name, image->digest})};
-}
-
-void RunService::Impl::haveLayers(Live& run, Layered layered) {
-  run.layers = std::move(layered.layers);
-  run.execution.provenance.layers = std::move(layered.shown);
 }
 
 // The error of dependencies that can never be had.

@@ -33,7 +33,7 @@ Result<> RunService::Impl::loadSecrets(Live& run) const {
 }
 
 // An interpreter's code runs in the interpreter, which has the additions already.
-void RunService::Impl::furnish(Live& run) {
+void furnish(Live& run) {
   run.furnished.reset();
   const Additions* of_home = sharesSandbox(run) && !run.in_kernel ? run.home->additions() : nullptr;
   if (!run.secrets && run.certificate.empty() && of_home == nullptr) return;
@@ -51,7 +51,7 @@ void RunService::Impl::furnish(Live& run) {
   run.furnished = std::move(spec);
 }
 
-const model::ExecSpec& RunService::Impl::specOf(const Live& run) {
+const model::ExecSpec& specOf(const Live& run) {
   return run.furnished ? *run.furnished : run.spec;
 }
 
@@ -80,7 +80,7 @@ Task<Result<>> RunService::Impl::recordSecretUse(LivePtr run) {
                                            std::move(event));
 }
 
-DoorSecrets RunService::Impl::doorSecretsOf(const Live& run) {
+DoorSecrets doorSecretsOf(const Live& run) {
   DoorSecrets secrets;
   if (run.secrets) secrets.values = run.secrets->values;
   if (run.known) {
@@ -91,7 +91,7 @@ DoorSecrets RunService::Impl::doorSecretsOf(const Live& run) {
   return secrets;
 }
 
-void RunService::Impl::redactUse(Live& run) {
+void redactUse(Live& run) {
   if (!run.known) return;
   for (model::DeniedDestination& each : run.execution.network.denied) {
     each.host = run.known->redacted(each.host);
@@ -100,7 +100,7 @@ void RunService::Impl::redactUse(Live& run) {
   }
 }
 
-void RunService::Impl::redactRecord(Live& run) {
+void redactRecord(Live& run) {
   if (!run.known || !run.known->patterns()) return;
   const auto redactArray = [&](base::json::array& items) {
     for (base::json::value& item : items)
