@@ -24,8 +24,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from . import AsyncSandbox, CloisterError, __version__
 
-DELIMITER = b"<IDS|MSG>"
-PROTOCOL = "5.3"
+DELIMITER, PROTOCOL = b"<IDS|MSG>", "5.3"
 Message = Dict[str, Any]
 
 
