@@ -58,7 +58,7 @@ class EgressLinkTest : public testing::Test {
   static Batch batch(uint64_t number) {
     return {.number = number, .attempts = {attemptOf("permit_1", "a.test")}, .left_out = 0};
   }
-  Result<> plan() {
+  Result<std::string> plan() {
     return async::runTask(io_, EgressLink::plan(link_, {.encoded = model::encodePlan(planOf("p")),
                                                         .signature = std::string(64, 's')}));
   }
@@ -255,12 +255,13 @@ TEST_F(EgressLinkTest, EndsAConnectionThatBreaksTheProtocol) {
 }
 
 TEST_F(EgressLinkTest, WaitsShortlyForAConnection) {
-  std::optional<Result<>> sent;
-  async::spawn(io_.get_executor(),
-               [](std::shared_ptr<EgressLink> link, std::optional<Result<>>& into) -> Task<void> {
-                 into = co_await EgressLink::plan(link, {.encoded = model::encodePlan(planOf("p")),
-                                                         .signature = std::string(64, 's')});
-               }(link_, sent));
+  std::optional<Result<std::string>> sent;
+  async::spawn(
+      io_.get_executor(),
+      [](std::shared_ptr<EgressLink> link, std::optional<Result<std::string>>& into) -> Task<void> {
+        into = co_await EgressLink::plan(
+            link, {.encoded = model::encodePlan(planOf("p")), .signature = std::string(64, 's')});
+      }(link_, sent));
   io_.poll();
   EXPECT_FALSE(sent);
   connect();

@@ -65,7 +65,7 @@ Task<Result<Sessions::Impl::OpenedDoor>> Sessions::Impl::openDoor(
   };
   CO_TRY(co_await control->network->open(*std::move(plan), std::move(owner), std::move(again),
                                          std::move(secrets)));
-  const std::string certificate = CO_TRY(co_await control->network->confirm(permit));
+  const std::string certificate = CO_TRY(co_await control->network->confirm(opened.permit));
   if (!certificate.empty()) opened.additions = trustIn(certificate, systemAuthorities());
   if (session->secrets && !session->secrets->variables.empty()) {
     if (!opened.additions) opened.additions.emplace();
