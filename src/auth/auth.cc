@@ -90,6 +90,7 @@ Task<Result<Identity>> Authenticator::identify(std::string_view credential,
   } else {
     who = identityOf(authenticate(credential, peer));
   }
+  if (who && who->principal.isOwn()) who = refused();
   if (who || who.error().code != Code::kUnauthorized || !peer) co_return who;
   attempts_.failed(*peer, now);
   if (wait > 0) co_return tooMany(wait);
@@ -97,8 +98,10 @@ Task<Result<Identity>> Authenticator::identify(std::string_view credential,
 }
 
 Result<Identity> Authenticator::identify(const ClientCertificate& certificate) const {
-  return Identity{.principal = TRY(options_.certificates.identify(certificate, base::wallMicros())),
-                  .ends_at = certificate.not_after};
+  Identity who{.principal = TRY(options_.certificates.identify(certificate, base::wallMicros())),
+               .ends_at = certificate.not_after};
+  if (who.principal.isOwn()) return refused();
+  return who;
 }
 
 Result<model::Principal> Authenticator::authenticate(std::string_view secret,

@@ -99,6 +99,27 @@ TEST_F(AuthenticatorTest, KnowsAStoredKey) {
   }
 }
 
+TEST_F(AuthenticatorTest, NoCredentialIsForWhatTheServiceItselfIs) {
+  model::Principal agent = tenant("acme");
+  agent.agent = "cloister.deps";
+  const NewKey of_tenant = makeKey(tenant(std::string(model::kInstallerTenant)), "", 0);
+  const NewKey of_agent = makeKey(agent, "", 0);
+  const NewKey alike = makeKey(tenant("cloister"), "", 0);
+  for (const NewKey* key : {&of_tenant, &of_agent, &alike})
+    put(key->record);
+  Authenticator authenticator(*store_);
+  const auto known = [&](const NewKey& key) {
+    boost::asio::io_context io;
+    auto who = boost::asio::co_spawn(io, authenticator.identify(key.secret, std::nullopt),
+                                     boost::asio::use_future);
+    io.run();
+    return who.get().has_value();
+  };
+  EXPECT_FALSE(known(of_tenant));
+  EXPECT_FALSE(known(of_agent));
+  EXPECT_TRUE(known(alike));
+}
+
 TEST_F(AuthenticatorTest, RefusesAllElseInTheSameWords) {
   const NewKey expired = makeKey(tenant("t"), "", base::wallMicros() - 1);
   const NewKey revoked = makeKey(tenant("t"), "", 0);

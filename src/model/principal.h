@@ -11,6 +11,12 @@
 
 namespace cloister::model {
 
+// Names that begin so are the service's own: no credential is for such a tenant or agent.
+inline constexpr std::string_view kOwnNames = "cloister.";
+// The tenant of what the service itself runs to install dependencies, for the tenant named by
+// Principal::app. No client but an administrator sees or reaches it.
+inline constexpr std::string_view kInstallerTenant = "cloister.deps";
+
 struct Principal {
   std::string tenant;  // never empty
   std::string app;
@@ -21,6 +27,10 @@ struct Principal {
   std::string request = {};  // X-Request-Id of the request, for the service's log; not recorded
   int64_t ends_at = 0;       // of `key_id`, as in auth::Credential; not recorded
 
+  // Whether only the service itself can be this.
+  [[nodiscard]] bool isOwn() const {
+    return tenant.starts_with(kOwnNames) || agent.starts_with(kOwnNames);
+  }
   [[nodiscard]] bool isAdmin() const { return roles.has(Role::kAdmin); }
   [[nodiscard]] bool may(Permission permission) const { return model::may(roles, permission); }
 

@@ -42,7 +42,25 @@ int scoreOf(const Policy& policy, const Question& question) {
                               .facts = question.risk_facts});
 }
 
+// What the service itself runs to install dependencies (orchestrator/deps). The operator's rules
+// have decided about the request that has the dependencies. Its network is the package gateway.
+const Rule& installerRule() {
+  static const Rule kRule = [] {
+    Rule rule;
+    rule.name = "installs dependencies";
+    rule.why = "the service installs the packages of a permitted request";
+    rule.match.network_tiers = {"restricted"};
+    rule.effect = Effect::kAllow;
+    rule.tier = Tier::kAuto;
+    rule.images = {"*"};
+    rule.max = model::defaultBounds().max;
+    return rule;
+  }();
+  return kRule;
+}
+
 const Rule* firstMatch(const Policy& policy, const Question& question, int score) {
+  if (question.principal.tenant == model::kInstallerTenant) return &installerRule();
   const auto found = std::ranges::find_if(
       policy.rules, [&](const Rule& each) { return matches(each, question, score); });
   return found == policy.rules.end() ? nullptr : &*found;

@@ -191,10 +191,12 @@ std::expected<Grants, Denied> everything(const Rule& rule, const Question& quest
 // The gateway answers every sandbox with a door, unless the rule forbids it.
 std::optional<model::PlanPackages> packagesOf(const Rule& rule, const Question& question) {
   if (question.packages == nullptr || !rule.packages) return std::nullopt;
+  const model::Principal& who = question.principal;
+  const std::string& tenant = who.tenant == model::kInstallerTenant ? who.app : who.tenant;
   auto ecosystems = question.packages->ecosystems();
   if (ecosystems.empty()) return std::nullopt;
   return model::PlanPackages{.ecosystems = std::move(ecosystems),
-                             .rules = question.packages->rulesOf(question.principal.tenant),
+                             .rules = question.packages->rulesOf(tenant),
                              .cutoff = {}};
 }
 

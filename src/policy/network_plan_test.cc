@@ -94,6 +94,34 @@ TEST_F(NetworkPlanTest, ThePermitHasTheDigestOfThePlan) {
   EXPECT_EQ(model::decodePlan(model::encodePlan(made)), made);
 }
 
+TEST_F(NetworkPlanTest, TheInstallerOfDependenciesHasTheGatewayAndNothingElse) {
+  model::PackageSettings packages;
+  packages.pypi.index = "https://pypi.example/simple";
+  packages.tenants["acme"].cooldown_days = 7;
+  policy_ = policyOf("  - {name: none, why: a test, effect: deny}\n");
+  ask(R"({"tier":"restricted"})");
+  supposed_->principal = {};
+  supposed_->principal.tenant = model::kInstallerTenant;
+  supposed_->principal.app = "acme";
+  Question asked = question();
+  asked.packages = &packages;
+  const auto permit = std::get<model::Permit>(decide(policy_, asked));
+  ASSERT_TRUE(permit.network());
+  EXPECT_THAT(permit.network()->rules, IsEmpty());
+  ASSERT_TRUE(permit.network()->packages);
+  EXPECT_EQ(permit.network()->packages->rules.cooldown_days, 7U) << "the rules of its tenant";
+  EXPECT_EQ(decidingRule(policy_, asked), "installs dependencies");
+  supposed_->principal.tenant = "acme";
+  Question other = question();
+  other.packages = &packages;
+  EXPECT_TRUE(refusalOf(decide(policy_, other)));
+  ask(R"({"tier":"full"})");
+  supposed_->principal.tenant = model::kInstallerTenant;
+  Question beyond = question();
+  beyond.packages = &packages;
+  EXPECT_TRUE(refusalOf(decide(policy_, beyond))) << "more than the gateway";
+}
+
 TEST_F(NetworkPlanTest, WithoutANetworkThereIsNoPlan) {
   rule("network: [\"api.example.com:443\"]");
   ask(R"({"tier":"none"})");

@@ -153,6 +153,12 @@ Result<KeyRequest> parseKeyRequest(const model::Principal& maker, std::string_vi
   key.principal.app = TRY(holder(reader, "app"));
   key.principal.agent = TRY(holder(reader, "agent"));
   key.principal.user = TRY(holder(reader, "user"));
+  if (key.principal.isOwn()) {
+    return fail(Code::kInvalid,
+                "tenant, agent: names that begin with \"cloister.\" are the service's own; use "
+                "another name",
+                key.principal.tenant.starts_with(model::kOwnNames) ? "tenant" : "agent");
+  }
   key.principal.roles = TRY(readRoles(reader));
   key.networks = TRY(readNetworks(reader));
   const auto seconds = TRY(reader.integer("expires_in_seconds", 1, kMaxLifeSeconds));

@@ -50,9 +50,15 @@ const Installer& installerOf(model::Ecosystem ecosystem) {
   return ecosystem == model::Ecosystem::kPypi ? kPip : kNpm;
 }
 
-// The service itself asks, for the tenant: no agent's rules apply to the installer.
+// The service itself asks, for the tenant. Neither this tenant nor another reaches the installer: a
+// layer may be shared.
 model::Principal builderOf(const std::string& tenant) {
-  return {.tenant = tenant, .app = "cloister", .agent = "", .user = "", .roles = {}, .key_id = ""};
+  return {.tenant = std::string(model::kInstallerTenant),
+          .app = tenant,
+          .agent = "",
+          .user = "",
+          .roles = {},
+          .key_id = ""};
 }
 
 model::SessionRequest sessionFor(const model::LayerInputs& inputs, const BuildBounds& bounds) {
@@ -93,7 +99,7 @@ class Build {
     session_ = made->id;
     if (made->status != model::SessionStatus::kRunning) {
       co_return fail(Code::kDenied,
-                     "installing deps: policy wants an approval for sessions of the tenant");
+                     "installing deps: the session that installs them has not begun");
     }
     auto layer = co_await install();
     std::ignore = co_await sessions_.end(by_, session_);
