@@ -70,7 +70,8 @@ TEST(IsSound, CountsHaveRoomAndKindsAreKnown) {
   request.spec.limit_count = SandboxSpec::kMaxLimits + 1;
   EXPECT_FALSE(isSound(request, kHostIds));
   EXPECT_TRUE(isSound(requestOf(What::kWorkspace, {}), kHostIds));
-  EXPECT_FALSE(isSound(requestOf(static_cast<What>(7), {1000, 100'000, 2}), kHostIds));
+  constexpr auto kUnknown = static_cast<What>(static_cast<uint32_t>(What::kLayers) + 1);
+  EXPECT_FALSE(isSound(requestOf(kUnknown, {1000, 100'000, 2}), kHostIds));
 }
 
 TEST(IsSound, AMachineWithALinkHasItsDevice) {
