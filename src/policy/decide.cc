@@ -8,6 +8,7 @@
 
 #include "base/crypto.h"
 #include "base/glob.h"
+#include "model/dependency.h"
 #include "model/tool.h"
 #include "policy/conditions.h"
 #include "policy/network_plan.h"
@@ -64,6 +65,23 @@ const Rule* firstMatch(const Policy& policy, const Question& question, int score
   const auto found = std::ranges::find_if(
       policy.rules, [&](const Rule& each) { return matches(each, question, score); });
   return found == policy.rules.end() ? nullptr : &*found;
+}
+
+// Dependencies that this service cannot install, whatever a rule says.
+std::optional<Denied> beyondUs(const Question& question) {
+  if (question.request.deps.empty()) return std::nullopt;
+  const auto ecosystem = model::ecosystemOf(question.language);
+  const bool npm = ecosystem == model::Ecosystem::kNpm;
+  const auto offered = question.packages == nullptr ? std::vector<model::Ecosystem>()
+                                                    : question.packages->ecosystems();
+  // Other languages have no dependencies: the request is refused by its form.
+  if (!offered.empty() && !ecosystem) return std::nullopt;
+  if (std::ranges::find(offered, ecosystem.value_or(model::Ecosystem::kPypi)) != offered.end()) {
+    return std::nullopt;
+  }
+  return Denied{"", "this service has no index of packages, so it installs no dependencies",
+                std::string("have ") + (npm ? "packages.npm.registry" : "packages.pypi.index") +
+                    " configured; or leave deps empty, and send modules as files"};
 }
 
 // Advice on making a runtime available.
@@ -344,6 +362,7 @@ std::optional<Denied> refuse(const Policy& policy, const Question& question, Eva
                                 : policy.mending,
                   .unavailable = true};
   }
+  if (auto denied = beyondUs(question)) return denied;
   if (rule == nullptr || question.language.empty()) {
     return Denied{"", "no rule of policy " + policy.id + " allows this run",
                   "ask the operator for a rule that does"};

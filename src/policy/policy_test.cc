@@ -115,7 +115,7 @@ TEST(Policy, WhatNoNodeCanDoIsDeniedWithARemedy) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {R"("network_policy":{"tier":"restricted"})", "no destination"},
       {R"("network_policy":{"tier":"full"})", "\"full\""},
-      {R"("deps":["numpy"])", "egress"},
+      {R"("deps":["numpy"])", "no index of packages"},
       {R"("runtime":"gvisor")", "gvisor"},
       {R"("tier":"Assisted")", "Assisted"},
       {R"("tier":"HumanApprove")", "HumanApprove"},

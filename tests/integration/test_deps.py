@@ -120,9 +120,9 @@ class Deps(unittest.TestCase):
         for deps, language in ((["-r x"], "python"), (["a @ http://evil.test/a.whl"], "python"), (["alpha"], "ruby")):
             answer = self.server.request("POST", "/v1/executions", {"language": language, "code": "", "deps": deps})
             self.assertEqual((answer.status, answer.json()["error"]["details"]["field"]), (400, "deps"), answer.body)
-        answer = self.server.request("POST", "/v1/executions", {"language": "node", "code": "", "deps": ["left-pad"]})
-        self.assertEqual(answer.status, 400, answer.body)
-        self.assertIn("packages.npm.registry", answer.json()["error"]["message"])
+        refused = self.run_code("", language="node", deps=["left-pad"])
+        self.assertEqual((refused["status"], refused["error"]["type"]), ("denied", "PERMISSION_DENIED"), refused)
+        self.assertIn("packages.npm.registry", json.dumps(refused["error"]))
 
     def test_a_script_names_its_own(self):
         code = "# /// script\n# dependencies = ['beta']\n# ///\nimport beta; print(beta.VERSION)"
