@@ -89,6 +89,7 @@ class Driver(abc.ABC):
     features = frozenset()
     proxy = None  # (host, port) of the explicit proxy, as programs inside name it
     transparent = True  # programs without proxy variables reach what is allowed
+    unanswered = ()  # beginnings of the names of attempts that fail by their own time limit, not by a refusal
 
     @abc.abstractmethod
     def start(self, world):

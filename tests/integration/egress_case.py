@@ -16,6 +16,14 @@ from doorcheck.world import World, missing  # noqa: E402
 
 NEEDS_ROOT = "needs root: a namespace with a network of its own for the service"
 NONE = {"name": "no-network", "why": "code without a network", "effect": "allow", "tier": "Auto", "match": {"network_tiers": ["none"]}}
+# For programs inside, which have no netlink socket and so no if_nameindex().
+INTERFACES = """
+def interfaces():
+    found = []
+    for number in range(1, 9):
+        with contextlib.suppress(OSError): found.append(socket.if_indextoname(number))
+    return found
+"""
 
 
 def door(*entries, tiers=("restricted",), **members):

@@ -11,7 +11,7 @@ import firecracker_case
 import harness
 import kvm_case
 from api_case import CONFIG
-from egress_case import EgressCase, Result, door, start_world, zone
+from egress_case import INTERFACES, EgressCase, Result, door, start_world, zone
 from kvm_case import QEMU, machines
 from session_case import Session
 
@@ -20,13 +20,6 @@ LACKS = (f"no {QEMU}" if not os.path.exists(QEMU) else
          "no image: CLOISTER_MICROVM names none" if not (IMAGE / "root.squashfs").exists() else "")
 SECONDS = 120  # for a run in an emulated machine, beside other suites
 EMULATED = "microvm:\n  image: {}\n  accelerator: tcg\n  emulate: true\n"
-INTERFACES = """
-def interfaces():
-    found = []
-    for number in range(1, 9):
-        with contextlib.suppress(OSError): found.append(socket.if_indextoname(number))
-    return found
-"""
 LINKED = b"070701" + b"".join(f"{field:08x}".encode() for field in (1, 0o40755, 0, 0, 1, 0, 0, 0, 0, 0, 0, 16, 0)) \
     + b"modules-network\0\0\0"
 

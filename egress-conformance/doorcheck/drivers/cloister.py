@@ -13,6 +13,9 @@ from doorcheck.driver import BYTES, DAMAGE, FULL, HTTP_RULES, KILL, NARROW, PROX
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tests" / "integration"))
 import harness  # noqa: E402
 
+# gVisor's stack sends to groups, to everybody and to neighbours of a link. Nobody answers, and no rule can: a refusal of a
+# packet to a group is never sent (RFC 1122, 3.2.2).
+UNANSWERED = {"gvisor": ("224.", "255.255.255.255", "fe80:", "link-local")}
 PROXY_NAME, PROXY_PORT = "proxy.cloister.internal", 3128
 
 
@@ -70,6 +73,7 @@ class Cloister(Driver):
 
     def __init__(self, user=False, request=None, config=""):
         self._user, self._request, self._config = user, request or {}, config
+        self.unanswered = UNANSWERED.get(self._request.get("runtime"), ())
         self._document = self._policy = None
 
     def start(self, world):
