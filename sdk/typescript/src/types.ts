@@ -26,6 +26,7 @@ export interface Settings {
   open_files?: number | null;
   max_output_bytes?: number | null;
   network_policy?: NetworkPolicy | null;
+  secrets?: SecretUse[] | null;
   runtime?: string | null;
   image?: string | null;
   tier?: "Auto" | "Assisted" | "HumanApprove" | "ManualOnly" | null;
@@ -47,6 +48,22 @@ export interface Program {
 // `language` with `code`, or `command`.
 export interface RunRequest extends Settings, Program {
 }
+
+// A secret for a program.
+export interface SecretUse {
+  name: SecretName;
+  as: "env" | "file" | "broker";
+  variable?: string;
+  path?: string;
+  host?: string;
+  port?: number | null;
+  header?: string;
+  format?: string;
+  methods?: string[];
+  paths?: string[];
+}
+
+export type SecretName = string;
 
 // The network of a sandbox, which policy may only narrow.
 export interface NetworkPolicy {
