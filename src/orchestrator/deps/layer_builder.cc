@@ -126,7 +126,7 @@ class Build {
     co_return layer;
   }
 
-  // What the installer said, and what the network refused, explain a failure.
+  // The output of the installer, and the packages that the network refused, explain a failure.
   Task<Result<>> runScript(const char* script) {
     model::ExecRequest request;
     std::vector<std::string> argv = {"bash", "-c", script, "bash"};
