@@ -454,6 +454,11 @@ class ResourceUsage(TypedDict):
     open_files: Union[int, None]
     disk_limit_bytes: DiskLimit
 
+class ProvenanceLayers(TypedDict):
+    place: str
+    digest: str
+    sbom_sha256: Sha256
+
 class _Provenance(TypedDict):
     runtime: Union[str, None]
     node: Union[str, None]
@@ -471,6 +476,7 @@ class _Provenance(TypedDict):
 class Provenance(_Provenance, total=False):
     nested: bool
     sandbox: Literal["fresh"]
+    layers: List[ProvenanceLayers]
 
 class Error(TypedDict):
     type: Literal["TIMEOUT", "RESOURCE_LIMIT_EXCEEDED", "PERMISSION_DENIED", "APPROVAL_REQUIRED", "QUOTA_EXCEEDED", "INVALID_REQUEST", "NOT_FOUND", "SANDBOX_STARTUP_FAILED", "RUNNER_LOST", "NODE_LOST", "SERVER_RESTART", "CANCELLED", "OUTPUT_LIMIT", "INTERNAL"]

@@ -459,6 +459,12 @@ export interface ResourceUsage {
   disk_limit_bytes: DiskLimit;
 }
 
+export interface ProvenanceLayers {
+  place: string;
+  digest: string;
+  sbom_sha256: Sha256;
+}
+
 // The place of the execution, and its weaker points.
 export interface Provenance {
   runtime: string | null;
@@ -474,6 +480,7 @@ export interface Provenance {
   weakened: string[];
   nested?: boolean;
   sandbox?: "fresh";
+  layers?: ProvenanceLayers[];
 }
 
 export interface Error {
