@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -24,6 +25,16 @@ constexpr size_t kLayersSandbox = 1;
 
 const LayerPlaceNames& namesOf(const LayerOrder::Layer& layer) {
   return kLayerPlaceNames[static_cast<size_t>(layer.place)];
+}
+
+// Whether the link at the sandbox's root leads into the layer.
+bool isLinked(const LayerPlaceNames& names) {
+  if (names.link.empty()) return true;
+  const std::string link = "/" + std::string(names.link);
+  char found[64];
+  const ssize_t length = ::readlink(link.c_str(), found, sizeof found);
+  return length > 0 && std::string_view(found, static_cast<size_t>(length)) ==
+                           std::string(names.target) + link;
 }
 
 // Through overlayfs, so that mountinfo names no place of the host, and watches and locks reveal no
@@ -62,7 +73,12 @@ Result<> attach(const Birth& birth) {
   const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root) return failErrno("opening the sandbox's root");
   for (uint32_t i = 0; i < order.count; ++i) {
-    const std::string target(namesOf(order.layers[i]).target);
+    const LayerPlaceNames& names = namesOf(order.layers[i]);
+    const std::string target(names.target);
+    if (!isLinked(names)) {
+      return fail(Code::kUnsupported,
+                  "the image has something else at /" + std::string(names.link));
+    }
     const Fd place = linux::findInRoot(root.get(), target, O_DIRECTORY, false);
     if (!place) {
       return fail(Code::kUnsupported, "the image has something else at /" + target);

@@ -19,11 +19,14 @@ inline constexpr size_t kLayerPlaces = 2;
 // The directory within a layer that appears at the place, and the place itself, without "/".
 struct LayerPlaceNames {
   std::string_view name;    // as in permits
-  std::string_view within;  // the layer's directory
+  std::string_view within;  // the layer's directory, or all of it
   std::string_view target;  // in the sandbox
+  std::string_view link;    // or empty: leads to a directory of the layer once there is one
 };
+// Node.js looks for packages in "node_modules" of every directory above a program. npm takes the
+// nearest directory that has one for the project's, so there must be none without a layer.
 inline constexpr std::array<LayerPlaceNames, kLayerPlaces> kLayerPlaceNames = {
-    {{"python", "python", "run/deps/python"}, {"node", "node_modules", "node_modules"}}};
+    {{"python", "python", "run/deps/python", ""}, {"node", "", "run/deps/node", "node_modules"}}};
 
 // kInvalid for an unknown name.
 Result<LayerPlace> layerPlace(std::string_view name);

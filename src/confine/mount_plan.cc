@@ -400,12 +400,16 @@ void addLayers(std::vector<MountStep>& steps, const RootSource& source) {
                    .attributes = kReadOnly | kNoSuid | kNoDev});
   steps.push_back(directory("run/deps", kWhy));
   for (const LayerPlaceNames& place : kLayerPlaceNames) {
-    struct stat status{};
     const std::string target(place.target);
-    const std::string path = source.image_root + "/" + target;
-    if (source.whole && !target.starts_with("run/") && ::lstat(path.c_str(), &status) == 0)
-      continue;
+    const std::string link(place.link);
     steps.push_back(directory(target, "mount point of a dependency layer"));
+    struct stat status{};
+    const std::string path = source.image_root + "/" + link;
+    if (link.empty() || (source.whole && ::lstat(path.c_str(), &status) == 0)) continue;
+    steps.push_back({.op = Op::kSymlink,
+                     .target = link,
+                     .source = target + "/" + link,
+                     .why = "leads into a dependency layer"});
   }
 }
 
