@@ -134,6 +134,8 @@ TEST(Policy, WhatNoNodeCanDoIsDeniedWithARemedy) {
 
 TEST(Policy, DependenciesAreForTheRuntimeThatCanHaveThem) {
   static const std::vector<std::string> kRuntimes = {"process", "gvisor", "microvm"};
+  model::PackageSettings packages;
+  packages.pypi.index = "https://pypi.example/simple";
   const Policy policy =
       policyOf("  - {name: all, why: test, allow: true, runtime: process, image: host}\n");
   for (const std::string& runtime : kRuntimes) {
@@ -150,7 +152,8 @@ TEST(Policy, DependenciesAreForTheRuntimeThatCanHaveThem) {
                                                   .valid_for = 500,
                                                   .language = "python",
                                                   .session_id = "",
-                                                  .runtimes = &kRuntimes}));
+                                                  .runtimes = &kRuntimes,
+                                                  .packages = &packages}));
     ASSERT_EQ(denied.has_value(), runtime != "process") << runtime;
     if (!denied) continue;
     EXPECT_THAT(denied->reason, HasSubstr("has no dependency layers"));
