@@ -201,8 +201,7 @@ from typing import Any, Dict, List, Literal, TypedDict, Union
     def object(self, name, schema, about):
         members, bases = self.members(name, schema)
         if any(keyword.iskeyword(member) for member, _, _ in members):
-            inner = ", ".join(f'"{member}": "{text}"' for member, text, _ in members)
-            return f"{_comment('# ', about)}{name} = TypedDict(\"{name}\", {{{inner}}}, total=False)\n"
+            return _comment("# ", about) + self.functional(name, members)
         required = "".join(f"    {member}: {text}\n" for member, text, needed in members if needed)
         optional = "".join(f"    {member}: {text}\n" for member, text, needed in members if not needed)
         above, before = ", ".join(bases) or "TypedDict", ""
@@ -210,6 +209,21 @@ from typing import Any, Dict, List, Literal, TypedDict, Union
             above, before = f"_{name}", f"class _{name}({above}):\n{required}\n"
         total = ", total=False" if optional else ""
         return f"{before}{_comment('# ', about)}class {name}({above}{total}):\n{optional or required or '    pass' + chr(10)}"
+
+    @staticmethod
+    def functional(name, members):
+        """The type of members of which one is a keyword, and so no name of a class's member."""
+        def table(wanted):
+            return "{\n" + "".join(f"    {_quoted(member)}: {_quoted(text)},\n" for member, text, needed in members
+                                   if needed == wanted) + "}"
+
+        if all(needed for _, _, needed in members):
+            return f"{name} = TypedDict({_quoted(name)}, {table(True)})\n"
+        if not any(needed for _, _, needed in members):
+            return f"{name} = TypedDict({_quoted(name)}, {table(False)}, total=False)\n"
+        return (f"_{name} = TypedDict({_quoted('_' + name)}, {table(True)})\n"
+                f"_{name}Optional = TypedDict({_quoted(f'_{name}Optional')}, {table(False)}, total=False)\n\n"
+                f"class {name}(_{name}, _{name}Optional):\n    pass\n")
 
 
 class TypeScript(Writer):
@@ -241,6 +255,11 @@ class TypeScript(Writer):
         inner = "".join(f"  {member}{'' if needed else '?'}: {text};\n" for member, text, needed in members)
         above = f" extends {', '.join(bases)}" if bases else ""
         return f"{_comment('// ', about)}export interface {name}{above} {{\n{inner}}}\n"
+
+
+def _quoted(text):
+    """A string of Python; double quotes within stay as they are."""
+    return f"'{text}'" if '"' in text else f'"{text}"'
 
 
 def _comment(mark, text):

@@ -275,8 +275,10 @@ void sayReady(int fd) {
   ::close(fd);
 }
 
-// The store of dependency layers, made if it is missing; "" without a place for it.
+// The store of dependency layers, made if it is missing; "" without a place for it, and without an
+// index of packages.
 std::string layersPath(const model::Config& config) {
+  if (config.packages.ecosystems().empty()) return {};
   const std::string images = images::storeDir(config.node.images);
   if (images.empty()) return {};
   std::string path = images + "/layers";

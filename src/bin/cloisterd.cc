@@ -33,6 +33,7 @@
 #include "base/flags.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "bin/admin_key.h"
 #include "bin/channels.h"
 #include "bin/deciding.h"
 #include "bin/scan.h"
@@ -55,9 +56,7 @@
 #include "orchestrator/sessions/sessions.h"
 #include "policy/command/filter.h"
 #include "store/anchor.h"
-#include "store/commit.h"
 #include "store/open.h"
-#include "store/rows/keys.h"
 #include "store/store.h"
 
 namespace cloister {
@@ -313,38 +312,20 @@ Result<std::unique_ptr<store::Store>> openStore(const Options& options, const Da
   return store::openSqlite(sqlite);
 }
 
-// --- the admin key
+// The ledger and the files that its records name.
+struct Stored {
+  std::unique_ptr<store::Store> ledger;
+  std::unique_ptr<artifacts::Keyring> keyring;
+  std::unique_ptr<artifacts::Blobs> blobs;
+  orchestrator::BlobKeeper keeper;
+};
 
-// Makes the key in admin.key valid, and its previous keys invalid: to rotate the key, remove the
-// file and start again.
-Result<> enrolAdminKey(store::Store& store, const std::string& secret) {
-  model::Principal admin;
-  admin.tenant = "default";
-  admin.user = "admin";
-  admin.roles = model::Role::kAdmin;
-  const store::KeyRecord wanted = auth::recordFor(secret, admin, std::string(auth::kAdminKeyName));
-  const auto event = [&](std::string_view action, const std::string& id) {
-    return model::AuditEvent{.action = std::string(action),
-                             .subject = id,
-                             .principal = admin,
-                             .details = {{"name", auth::kAdminKeyName}}};
-  };
-  const auto keys = TRY(store.keys(store::Scope::allTenants()));
-  const auto known = std::ranges::find(keys, wanted.sha256, &store::KeyRecord::sha256);
-  if (known != keys.end() && known->revoked_at != 0) {
-    base::log(Level::kWarn, "the key in admin.key is revoked; remove the file to get another",
-              {{"key", known->id}});
-  }
-  if (known == keys.end()) {
-    TRY(store::commit(store, store::putKey, wanted, event("key.created", wanted.id)));
-  }
-  for (const store::KeyRecord& key : keys) {
-    if (key.name != auth::kAdminKeyName || key.revoked_at != 0) continue;
-    if (key.sha256 == wanted.sha256) continue;
-    TRY(store::commit(store, store::revokeKey, store::Scope::allTenants(), key.id,
-                      event("key.revoked", key.id)));
-  }
-  return {};
+Result<Stored> openStored(const Options& options, const Data& data) {
+  auto ledger = TRY(openStore(options, data));
+  auto keyring = TRY(artifacts::Keyring::open(options.state + "/blobs", data.master_keys));
+  auto blobs = TRY(artifacts::openLocalBlobs(*keyring, options.config.durability));
+  auto keeper = TRY(orchestrator::BlobKeeper::open(*ledger, *blobs));
+  return Stored{std::move(ledger), std::move(keyring), std::move(blobs), std::move(keeper)};
 }
 
 // --- serving
@@ -525,10 +506,8 @@ Result<> serve(const Options& options) {
   const auto channels = TRY(openChannels(config));
   const auto by = TRY(openDeciding(io.get_executor(), config));
   TRY(confine(options, data.seccomp));
-  const auto store = TRY(openStore(options, data));
-  const auto keyring = TRY(artifacts::Keyring::open(options.state + "/blobs", data.master_keys));
-  const auto blobs = TRY(artifacts::openLocalBlobs(*keyring, config.durability));
-  orchestrator::BlobKeeper keeper = TRY(orchestrator::BlobKeeper::open(*store, *blobs));
+  Stored stored = TRY(openStored(options, data));
+  auto& [store, keyring, blobs, keeper] = stored;
   TRY(enrolAdminKey(*store, data.admin_secret));
   api::ServiceMetrics metrics;
   const auto scanner = makeScanner(io.get_executor(), scan_helpers, config);

@@ -83,7 +83,7 @@ TEST(PackagesTest, Selectors) {
   EXPECT_FALSE(numpy.meetsAll(Ecosystem::kPypi, "3.0"));
   EXPECT_FALSE(numpy.meetsAll(Ecosystem::kPypi, "no version"));
   EXPECT_TRUE(read("npm:a^1.2.0").meetsAll(Ecosystem::kNpm, "1.9.0"));
-  for (const char* text : {"", "*", "-x", "a b", "numpy>", "numpy>=", "numpy=1", "numpy~=1",
+  for (const char* text : {"", "*", "pypi:-x", "a b", "numpy>", "numpy>=", "numpy=1", "numpy~=1",
                            "pypi:@a/b", "../x", "a/b", "@a/b/c", "cargo:x", "numpy>=1.0rc1"}) {
     EXPECT_FALSE(readPackageSelector(text)) << text;
   }

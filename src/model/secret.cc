@@ -91,12 +91,12 @@ bool isPlace(std::string_view path) {
   return true;
 }
 
-Result<> refuseMembers(const json::object& object, const std::string& path, SecretAs as,
+Result<> refuseMembers(ObjectReader& reader, SecretAs as,
                        std::initializer_list<std::string_view> others) {
   for (const std::string_view name : others) {
-    if (!object.contains(name)) continue;
+    if (reader.any(name) == nullptr) continue;
     return refusedSecret(
-        path + "." + std::string(name),
+        reader.pathOf(name),
         "is not a member of a secret as \"" + std::string(secretAsName(as)) + "\"; leave it out");
   }
   return {};
@@ -210,15 +210,15 @@ Result<SecretUse> readUse(const json::value& value, const std::string& path) {
   if (!as) return refusedSecret(reader.pathOf("as"), "must be one of env, file, broker");
   use.as = *as;
   if (use.as == SecretAs::kEnv) {
-    TRY(refuseMembers(*object, path, use.as,
+    TRY(refuseMembers(reader, use.as,
                       {"path", "host", "port", "header", "format", "methods", "paths"}));
     TRY(readEnv(reader, use));
   } else if (use.as == SecretAs::kFile) {
-    TRY(refuseMembers(*object, path, use.as,
+    TRY(refuseMembers(reader, use.as,
                       {"variable", "host", "port", "header", "format", "methods", "paths"}));
     TRY(readFilePlace(reader, use));
   } else {
-    TRY(refuseMembers(*object, path, use.as, {"path"}));
+    TRY(refuseMembers(reader, use.as, {"path"}));
     TRY(readBroker(reader, *object, path, use));
   }
   TRY(reader.finish());

@@ -66,6 +66,15 @@ TEST(SecretUse, TheCanonicalFormIsReadBack) {
   EXPECT_EQ(readSecretUses(array, "secrets"), *read);
 }
 
+// Models that must give every member of a schema give null for the others.
+TEST(SecretUse, NullIsNoMember) {
+  const auto read = uses(
+      R"([{"name":"A","as":"env","variable":null,"path":null,"host":null,"header":null,
+     "format":null}])");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(*read, uses(R"([{"name":"A","as":"env"}])"));
+}
+
 TEST(SecretUse, RefusalsNameTheMemberAndTheRemedy) {
   struct Refused {
     std::string text;

@@ -278,6 +278,15 @@ std::optional<Denied> chooseNetwork(const Policy& policy, const Question& questi
   return addBrokered(*made.rule, question, *made.network);
 }
 
+// Only sandboxes of the runtime "process" get dependency layers so far.
+std::optional<Denied> overDependencies(const Question& question, const Evaluation& made) {
+  if (question.request.deps.empty() || !question.inside.empty() || made.runtime == kProcess)
+    return std::nullopt;
+  return Denied{made.rule->name,
+                "runtime \"" + std::string(made.runtime) + "\" has no dependency layers yet",
+                "leave deps empty, or ask for less isolation where policy allows it"};
+}
+
 std::optional<Denied> overOperation(const Rule& rule, const Question& question) {
   const auto& allowed = rule.operations;
   if (allowed.empty() || std::ranges::find(allowed, question.operation) != allowed.end())
@@ -373,6 +382,7 @@ std::optional<Denied> refuse(const Policy& policy, const Question& question, Eva
   }
   made.tier = tierOf(policy, *rule, question, made.score);
   if (auto denied = chooseRuntime(policy, question, made)) return denied;
+  if (auto denied = overDependencies(question, made)) return denied;
   if (auto denied = chooseImage(question, made)) return denied;
   if (auto denied = overOperation(*rule, question)) return denied;
   if (auto denied = overSecrets(*rule, question)) return denied;

@@ -132,6 +132,35 @@ TEST(Policy, WhatNoNodeCanDoIsDeniedWithARemedy) {
       decideOn(anything, R"({"language":"python","code":"1","runtime":"process","tier":"Auto"})")));
 }
 
+TEST(Policy, DependenciesAreForTheRuntimeThatCanHaveThem) {
+  static const std::vector<std::string> kRuntimes = {"process", "gvisor", "microvm"};
+  model::PackageSettings packages;
+  packages.pypi.index = "https://pypi.example/simple";
+  const Policy policy =
+      policyOf("  - {name: all, why: test, allow: true, runtime: process, image: host}\n");
+  for (const std::string& runtime : kRuntimes) {
+    const model::RunRequest request = requestOf(
+        R"({"language":"python","code":"1","deps":["numpy"],"runtime":")" + runtime + "\"}");
+    const model::Principal principal;
+    const auto denied = refusalOf(decide(policy, {.request = request,
+                                                  .principal = principal,
+                                                  .execution_id = "exec_1",
+                                                  .permit_id = "permit_1",
+                                                  .spec_sha256 = "aa",
+                                                  .prestart = "",
+                                                  .now = 1000,
+                                                  .valid_for = 500,
+                                                  .language = "python",
+                                                  .session_id = "",
+                                                  .runtimes = &kRuntimes,
+                                                  .packages = &packages}));
+    ASSERT_EQ(denied.has_value(), runtime != "process") << runtime;
+    if (!denied) continue;
+    EXPECT_THAT(denied->reason, HasSubstr("has no dependency layers"));
+    EXPECT_THAT(denied->remedy, HasSubstr("leave deps empty"));
+  }
+}
+
 TEST(Policy, SilenceDenies) {
   const Policy policy = policyOf(
       "  - {name: c, why: test, allow: true, languages: [c], runtime: process, image: host}\n");

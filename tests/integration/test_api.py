@@ -442,7 +442,8 @@ class Operations(ApiTest):
         self.assertEqual({name: listed.get(name) for name in own}, own)
         elsewhere = {"cloister_certificate_expiry_timestamp_seconds", "cloister_audit_published_entry",
                      "cloister_audit_publish_failures_total", "cloister_network_plans_total",
-                     "cloister_network_attempts_total", "cloister_network_bytes_total"}
+                     "cloister_network_attempts_total", "cloister_network_bytes_total",
+                     "cloister_package_refusals_total"}
         self.assertLessEqual(set(listed) - set(own), elsewhere)
 
     def test_pool(self):

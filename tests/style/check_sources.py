@@ -23,7 +23,7 @@ MAY_ASK_ABOUT_ALL = {
     "src/store/scope.h": "where it is made",
     "src/audit/audit.cc": "verification walks the whole chain",
     "src/audit/rights.cc": "verification looks at every key",
-    "src/bin/cloisterd.cc": "the administrator's own key, before anyone is served",
+    "src/bin/admin_key.cc": "the administrator's own key, before anyone is served",
     "src/orchestrator/egress/doors.cc": "the last recorded batch of attempts, after a start",
     "src/orchestrator/storage/artifact_service.cc": "a link has no principal; its signature has the tenant",
     "src/orchestrator/governance/escalations.cc": "what is at its end, whoever asked",

@@ -30,6 +30,7 @@ class Settings(TypedDict, total=False):
     open_files: Union[int, None]
     max_output_bytes: Union[int, None]
     network_policy: Union[NetworkPolicy, None]
+    secrets: Union[List[SecretUse], None]
     runtime: Union[str, None]
     image: Union[str, None]
     tier: Literal["Auto", "Assisted", "HumanApprove", "ManualOnly", None]
@@ -49,6 +50,27 @@ class Program(TypedDict, total=False):
 # `language` with `code`, or `command`.
 class RunRequest(Settings, Program):
     pass
+
+# A secret for a program.
+_SecretUse = TypedDict("_SecretUse", {
+    "name": "SecretName",
+    "as": 'Literal["env", "file", "broker"]',
+})
+_SecretUseOptional = TypedDict("_SecretUseOptional", {
+    "variable": "str",
+    "path": "str",
+    "host": "str",
+    "port": "Union[int, None]",
+    "header": "str",
+    "format": "str",
+    "methods": "List[str]",
+    "paths": "List[str]",
+}, total=False)
+
+class SecretUse(_SecretUse, _SecretUseOptional):
+    pass
+
+SecretName = str
 
 # The network of a sandbox, which policy may only narrow.
 class NetworkPolicy(TypedDict, total=False):
@@ -244,7 +266,16 @@ class FileEntry(TypedDict):
     modified_at: Union[str, None]
 
 # The data of the events of `files:watch`, except `end` and `heartbeat`.
-FileChange = TypedDict("FileChange", {"path": "str", "from": "str", "directory": "bool"}, total=False)
+_FileChange = TypedDict("_FileChange", {
+    "path": "str",
+})
+_FileChangeOptional = TypedDict("_FileChangeOptional", {
+    "from": "str",
+    "directory": "bool",
+}, total=False)
+
+class FileChange(_FileChange, _FileChangeOptional):
+    pass
 
 # The data of an `execution` event.
 class SessionExecution(TypedDict):
@@ -423,6 +454,11 @@ class ResourceUsage(TypedDict):
     open_files: Union[int, None]
     disk_limit_bytes: DiskLimit
 
+class ProvenanceLayers(TypedDict):
+    place: str
+    digest: str
+    sbom_sha256: Sha256
+
 class _Provenance(TypedDict):
     runtime: Union[str, None]
     node: Union[str, None]
@@ -440,6 +476,7 @@ class _Provenance(TypedDict):
 class Provenance(_Provenance, total=False):
     nested: bool
     sandbox: Literal["fresh"]
+    layers: List[ProvenanceLayers]
 
 class Error(TypedDict):
     type: Literal["TIMEOUT", "RESOURCE_LIMIT_EXCEEDED", "PERMISSION_DENIED", "APPROVAL_REQUIRED", "QUOTA_EXCEEDED", "INVALID_REQUEST", "NOT_FOUND", "SANDBOX_STARTUP_FAILED", "RUNNER_LOST", "NODE_LOST", "SERVER_RESTART", "CANCELLED", "OUTPUT_LIMIT", "INTERNAL"]

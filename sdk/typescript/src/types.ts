@@ -26,6 +26,7 @@ export interface Settings {
   open_files?: number | null;
   max_output_bytes?: number | null;
   network_policy?: NetworkPolicy | null;
+  secrets?: SecretUse[] | null;
   runtime?: string | null;
   image?: string | null;
   tier?: "Auto" | "Assisted" | "HumanApprove" | "ManualOnly" | null;
@@ -47,6 +48,22 @@ export interface Program {
 // `language` with `code`, or `command`.
 export interface RunRequest extends Settings, Program {
 }
+
+// A secret for a program.
+export interface SecretUse {
+  name: SecretName;
+  as: "env" | "file" | "broker";
+  variable?: string;
+  path?: string;
+  host?: string;
+  port?: number | null;
+  header?: string;
+  format?: string;
+  methods?: string[];
+  paths?: string[];
+}
+
+export type SecretName = string;
 
 // The network of a sandbox, which policy may only narrow.
 export interface NetworkPolicy {
@@ -442,6 +459,12 @@ export interface ResourceUsage {
   disk_limit_bytes: DiskLimit;
 }
 
+export interface ProvenanceLayers {
+  place: string;
+  digest: string;
+  sbom_sha256: Sha256;
+}
+
 // The place of the execution, and its weaker points.
 export interface Provenance {
   runtime: string | null;
@@ -457,6 +480,7 @@ export interface Provenance {
   weakened: string[];
   nested?: boolean;
   sandbox?: "fresh";
+  layers?: ProvenanceLayers[];
 }
 
 export interface Error {

@@ -106,7 +106,7 @@ bool ConnectionGuard::cut() const {
   return presence_.doorEnded() || !permit_->plan();
 }
 
-// One look for each connection, and none for a question that is not asked again.
+// Looks once for each connection, and never for a repeated question.
 Task<void> ConnectionGuard::findProgram(const Attempt& attempt, const Verdict& verdict) {
   const std::string_view rule = verdict.rule == nullptr ? std::string_view() : verdict.rule->rule;
   if (!find_program_ || program_ || !permit_->isNewlyWanted(attempt.host, attempt.port, rule))

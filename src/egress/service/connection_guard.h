@@ -56,7 +56,7 @@ class ConnectionGuard : public Guard {
   // Whether the name has, or gets, one of the places of the door for looked-up names.
   using TakesName = std::function<bool(std::string_view name)>;
 
-  // The name of the program that has the connection; "" where it is not known.
+  // The name of the program with the connection; "" if unknown.
   using FindProgram = std::function<Task<std::string>()>;
 
   ConnectionGuard(Hub& hub, std::shared_ptr<PermitState> permit, std::shared_ptr<DoorLife> door,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A running service with the end that a control plane has, over real sockets, and a host that
+// A running service with the end of a control plane, over real sockets, and a host that
 // echoes.
 #pragma once
 
@@ -66,7 +66,7 @@ class ControlTest : public testing::Test {
     settings_.attach_patience = Millis(200);
   }
   void TearDown() override {
-    io_.shutdown();  // coroutines end before the service that they use
+    io_.shutdown();  // coroutines end before the service
     service_.reset();
     std::filesystem::remove_all(dir_);
     ::alarm(0);
@@ -212,7 +212,7 @@ class ControlTest : public testing::Test {
     return writer.take();
   }
 
-  // Pending handlers end before the objects that they use.
+  // Pending handlers end before their objects.
   struct Io : asio::io_context {
     using asio::execution_context::shutdown;
     using asio::io_context::io_context;

@@ -164,7 +164,7 @@ Result<> ControlLink::takeSecrets(const Frame& frame) {
   auto values = intoVault(std::move(secrets.values));
   if (values) {
     plans_.learn(secrets.permit, *std::move(values));
-  } else {  // requests that need them are refused
+  } else {  // requests that use the secrets are refused
     base::log(base::Level::kError, "secrets refused", {{"reason", values.error().message}});
   }
   return {};

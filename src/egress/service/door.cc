@@ -31,7 +31,7 @@ constexpr auto kHowever = asio::as_tuple(asio::use_awaitable);
 constexpr uint16_t kDnsPort = 53;
 constexpr Millis kAcceptAgain{100};
 // The log of refused packets is read with pauses, so a flood of packets in one sandbox costs the
-// others nothing. The kernel counts the packets that are lost meanwhile.
+// others nothing. The kernel counts the packets lost meanwhile.
 constexpr int kLogReads = 8;
 constexpr Millis kLogPause{50};
 constexpr int kLogAll = 512;  // more than the socket's queue holds
@@ -43,7 +43,7 @@ Verdict refusal(std::string reason, std::string remedy) {
   return verdict;
 }
 
-// A program may keep addresses over a restart of this process. They must not be other names'.
+// A program may keep addresses over a restart of this process, so no other name may get them.
 uint32_t anyPlace() {
   constexpr int kHex = 16;
   uint32_t place = 0;
@@ -185,7 +185,7 @@ std::string Door::hostOf(const base::Address& address) const {
   return name ? std::string(*name) : address.text();
 }
 
-// Which bound forbids one more connection, as a sentence; "" for none.
+// The bound that forbids another connection, as a sentence; "" for none.
 std::string Door::overBounds() {
   const Settings& settings = hub_.settings;
   if (!permit_->takeConnection()) {

@@ -25,7 +25,7 @@ namespace cloister::egress {
 
 class Door {
  public:
-  // Asks the node which program has a connection; "" where that is not known.
+  // Asks the node for the program with a connection; "" if unknown.
   using WhoIs = std::function<Task<std::string>(wire::egress::Who)>;
 
   // Serves the sockets from now on until stop(). kQuota: there are too many doors. `hub` outlives

@@ -217,7 +217,7 @@ std::string DoorDns::answerAsking(std::string_view query, size_t most_bytes, con
   asking.rules.push_back(std::move(rule));
   Asked again;
   std::string reply = answer(query, asking, names_, most_bytes, again);
-  if (!again.allowed) report(asked);  // no connection follows that would be recorded
+  if (!again.allowed) report(asked);  // no connection follows, so nothing else is recorded
   return reply;
 }
 

@@ -26,10 +26,10 @@ class DoorDns {
   DoorDns(Hub& hub, std::shared_ptr<PermitState> permit, std::shared_ptr<DoorLife> life,
           Names names);
 
-  // The synthetic addresses that look-ups were answered with.
+  // The synthetic addresses in answers to look-ups.
   [[nodiscard]] const Names& names() const { return names_; }
 
-  // Whether the name has, or gets, a synthetic address. For names that no look-up named.
+  // Whether the name has, or gets, a synthetic address. For names without a look-up.
   bool takesName(std::string_view name) { return names_.addressOf(name).has_value(); }
 
   // Answers queries at the UDP socket until stop().

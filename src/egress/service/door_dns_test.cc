@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Look-ups of a sandbox over TCP, and those that a resolver answers.
+// Look-ups of a sandbox over TCP, and look-ups with a resolver.
 #include "egress/service/door_dns.h"
 
 #include <unistd.h>

@@ -20,13 +20,13 @@
 
 namespace cloister::egress {
 
-// A destination as the record names it, and who asked for it.
+// A destination as in the record, and the program that asked for the destination.
 struct Destination {
   std::string_view host;
   uint16_t port = 0;
   std::string_view transport = "tcp";
   std::string_view address = {};  // that was dialled
-  std::string_view program = {};  // its name; "" where it is not known
+  std::string_view program = {};  // a name; "" if unknown
 };
 
 struct Hub {

@@ -26,7 +26,7 @@ namespace cloister::egress {
 class NodeLink {
  public:
   // Accepts nodes of the user `uid` at the listening socket, for as long as the executor runs. At
-  // most kMostNodes at a time: one, and the one before it, whose end is not yet known.
+  // most kMostNodes at a time: a node, and its predecessor whose end is not yet known.
   static Task<void> listen(Hub& hub, Plans& plans, uint32_t uid, Fd listener);
   static constexpr size_t kMostNodes = 4;
   // Doors of a connection that wait for their plans.

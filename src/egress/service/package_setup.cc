@@ -122,7 +122,7 @@ Result<MakeGateway> prepareGateway(const model::PackageSettings& packages,
   GatewayBounds bounds;
   bounds.index_kept = std::chrono::seconds(packages.index_seconds);
   bounds.at_once = packages.concurrent;
-  constexpr size_t kParts = 4;  // so that one sandbox cannot take all
+  constexpr size_t kParts = 4;  // a single sandbox cannot take all
   bounds.of_one = std::max<size_t>(2, packages.concurrent / kParts);
   return [prepared, bounds](boost::asio::any_io_executor executor, Dialler& dialler) {
     std::map<Ecosystem, PackageOrigin> origins;

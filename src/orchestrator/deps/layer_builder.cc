@@ -16,7 +16,7 @@ constexpr size_t kMostSaid = 600;
 constexpr Millis kLook{1'000};  // between looks at a program whose log is silent
 constexpr char kLayerDirectory[] = "layer";
 
-// A tool that installs requirements into `layer/`, and the file that says what it installed. The
+// A tool that installs requirements into `layer/`, and the file with its list of the packages. The
 // requirements are the script's arguments.
 struct Installer {
   const char* script;
@@ -126,7 +126,7 @@ class Build {
     co_return layer;
   }
 
-  // What the installer said, and what the network refused, explain a failure.
+  // The output of the installer, and the packages that the network refused, explain a failure.
   Task<Result<>> runScript(const char* script) {
     model::ExecRequest request;
     std::vector<std::string> argv = {"bash", "-c", script, "bash"};
