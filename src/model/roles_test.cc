@@ -33,7 +33,7 @@ TEST(Permissions, AreInTheOrderOfTheirNumbers) {
     EXPECT_TRUE(may(Role::kAdmin, grants()[i].permission)) << grants()[i].name;
     EXPECT_FALSE(may({}, grants()[i].permission)) << grants()[i].name;
   }
-  EXPECT_EQ(grants().size(), static_cast<size_t>(Permission::kQuotaGrant) + 1);
+  EXPECT_EQ(grants().size(), static_cast<size_t>(Permission::kSecretManage) + 1);
 }
 
 TEST(Permissions, DutiesAreApart) {

@@ -57,12 +57,7 @@ void inspectDestination(model::NetworkPlan& plan, const SecretUse& use) {
     made.push_back(inspected(rule, use));
   }
   const auto covering = [&](const PlanRule& rule) { return covers(rule, use); };
-  const auto first = std::ranges::find_if(plan.rules, covering);
-  if (std::ranges::equal(
-          made, std::ranges::subrange(first, plan.rules.end()) | std::views::take(made.size()))) {
-    return;  // for another secret of the same destination
-  }
-  plan.rules.insert(first, made.begin(), made.end());
+  plan.rules.insert(std::ranges::find_if(plan.rules, covering), made.begin(), made.end());
 }
 
 Denied unreachable(const Rule& rule, const SecretUse& use) {
@@ -105,13 +100,18 @@ std::optional<Denied> overSecrets(const Rule& rule, const Question& question) {
 
 std::optional<Denied> addBrokered(const Rule& rule, const Question& question,
                                   model::NetworkPlan& plan) {
+  std::vector<const SecretUse*> done;
   for (const SecretUse& use : question.request.secrets) {
     if (use.as != SecretAs::kBroker) continue;
     const auto covering = [&](const PlanRule& each) { return covers(each, use); };
     const auto deciding = std::ranges::find_if(plan.rules, covering);
     if (deciding == plan.rules.end()) return unreachable(rule, use);
     if (deciding->entry.protocol == model::Protocol::kTcp) return unreadable(rule, use);
-    if (deciding->entry.protocol == model::Protocol::kTls) inspectDestination(plan, use);
+    const bool known = std::ranges::any_of(done, [&](const SecretUse* other) {
+      return other->host == use.host && other->port == use.port;
+    });
+    if (!known && deciding->entry.protocol == model::Protocol::kTls) inspectDestination(plan, use);
+    done.push_back(&use);
   }
   if (question.brokered != nullptr) plan.secrets = *question.brokered;
   const bool fits = plan.rules.size() <= model::kMaxNetworkEntries &&

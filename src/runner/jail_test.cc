@@ -46,8 +46,8 @@ bool mountTerminals(const std::string& dev) {
          symlink("pts/ptmx", (dev + "/ptmx").c_str()) == 0;
 }
 
-// Makes a root of /usr, /proc, /dev/null, terminals, and an empty /tmp and /workspace, on a private
-// tmpfs.
+// Makes a root of /usr, /proc, /dev/null, terminals, and an empty /dev/shm, /tmp and /workspace,
+// on a private tmpfs.
 bool buildRoot() {
   const std::string root = "/tmp";
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
@@ -58,6 +58,7 @@ bool buildRoot() {
   }
   return bindMount("/usr", root + "/usr", true) && mkdir((root + "/dev").c_str(), 0755) == 0 &&
          bindMount("/dev/null", root + "/dev/null", false) && mountTerminals(root + "/dev") &&
+         mkdir((root + "/dev/shm").c_str(), 0777) == 0 &&
          mkdir((root + "/proc").c_str(), 0755) == 0 &&
          mount("proc", (root + "/proc").c_str(), "proc", 0, nullptr) == 0 &&
          mkdir((root + "/tmp").c_str(), 0777) == 0 &&

@@ -70,7 +70,8 @@ void runSql(const std::string& path, const std::string& sql) {
 
 // Takes a ledger back to before its tenants had numbers of their own.
 std::string withoutNumbers() {
-  return "DROP TABLE secrets; DROP TABLE escalation_workspaces;"
+  return "DROP TABLE layers; DROP TABLE bills; DROP TABLE secrets;"
+         "DROP TABLE escalation_workspaces;"
          "DROP INDEX audit_by_number; ALTER TABLE audit DROP COLUMN number;"
          "CREATE INDEX audit_by_tenant ON audit(tenant, seq);";
 }

@@ -286,6 +286,7 @@ void Session::goAway() {
 }
 
 void Session::terminate(uint32_t error) {
+  terminated_ = true;
   nghttp2_session_terminate_session(session_.get(), error);
 }
 
@@ -357,8 +358,12 @@ void Session::receivedHead(const nghttp2_frame& frame) {
   events_.head(frame.hd.stream_id, std::move(message), !first, ends(frame));
 }
 
-// An answer that is complete before its request: the peer need not send the rest (RFC 9113 §8.1).
 void Session::leftFrame(const nghttp2_frame& frame) {
+  if (frame.hd.type == NGHTTP2_GOAWAY) {
+    broken_ = broken_ || (frame.goaway.error_code != NGHTTP2_NO_ERROR && !terminated_);
+    return;
+  }
+  // An answer that is complete before its request: the peer need not send the rest (RFC 9113 §8.1).
   const bool body = frame.hd.type == NGHTTP2_DATA || frame.hd.type == NGHTTP2_HEADERS;
   if (role_ != Role::kServer || !body || !ends(frame)) return;
   const int32_t stream = frame.hd.stream_id;

@@ -82,6 +82,8 @@ class Session {
   // kInvalid: the peer broke the protocol, or sent too many control frames. take() then has the
   // farewell.
   Result<> feed(std::string_view bytes);
+  // The peer broke the protocol, and take() gave the farewell.
+  [[nodiscard]] bool broken() const { return broken_; }
   // Neither streams nor bytes of the peer are to come.
   [[nodiscard]] bool ended() const;
   // Bytes for the peer, at most about `most`; "": none.
@@ -142,6 +144,8 @@ class Session {
   double budget_;
   base::Monotonic refilled_ = base::monotonicNow();
   bool flooded_ = false;
+  bool broken_ = false;
+  bool terminated_ = false;  // by terminate()
   bool leaving_ = false;  // a GOAWAY came, or goAway() was called
 };
 

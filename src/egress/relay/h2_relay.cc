@@ -66,7 +66,7 @@ class H2Relay {
       const auto fed = session(inside).feed(bytes);
       wake_.notify();
       if (connection_.over()) co_return end();
-      if (!fed && inside) co_return refuseClient(fed.error());
+      if (!fed && inside) co_return refuseClient(fed.error().message);
       if (!fed || (!inside && session(false).ended())) co_return loseOrigin();
     }
   }
@@ -74,7 +74,9 @@ class H2Relay {
   Task<void> write(bool inside) {
     while (!done_ && (inside || !origin_lost_)) {
       const std::string bytes = session(inside).take(kPiece);
+      if (inside && session(true).broken()) refuseClient("the frames break the protocol");
       if (bytes.empty() && inside && (closing_ || session(true).ended())) co_return end();
+      if (bytes.empty() && !inside && session(false).ended()) co_return loseOrigin();
       if (bytes.empty()) {
         co_await wake_.wait();
         continue;
@@ -106,12 +108,12 @@ class H2Relay {
     wake_.notify();
   }
 
-  void refuseClient(const Error& error) {
+  void refuseClient(const std::string& why) {
+    if (std::exchange(closing_, true)) return;  // after the farewell
     connection_.refuse(
         {.host = connection_.name(), .port = connection_.port(), .protocol = model::Protocol::kTls},
-        "The client ended its HTTP/2 badly: " + error.message + ".",
+        "The client ended its HTTP/2 badly: " + why + ".",
         "Speak HTTP/2 as RFC 9113 has it, with fewer control frames.");
-    closing_ = true;  // after the farewell
     connection_.expireIn(connection_.limits().linger);
     wake_.notify();
   }

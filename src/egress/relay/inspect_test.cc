@@ -400,7 +400,10 @@ TEST_F(Inspect, NoCodingOfTheValueComesBackInAHead) {
                  "HTTP/1.1 302 Found\r\nLocation: https://evil.test/?k=" + coded +
                      "\r\nX-Echo: Bearer " + coded + "\r\nContent-Length: 0\r\n\r\n",
                  "\r\n\r\n");
-    EXPECT_THAT(answer, HasSubstr("Location: https://evil.test/?k=[secret api-key]")) << coded;
+    // A digit of base64 at the edges belongs to other bytes too, and stays.
+    EXPECT_THAT(answer, testing::ContainsRegex(
+                            R"(Location: https://evil\.test/\?k=[[:alnum:]]{0,2}\[secret api-key\])"))
+        << coded;
     EXPECT_FALSE(hasMuchOf(answer, coded)) << answer;
   }
 }

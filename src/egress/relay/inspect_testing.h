@@ -76,6 +76,8 @@ struct TlsEnd {
     return {reinterpret_cast<const char*>(name), size};
   }
   void close() { stream.next_layer().close(); }
+  // Sends nothing more, and not that this was all.
+  void leave() { stream.next_layer().shutdown(Socket::shutdown_send); }
 
   boost::asio::ssl::stream<Socket> stream;
   std::string got;
@@ -250,6 +252,7 @@ class H2Peer final : public h2::Events {
     }
   }
   void close() { end_->close(); }
+  void leave() { end_->leave(); }
 
   // --- Events
 

@@ -156,6 +156,7 @@ TEST_F(NetworkAsksTest, AsksForABoundedNumber) {
   begin();
   for (size_t i = 0; i < 2 * NetworkAsks::kMostOfDoor; i++)
     asks_->wanted(wanted("p1", "h" + std::to_string(i) + ".test"), owner());
+  waitForEscalations(NetworkAsks::kMostOfDoor);
   settleAll();
   EXPECT_EQ(escalations().size(), NetworkAsks::kMostOfDoor);
 }

@@ -90,7 +90,7 @@ TEST_F(RunSecretsTest, AProgramGetsTheValueAndItsRecordDoesNot) {
   EXPECT_EQ(execution.provenance.stdout_sha256, base::sha256Hex(execution.out.bytes));
   EXPECT_THAT(recordOf(execution.id), Not(HasSubstr(kValue)));
   const auto used = detailsOf(execution.id, "secret.used");
-  EXPECT_EQ(base::toJson(used.at("secrets")), R"([{"name":"KEY","version":1,"as":"env"}])");
+  EXPECT_EQ(base::toJson(used.at("secrets")), R"([{"as":"env","name":"KEY","version":1}])");
   EXPECT_GT(store_->secrets().info({"acme", "KEY"})->last_used_at, 0);
 }
 
