@@ -33,8 +33,8 @@ bool isLinked(const LayerPlaceNames& names) {
   const std::string link = "/" + std::string(names.link);
   char found[64];
   const ssize_t length = ::readlink(link.c_str(), found, sizeof found);
-  return length > 0 && std::string_view(found, static_cast<size_t>(length)) ==
-                           std::string(names.target) + link;
+  return length > 0 &&
+         std::string_view(found, static_cast<size_t>(length)) == std::string(names.target) + link;
 }
 
 // Through overlayfs, so that mountinfo names no place of the host, and watches and locks reveal no

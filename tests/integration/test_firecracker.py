@@ -62,7 +62,7 @@ class Machine(Case):
             with self.subTest(address=address), tempfile.TemporaryDirectory(dir=self.directory) as directory, \
                     Driver(directory, link=("tap7", address)) as driver:
                 if words:
-                    self.assert_fails(driver, f"PUT /network-interfaces/eth0: refused with 400: {{\"fault_message\":\"{words}")
+                    self.assert_fails(driver, f"PUT /network-interfaces/eth0: refused with 400: {{\"fault_message\": \"{words}")
                 else:
                     self.assertEqual(driver.frame()[0], HELLO, driver.said())
                     self.assertIn("tap7", dict(map(reversed, socket.if_nameindex())))

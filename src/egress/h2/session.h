@@ -146,7 +146,7 @@ class Session {
   bool flooded_ = false;
   bool broken_ = false;
   bool terminated_ = false;  // by terminate()
-  bool leaving_ = false;  // a GOAWAY came, or goAway() was called
+  bool leaving_ = false;     // a GOAWAY came, or goAway() was called
 };
 
 }  // namespace cloister::egress::h2

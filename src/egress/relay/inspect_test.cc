@@ -401,8 +401,9 @@ TEST_F(Inspect, NoCodingOfTheValueComesBackInAHead) {
                      "\r\nX-Echo: Bearer " + coded + "\r\nContent-Length: 0\r\n\r\n",
                  "\r\n\r\n");
     // A digit of base64 at the edges belongs to other bytes too, and stays.
-    EXPECT_THAT(answer, testing::ContainsRegex(
-                            R"(Location: https://evil\.test/\?k=[[:alnum:]]{0,2}\[secret api-key\])"))
+    EXPECT_THAT(answer,
+                testing::ContainsRegex(
+                    R"(Location: https://evil\.test/\?k=[[:alnum:]]{0,2}\[secret api-key\])"))
         << coded;
     EXPECT_FALSE(hasMuchOf(answer, coded)) << answer;
   }
