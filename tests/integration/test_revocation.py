@@ -66,6 +66,8 @@ POST /v1/escalations  GET /v1/escalations  GET /v1/escalations/{id}  POST /v1/es
 POST /v1/escalations/{id}:deny  GET /v1/escalations/{id}/request  GET /v1/agents/{agent}/escalation-policy  PUT /v1/agents/{agent}/escalation-policy
 GET /v1/keys  GET /v1/keys/{id}  DELETE /v1/keys/{id}
 GET /v1/audit  GET /v1/audit/export  GET /v1/audit/public-key  GET /v1/audit/verify  POST /v1/audit/{position}:redact
+GET /v1/deps  GET /v1/deps/{id}  POST /v1/deps:prune  GET /v1/executions/{id}/sbom
+GET /v1/secrets  PUT /v1/secrets/{name}  DELETE /v1/secrets/{name}
 GET /v1/quotas  PUT /v1/quotas/agents/{agent}  PUT /v1/quotas/tenants/{tenant}
 GET /v1/agents  GET /v1/agents:health  DELETE /v1/agents/{agent}/sandbox  GET /v1/agents/{agent}/sandbox
 POST /v1/agents/{agent}/sandbox  GET /v1/agents/{agent}/sandbox/audit  GET /v1/agents/{agent}/sandbox/stats
