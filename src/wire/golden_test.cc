@@ -72,6 +72,7 @@ model::PermitFields samplePermit() {
   p.agent_cpu_millis = 250;
   p.spec_sha256 = std::string(64, 'a');
   p.prestart = std::string(64, 'b');
+  p.layers = {{"sha256:" + std::string(64, 'd'), "python"}};
   p.not_before = 1'700'000'000'000'000;
   p.expires = 1'700'000'010'000'000;
   return p;

@@ -11,6 +11,7 @@
 namespace cloister::orchestrator {
 namespace {
 
+constexpr char kTier[] = "restricted";  // without a destination: the gateway alone
 constexpr size_t kMostReport = size_t{64} << 20;
 constexpr size_t kMostSaid = 600;
 constexpr Millis kLook{1'000};  // between looks at a program whose log is silent
@@ -64,7 +65,7 @@ model::Principal builderOf(const std::string& tenant) {
 model::SessionRequest sessionFor(const model::LayerInputs& inputs, const BuildBounds& bounds) {
   model::SessionRequest request;
   model::RunRequest& settings = request.settings;
-  settings.network.tier = "restricted";
+  settings.network.tier = kTier;
   settings.limits.wall = bounds.time;
   settings.limits.memory_bytes = bounds.memory_bytes;
   settings.limits.disk_bytes = bounds.disk_bytes;
@@ -132,6 +133,7 @@ class Build {
     std::vector<std::string> argv = {"bash", "-c", script, "bash"};
     argv.insert(argv.end(), inputs_.deps.begin(), inputs_.deps.end());
     request.run.command = std::move(argv);
+    request.run.network.tier = kTier;  // so it has the variables that name the gateway
     request.run.limits.wall = bounds_.time;
     request.run.limits.memory_bytes = bounds_.memory_bytes;
     request.run.limits.disk_bytes = bounds_.disk_bytes;
