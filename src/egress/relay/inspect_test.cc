@@ -288,8 +288,8 @@ TEST_F(Inspect, APlaceholderInABodyIsRefused) {
   for (const char* after : {" after", ""}) {
     auto [client, server] = run(pairOverRelay());
     const std::string body = "before " + std::string(kPlaceholder) + after;
-    run(client->send("POST / HTTP/1.1\r\nHost: origin.test:" + portText() + "\r\nContent-Length: " +
-                     std::to_string(body.size()) + "\r\n\r\n" + body));
+    run(client->send("POST / HTTP/1.1\r\nHost: origin.test:" + portText() +
+                     "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body));
     auto [answer, seen] = run(both(client->until("}\n"), server->rest()));
     EXPECT_THAT(answer, HasSubstr("403 Forbidden"));
     EXPECT_THAT(seen, Not(HasSubstr(kPlaceholder)));
