@@ -174,11 +174,12 @@ std::string Stream::finish() {
 }
 
 uint64_t Stream::hits() const {
-  return impl_->hits;
+  return impl_->hits + (impl_->found.empty() ? 0 : 1);
 }
 
 const std::string& Stream::firstName() const {
-  return impl_->first_name;
+  if (impl_->hits > 0 || impl_->found.empty()) return impl_->first_name;
+  return impl_->names[impl_->found.front().pattern];
 }
 
 }  // namespace cloister::redact

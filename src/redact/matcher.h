@@ -56,7 +56,8 @@ class Stream {
   std::string feed(std::string_view bytes);
   // The rest, after the last bytes.
   std::string finish();
-  // Replaced so far: overlapping occurrences are one. And the name of the first.
+  // Replaced so far, and one more if a complete one is held back: overlapping occurrences are one.
+  // And the name of the first.
   [[nodiscard]] uint64_t hits() const;
   [[nodiscard]] const std::string& firstName() const;
 

@@ -200,6 +200,17 @@ TEST_P(EachValue, IsFoundInEachCodingAtEachSplit) {
   }
 }
 
+// Whoever refuses a stream has to know before the last bytes are passed on.
+TEST_P(EachValue, CountsAsSoonAsItIsComplete) {
+  const auto& [name, value] = GetParam();
+  for (const Coded& each : codings(value)) {
+    Stream stream(patterns());
+    stream.feed(each.text);
+    EXPECT_EQ(stream.hits(), 1U) << each.coding;
+    EXPECT_EQ(stream.firstName(), name) << each.coding;
+  }
+}
+
 TEST_P(EachValue, IsFoundByteByByteAtEachAlignment) {
   const auto& [name, value] = GetParam();
   const auto all = patterns();

