@@ -35,6 +35,7 @@ class AuditNumbers : public AuditVerify {
       entry.seq = entry.position;
     write(std::move(entries));
     sql("ALTER TABLE audit DROP COLUMN number; CREATE INDEX audit_by_tenant ON audit(tenant, seq);"
+        "DROP TABLE layers; DROP TABLE bills; DROP TABLE secrets;"
         "DROP TABLE escalation_workspaces; PRAGMA user_version=17");
   }
 

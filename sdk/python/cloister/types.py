@@ -45,6 +45,7 @@ class Program(TypedDict, total=False):
     encoding: Encoding
     args: Union[List[str], None]
     files: Union[List[File], None]
+    deps_from: Literal["script", "files", None]
     artifacts: Union[List[str], None]
 
 # `language` with `code`, or `command`.
@@ -232,8 +233,7 @@ class SessionProvenance(TypedDict):
     permit_id: Union[str, None]
     weakened: List[str]
 
-# A sandbox that outlives one program, from its creation to its end.
-class Session(TypedDict):
+class _Session(TypedDict):
     id: str
     status: SessionStatus
     language: Union[str, None]
@@ -257,6 +257,10 @@ class Session(TypedDict):
     last_used_at: TimeOrNull
     expires_at: TimeOrNull
     ended_at: TimeOrNull
+
+# A sandbox that outlives one program, from its creation to its end.
+class Session(_Session, total=False):
+    deps: List[str]
 
 class FileEntry(TypedDict):
     path: str

@@ -42,6 +42,7 @@ export interface Program {
   encoding?: Encoding;
   args?: string[] | null;
   files?: File[] | null;
+  deps_from?: "script" | "files" | null;
   artifacts?: string[] | null;
 }
 
@@ -241,6 +242,7 @@ export interface Session {
   network_policy: NetworkPolicy;
   nested: boolean;
   from_snapshot: string | null;
+  deps?: string[];
   capabilities: Capability[] | null;
   metadata: Record<string, string>;
   ttl_seconds: number;

@@ -51,8 +51,8 @@ class LayersTest : public PoolTest {
 
   std::string output(const std::shared_ptr<Live>& live, const std::string& script) {
     testbed::Recorder seen;
-    const auto run =
-        std::make_shared<runtime::Run>(live, testbed::command({"bash", "-c", script}), seen, [] {});
+    const auto spec = testbed::command({"bash", "-c", script});
+    const auto run = std::make_shared<runtime::Run>(live, spec, seen, [] {});
     const auto outcome = async::runTask(io_, run->go());
     EXPECT_TRUE(outcome) << outcome.error().message;
     return seen.out + seen.err;
