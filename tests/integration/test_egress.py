@@ -310,7 +310,16 @@ class Levels(EgressCase):
             self.assertEqual(self.server.get(started[1])["status"], "running", "that session has no network")
             again = self.call("POST", f"/v1/sessions/{session.id}/exec?wait=30", asked | {"background": False}, key=keys[visitor])
             self.assertIn(again.json().get("status", "denied"), ("denied", "blocked"), again.text)
-            harness.wait_for("the session to go on", lambda: session.exec("print(1)")["stdout"] == "1\n", 30)
+
+            def goes_on():
+                answer = session.post("print(1)", "?wait=60")
+                if answer.status == 503:
+                    self.assertIn("it is given a sandbox that holds them", answer.text)
+                    return False
+                self.assertEqual(answer.status, 200, answer.text)
+                return answer.json()["stdout"] == "1\n"
+
+            harness.wait_for("the session to go on", goes_on, 30)
 
     def test_refusals_are_violations(self):
         name = f"level-{time.monotonic_ns()}"
