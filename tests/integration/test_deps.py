@@ -116,7 +116,7 @@ class Deps(unittest.TestCase):
         unknown = self.run_code("pass", deps=["nobody-has-this==3"])
         self.assertEqual(unknown["status"], "failed", unknown)
         self.assertIn("nobody-has-this", unknown["error"]["message"])
-        for deps, language in ((["-r x"], "python"), (["a @ http://evil.test/a.whl"], "python"), (["alpha"], "ruby")):
+        for deps, language in ((["-r x"], "python"), (["a @ http://evil.test/a.whl"], "python"), (["alpha"], "bash")):
             answer = self.server.request("POST", "/v1/executions", {"language": language, "code": "", "deps": deps})
             self.assertEqual((answer.status, answer.json()["error"]["details"]["field"]), (422, "deps"), answer.body)
         refused = self.run_code("", language="node", deps=["left-pad"])
@@ -185,7 +185,7 @@ class Deps(unittest.TestCase):
         self.assertEqual({row["app"] for row in made}, {"default"})
         for member in ({"tenant": "cloister.deps"}, {"tenant": "default", "agent": "cloister.deps"}):
             answer = self.server.request("POST", "/v1/keys", {"name": "x", "roles": ["agent"], **member})
-            self.assertEqual(answer.status, 400, answer.body)
+            self.assertEqual(answer.status, 422, answer.body)
             self.assertIn("the service's own", answer.json()["error"]["message"])
 
     def test_a_failed_installation_leaves_no_session(self):
