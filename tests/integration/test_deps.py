@@ -9,10 +9,12 @@ import os
 import pathlib
 import shutil
 import tempfile
+import threading
 import unittest
 import zipfile
 
 import harness
+from package_registry import JSON, Registry
 from session_case import Session
 
 CONFIG = """node:
@@ -27,7 +29,7 @@ packages:
 SHOW = "import importlib.metadata as m, sys; print(sorted(d.metadata['Name'] + '==' + d.version for d in m.distributions(path=['/run/deps/python'])))"
 
 
-def wheel(folder, name, version, requires=(), body="", files=1):
+def wheel(folder, name, version, requires=(), body="", files=1, compressed=False):
     """A wheel of pure Python, as pip wants it: PEP 427."""
     info = f"{name}-{version}.dist-info"
     content = {f"{name}/__init__.py": f"VERSION = {version!r}\n{body}"}
@@ -37,7 +39,7 @@ def wheel(folder, name, version, requires=(), body="", files=1):
     content[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     record = "".join(f"{path},," + "\n" for path in content) + f"{info}/RECORD,,\n"
     path = folder / f"{name}-{version}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED) as archive:
         for each, text in {**content, f"{info}/RECORD": record}.items():
             archive.writestr(each, text)
     return path
@@ -55,10 +57,7 @@ class Deps(unittest.TestCase):
         wheel(cls.wheels, "beta", "1.0")
         cls.beta = wheel(cls.wheels, "beta", "2.1", files=40)
         wheel(cls.wheels, "forbidden", "1.0")
-        config = cls.folder / "config.yaml"
-        config.write_text(CONFIG.format(images=cls.folder / "images", wheels=cls.wheels))
-        cls.server = harness.Server(config=config)
-        cls.addClassCleanup(cls.server.stop)
+        cls.server = cls.enterClassContext(harness.Server(CONFIG.format(images=cls.folder / "images", wheels=cls.wheels)))
 
     def run_code(self, code, **request):
         return self.server.run(language=request.pop("language", "python"), code=code, artifacts=[], **request)
@@ -96,7 +95,7 @@ class Deps(unittest.TestCase):
         done = self.run_code(SHOW, deps=["alpha"])
         self.assertEqual(done["stdout"], "['alpha==1.0', 'beta==2.1']\n")
         answer = self.server.request("GET", f"/v1/executions/{done['id']}/sbom")
-        self.assertEqual((answer.status, answer.headers["Content-Type"]), (200, "application/vnd.cyclonedx+json"))
+        self.assertEqual((answer.status, answer.headers["content-type"]), (200, "application/vnd.cyclonedx+json"))
         bill = answer.json()
         self.assertEqual((bill["bomFormat"], bill["specVersion"]), ("CycloneDX", "1.5"))
         self.assertEqual([each["purl"] for each in bill["components"]], ["pkg:pypi/alpha@1.0", "pkg:pypi/beta@2.1"])
@@ -117,9 +116,9 @@ class Deps(unittest.TestCase):
         unknown = self.run_code("pass", deps=["nobody-has-this==3"])
         self.assertEqual(unknown["status"], "failed", unknown)
         self.assertIn("nobody-has-this", unknown["error"]["message"])
-        for deps, language in ((["-r x"], "python"), (["a @ http://evil.test/a.whl"], "python"), (["alpha"], "ruby")):
+        for deps, language in ((["-r x"], "python"), (["a @ http://evil.test/a.whl"], "python"), (["alpha"], "bash")):
             answer = self.server.request("POST", "/v1/executions", {"language": language, "code": "", "deps": deps})
-            self.assertEqual((answer.status, answer.json()["error"]["details"]["field"]), (400, "deps"), answer.body)
+            self.assertEqual((answer.status, answer.json()["error"]["details"]["field"]), (422, "deps"), answer.body)
         refused = self.run_code("", language="node", deps=["left-pad"])
         self.assertEqual((refused["status"], refused["error"]["type"]), ("denied", "PERMISSION_DENIED"), refused)
         self.assertIn("packages.npm.registry", json.dumps(refused["error"]))
@@ -159,11 +158,8 @@ class Deps(unittest.TestCase):
         (folder / "wheels").mkdir()
         for name in ("one", "two"):
             wheel(folder / "wheels", name, "1.0", body=f"DATA = {os.urandom(400_000).hex()!r}\n")
-        config = folder / "config.yaml"
-        config.write_text(CONFIG.format(images=folder / "images", wheels=folder / "wheels").replace(
-            "node:\n", "node:\n  layers_mb: 1\n"))
-        server = harness.Server(config=config)
-        self.addCleanup(server.stop)
+        config = CONFIG.format(images=folder / "images", wheels=folder / "wheels").replace("node:\n", "node:\n  layers_mb: 1\n")
+        server = self.enterContext(harness.Server(config))
         layers = folder / "images" / "layers"
 
         def kept():
@@ -179,6 +175,117 @@ class Deps(unittest.TestCase):
         second = ran("two")
         self.assertEqual(kept(), [second])
         self.assertEqual(ran("one"), first)
+
+    def test_the_installer_is_out_of_reach(self):
+        done = self.run_code("import beta", deps=["beta>=2"])
+        self.assertEqual(done["status"], "completed", done)
+        rows = [json.loads(line) for line in self.server.request("GET", "/v1/audit/export").text.splitlines()]
+        made = [row for row in rows if row["action"] == "session.created" and row["tenant"] == "cloister.deps"]
+        self.assertTrue(made)
+        self.assertEqual({row["app"] for row in made}, {"default"})
+        for member in ({"tenant": "cloister.deps"}, {"tenant": "default", "agent": "cloister.deps"}):
+            answer = self.server.request("POST", "/v1/keys", {"name": "x", "roles": ["agent"], **member})
+            self.assertEqual(answer.status, 422, answer.body)
+            self.assertIn("the service's own", answer.json()["error"]["message"])
+
+    def test_a_failed_installation_leaves_no_session(self):
+        self.run_code("pass", deps=["nobody-has-this==4"])
+        listed = self.server.request("GET", "/v1/sessions?limit=100").json()["sessions"]
+        mine = [each for each in listed if each["principal"]["tenant"] == "cloister.deps"]
+        self.assertTrue(mine)
+        self.assertEqual({each["status"] for each in mine}, {"ended"}, mine)
+
+
+class Npm(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        if shutil.which("npm") is None:
+            raise unittest.SkipTest("no npm on this machine: integration/packages")
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.folder.chmod(0o755)
+        cls.registry = cls.enterClassContext(Registry())
+        cls.registry.npm("hello", "1.0.0", {"cli.js": "#!/usr/bin/env node\nconsole.log('ran')\n", "index.js": "module.exports = '1.0.0'"},
+                         manifest={"bin": {"hello": "cli.js"}})
+        cls.registry.npm("needs-hello", "1.0.0", {"index.js": "module.exports = 'needs ' + require('hello')"},
+                         manifest={"dependencies": {"hello": "^1.0.0"}})
+        cls.server = cls.enterClassContext(harness.Server(
+            f"node:\n  images: {cls.folder}/images\npackages:\n  npm: {{registry: {cls.registry.url}/npm}}\n"))
+
+    def run_code(self, code, language="node", **request):
+        return self.server.run(language=language, code=code, artifacts=[], **request)
+
+    def test_both_kinds_of_modules_find_packages(self):
+        done = self.run_code("console.log(require('needs-hello'))", deps=["needs-hello"])
+        self.assertEqual(done["stdout"], "needs 1.0.0\n", done)
+        code = "import('needs-hello').then(each => console.log(each.default))"
+        self.assertEqual(self.run_code(code, deps=["needs-hello"])["stdout"], "needs 1.0.0\n")
+        self.assertEqual([each["purl"] for each in self.server.request("GET", f"/v1/executions/{done['id']}/sbom").json()["components"]],
+                         ["pkg:npm/hello@1.0.0", "pkg:npm/needs-hello@1.0.0"])
+        self.assertNotEqual(self.run_code("require('hello')")["exit_code"], 0)
+
+    def test_programs_of_packages_are_on_the_path(self):
+        with Session(self.server, language="node", deps=["hello"]) as session:
+            self.assertEqual(session.exec(command="hello")["stdout"], "ran\n")
+            self.assertEqual(session.exec(command="ls /node_modules")["stdout"], "hello\n")
+
+
+class Bounds(unittest.TestCase):
+    """What an installation may take."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.folder.chmod(0o755)
+
+    def serve(self, setting, index=None):
+        """A service with this setting of packages, and a folder of wheels as the index."""
+        wheels = self.folder / "wheels"
+        wheels.mkdir()
+        config = CONFIG.format(images=self.folder / "images", wheels=index or wheels)
+        self.server = self.enterContext(harness.Server(config.replace("packages:\n", f"packages:\n  {setting}\n")))
+        return wheels
+
+    def refused(self, dep):
+        done = self.server.run("pass", deps=[dep], artifacts=[])
+        self.assertEqual(done["status"], "failed", done)
+        return done["error"]["message"]
+
+    def test_files_of_an_installation(self):
+        wheels = self.serve("build_disk_mb: 64")
+        wheel(wheels, "small", "1.0")
+        wheel(wheels, "large", "1.0", body="#" * (100 << 20), compressed=True)
+        self.assertIn("space", self.refused("large"))
+        self.assertEqual(self.server.run("import small; print(1)", deps=["small"], artifacts=[])["stdout"], "1\n")
+
+    def test_memory_of_an_installation(self):
+        wheels = self.serve("build_memory_mb: 64")
+        wheel(wheels, "large", "1.0", body="#" * (100 << 20), compressed=True)
+        self.assertIn("memory", self.refused("large"))
+
+    def test_time_of_an_installation(self):
+        registry = self.enterContext(Registry())
+        registry.special["/simple/slow/"] = Registry.slow
+        self.serve("build_seconds: 2", registry.url + "/simple/")
+        self.assertIn("2", self.refused("slow"))
+
+    def test_installations_at_once(self):
+        registry = self.enterContext(Registry())
+        registry.wheel("demo", "1.0", {"demo.py": ""})
+        asked, gate = threading.Event(), threading.Event()
+
+        def held(handler):
+            asked.set()
+            gate.wait(60)
+            Registry.send(handler, b'{"files":[]}', JSON)
+
+        registry.special["/simple/held/"] = held
+        self.addCleanup(gate.set)
+        self.serve("max_building: 1", registry.url + "/simple/")
+        first = self.server.submit("pass", deps=["held"], artifacts=[]).json()
+        self.assertTrue(asked.wait(60))
+        self.assertIn("packages.max_building", self.refused("demo"))
+        gate.set()
+        self.assertEqual(self.server.wait_end(first["id"])["status"], "failed")
+        self.assertEqual(self.server.run("import demo; print(1)", deps=["demo"], artifacts=[])["stdout"], "1\n")
 
 
 if __name__ == "__main__":

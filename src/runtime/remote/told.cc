@@ -18,7 +18,10 @@ Error toldByNode(const std::string& payload) {
                      error.code == Code::kQuota || error.code == Code::kNoSpace ||
                      error.code == Code::kConflict;
   if (!usual) error.code = Code::kInternal;
-  error.field.clear();
+  // The member of a request is the control plane's to name. One word is for the control plane
+  // itself: the node has lost a layer of the permit (orchestrator/core/layers.h), which is made
+  // again, once.
+  if (error.field != "layers") error.field.clear();
   return error;
 }
 
