@@ -12,6 +12,7 @@ from egress_case import EgressCase, door, start_world, zone
 from session_case import Session
 from test_at_rest import holders
 
+RUNSC = "/usr/bin/runsc"
 READ = {"ports": [443], "inspect": True, "methods": ["GET"]}
 DOCUMENT = door({"name": "allowed.test", "paths": ["/", "/v1/*", "/echo"], **READ}, {"name": "h2.test", **READ},
                 {"name": "uncertified.test", **READ}, "api.test:443", "sub.allowed.test:443", "api.test:9000",
@@ -169,6 +170,17 @@ attempt("name", lambda: socket.gethostbyname(sign + ".allowed.test"))
                 self.assertIn("[secret API]", told["stdout"], told)
                 self.assertNotIn(value, json.dumps(told))
         self.assertEqual([each[2].get("authorization") for each in self.requests("api.test")], ["Bearer " + value] * 2)
+
+    def test_a_sandbox_of_gvisor(self):
+        if not os.path.exists(RUNSC):
+            self.skipTest(f"no {RUNSC}: install Debian's from backports")
+        value = new_value()
+        self.call("PUT", "/v1/secrets/API", {"value": value}, status=200)
+        done, _ = self.ask("print(ask('api.test', '/echo')[2])", secrets=[HEADER], runtime="gvisor", timeout_seconds=30)
+        self.assertEqual(done["provenance"]["runtime"], "gvisor")
+        self.assertIn("[secret API]", done["stdout"])
+        self.assertEqual([each[2].get("authorization") for each in self.requests("api.test")], ["Bearer " + value])
+        self.has_none(done, value)
 
     def test_a_pinned_client_is_named(self):
         done, tried = self.reach("attempt('it', fetch, 'allowed.test')")

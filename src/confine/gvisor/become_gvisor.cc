@@ -103,6 +103,13 @@ Result<> linkImage() {
   return {};
 }
 
+// /run inside is the tools' folder, so files of secrets are found there too.
+Result<> linkSecrets(const std::string& tools) {
+  const std::string link = tools + "/secrets";
+  if (::symlink(wire::kSecretsPlace, link.c_str()) != 0) return failErrno("making " + link);
+  return {};
+}
+
 // Binds the whole tree again as the sandbox's root, then adds runsc's own files, which stay outside
 // that root.
 Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
@@ -129,6 +136,7 @@ Result<> arrangeFiles(const Confinement& confinement, const Birth& birth) {
   }
   TRY(writeFilter(confinement.filter, tools + std::string(gvisor::kFilter)));
   if (birth.request.spec.guest_begins == Beginning::kImage) TRY(linkImage());
+  TRY(linkSecrets(tools));
   return showAhead(tools + "/ahead");
 }
 

@@ -283,6 +283,10 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
     co_return fail(Code::kUnsupported,
                    "starting the run: files of secrets are not offered in microvm; use env");
   }
+  if (info.runtime == "microvm" && !run.certificate.empty()) {
+    co_return fail(Code::kUnsupported,
+                   "starting the run: inspected destinations are not offered in microvm");
+  }
   model::Provenance& provenance = run.execution.provenance;
   provenance.runtime = info.runtime;
   provenance.node = info.node;

@@ -66,6 +66,11 @@ Task<Result<Sessions::Impl::OpenedDoor>> Sessions::Impl::openDoor(
   CO_TRY(co_await control->network->open(*std::move(plan), std::move(owner), std::move(again),
                                          std::move(secrets)));
   const std::string certificate = CO_TRY(co_await control->network->confirm(opened.permit));
+  if (!certificate.empty() && session->runtime == "microvm") {
+    control->network->close(opened.permit);
+    co_return fail(Code::kUnsupported,
+                   "making a session: inspected destinations are not offered in microvm");
+  }
   if (!certificate.empty()) opened.additions = trustIn(certificate, systemAuthorities());
   if (session->secrets && !session->secrets->variables.empty()) {
     if (!opened.additions) opened.additions.emplace();
