@@ -30,13 +30,13 @@ attempt("load", lambda: number)
 
 
 def under_load(trial, seconds, disturb):
-    """Runs `disturb(running)` while a program tries evil all along → (its output, events)."""
+    """Runs `disturb(running)` while a program tries evil all along → (its output, events). The program's time is over by
+    itself, unless `disturb` gives the output that it has seen."""
     start = trial.world.mark()
     running = trial.begin(LOAD, ALLOWED, seconds + 30, SECONDS=seconds, PAUSE=0.02, EVIL=zone.EVIL)
     try:
         wait_for(lambda: "begins" in running.output(), 20)
-        disturb(running)
-        told = running.wait(seconds + 30).stdout
+        told = disturb(running) or running.wait(seconds + 30).stdout
     finally:
         running.end()
     if "ESCAPED" in told:
@@ -70,8 +70,10 @@ def killed_mediator(trial):
             wait_for(lambda: goods(running.output()) and goods(running.output())[-1] > (kills[-1] if kills else 0), 10)
             kills.append(time.time())
             trial.driver.kill_mediator()
+        wait_for(lambda: goods(running.output())[-1] > kills[-1] + 0.05, 20)
+        return running.output()
 
-    told, _ = under_load(trial, 6 + 2 * int(3 * trial.count), disturb)
+    told, _ = under_load(trial, 60 + 10 * int(3 * trial.count), disturb)
     for at in kills:
         after = [good for good in goods(told) if good > at + 0.05]
         if not after or after[0] - at > BACK_SECONDS:
