@@ -147,7 +147,7 @@ class Build {
     const model::Execution& ended = log->latest();
     if (ended.status == model::Status::kCompleted && ended.exit_code == 0) co_return Result<>{};
     std::string why = lastOf(log->kept(model::Stream::kStderr, 0));
-    if (why.empty() && ended.error) why = ended.error->message;
+    if (ended.error) why = ended.error->message + (why.empty() ? "" : "\n" + why);
     for (const model::DeniedDestination& each : ended.network.denied)
       why +=
           "\n" + each.host + ": " + each.reason + (each.rule.empty() ? "" : " (" + each.rule + ")");
