@@ -140,7 +140,9 @@ print("pids", sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
         result = self.run_code("python", code)
         lines = result["stdout"].splitlines()
         # Files in /run from the making of the sandbox; in gVisor also those of its runner and its filter.
-        in_run = {"process": {"masked", "ahead", "deps", "secrets"}, "gvisor": {"cloister-runner", "filter", "ahead"}, "microvm": set()}
+        in_run = {"process": {"masked", "ahead", "deps", "secrets"},
+                  "gvisor": {"cloister-runner", "filter", "ahead", "secrets"},
+                  "microvm": set()}
         in_run["gvisor"] |= {"cloister-guest"} if NESTED else set()
         ours = {"/var": {"tmp"}, "/run": in_run[RUNTIME]}
         for line in lines:
