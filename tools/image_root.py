@@ -21,9 +21,9 @@ LANGUAGES = {
 }
 # The root has the packages' files below /usr, and these: mount points, and files that programs read.
 KEPT = {"usr", "etc", *debian.USRMERGE}
-PLACES = ("proc", "dev", "tmp", "workspace", "run", "sys", "var/tmp")
+PLACES = ("proc", "dev", "tmp", "workspace", "home/user", "run", "sys", "var/tmp")
 ETC = {
-    "passwd": "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/workspace:/bin/sh\n"
+    "passwd": "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/home/user:/bin/sh\n"
               "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     "group": "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
     "hostname": "cloister\n",
