@@ -11,6 +11,7 @@
 
 #include "artifacts/blobs_suite.h"
 #include "artifacts/links.h"
+#include "artifacts/s3/swift_testing.h"
 #include "artifacts/sealed_file.h"
 #include "artifacts/tenant_cipher.h"
 #include "base/file.h"
@@ -38,9 +39,10 @@ class TempDir {
 // Blobs in a directory, opened like the service does.
 struct Local {
   Local(const std::string& dir, const std::vector<Secret>& masters,
+        boost::asio::thread_pool& background,
         model::Durability durability = model::Durability::kProcess)
       : keyring(Keyring::open(dir, masters).value()),
-        blobs(openLocalBlobs(*keyring, durability).value()) {}
+        blobs(openLocalBlobs(*keyring, durability, background).value()) {}
   std::unique_ptr<Keyring> keyring;
   std::unique_ptr<Blobs> blobs;
 };
@@ -48,19 +50,21 @@ struct Local {
 // Blobs with a directory of their own.
 class OwnedBlobs : public Blobs {
  public:
-  explicit OwnedBlobs(model::Durability durability)
-      : local_(dir_.path(), {Secret::random()}, durability) {}
+  OwnedBlobs(model::Durability durability, boost::asio::thread_pool& background)
+      : local_(dir_.path(), {Secret::random()}, background, durability) {}
   Result<std::unique_ptr<BlobWriter>> create(const std::string& tenant) override {
     return local_.blobs->create(tenant);
   }
-  Result<std::unique_ptr<BlobReader>> open(const BlobName& name) override {
-    return local_.blobs->open(name);
+  Task<Result<std::unique_ptr<BlobReader>>> open(BlobName name) override {
+    return local_.blobs->open(std::move(name));
   }
-  Result<> remove(const BlobName& name) override { return local_.blobs->remove(name); }
-  Result<> forget(const std::string& tenant) override { return local_.blobs->forget(tenant); }
-  Result<> recover(const std::function<Result<bool>(const BlobName&)>& named) override {
-    return local_.blobs->recover(named);
+  void remove(const BlobName& name, std::function<void(Result<>)> done) override {
+    local_.blobs->remove(name, std::move(done));
   }
+  Task<Result<>> forget(std::string tenant) override {
+    return local_.blobs->forget(std::move(tenant));
+  }
+  Result<> recover(const Named& named) override { return local_.blobs->recover(named); }
 
  private:
   TempDir dir_;
@@ -68,28 +72,33 @@ class OwnedBlobs : public Blobs {
 };
 
 template <model::Durability kDurability>
-std::unique_ptr<Blobs> openOwned() {
-  return std::make_unique<OwnedBlobs>(kDurability);
+std::unique_ptr<Blobs> openOwned(boost::asio::io_context&, boost::asio::thread_pool& background) {
+  return std::make_unique<OwnedBlobs>(kDurability, background);
 }
 
 INSTANTIATE_TEST_SUITE_P(Local, BlobsSuite,
                          ::testing::Values(&openOwned<model::Durability::kProcess>,
                                            &openOwned<model::Durability::kPower>));
+INSTANTIATE_TEST_SUITE_P(S3, BlobsSuite, ::testing::Values(&openOwnedBucket));
 
 class LocalBlobs : public ::testing::Test {
  protected:
   void open() {
     local_.reset();
-    local_.emplace(dir_.path(), std::vector{master_});
+    local_.emplace(dir_.path(), std::vector{master_}, background_);
+  }
+  template <class T>
+  T await(Task<T> task) {
+    return async::runTask(io_, std::move(task));
   }
   std::string put(std::string_view bytes, const std::string& tenant = "acme") {
     auto writer = local_->blobs->create(tenant).value();
     EXPECT_TRUE(writer->write(bytes));
-    return writer->finish().value();
+    return await(writer->finish()).value();
   }
   Result<std::string> read(const std::string& sha256, uint64_t offset = 0, size_t n = SIZE_MAX) {
-    const auto reader = TRY(local_->blobs->open({"acme", sha256}));
-    return reader->read(offset, n);
+    const auto reader = TRY(await(local_->blobs->open({"acme", sha256})));
+    return await(reader->read(offset, n));
   }
   // Files of blobs and of unfinished blobs: all but the keys.
   std::vector<std::string> files() {
@@ -113,6 +122,8 @@ class LocalBlobs : public ::testing::Test {
 
   TempDir dir_;
   Secret master_ = Secret::random();
+  boost::asio::io_context io_;
+  boost::asio::thread_pool background_{1};
   std::optional<Local> local_;
 };
 
@@ -237,7 +248,7 @@ TEST_F(LocalBlobs, AfterACrashKeepsWhatIsNamedAndRemovesTheRest) {
     static auto& gone = *new std::vector<std::unique_ptr<BlobWriter>>;
     const auto& writer = gone.emplace_back(local_->blobs->create("acme").value());
     EXPECT_TRUE(writer->write(bytes));
-    return finish ? writer->finish().value() : "";
+    return finish ? await(writer->finish()).value() : "";
   };
   const std::string named = leave("named", true);
   const std::string unnamed = leave("unnamed", true);
@@ -254,7 +265,7 @@ TEST_F(LocalBlobs, AfterACrashKeepsWhatIsNamedAndRemovesTheRest) {
   EXPECT_EQ(files().size(), 2U);
   EXPECT_EQ(read(kept).value(), "kept");
   EXPECT_EQ(read(named).value(), "named");
-  EXPECT_EQ(local_->blobs->open({"acme", unnamed}).error().code, Code::kNotFound);
+  EXPECT_EQ(await(local_->blobs->open({"acme", unnamed})).error().code, Code::kNotFound);
 }
 
 TEST_F(LocalBlobs, AnAbandonedWriterLeavesNothing) {
@@ -310,10 +321,10 @@ TEST_F(LocalBlobs, AFailedWriteIsNeverFinished) {
     auto writer = local_->blobs->create("acme").value();
     EXPECT_FALSE(writer->write(std::string(2 * kChunk, 'x')));
     EXPECT_FALSE(writer->write(""));
-    EXPECT_FALSE(writer->finish());
+    EXPECT_FALSE(await(writer->finish()));
     auto small = local_->blobs->create("acme").value();
     EXPECT_TRUE(small->write("x")) << "nothing was sealed yet";
-    EXPECT_FALSE(small->finish());
+    EXPECT_FALSE(await(small->finish()));
   }
   EXPECT_EQ(files().size(), before);
 }
@@ -331,9 +342,9 @@ TEST_F(LocalBlobs, TheMasterKeyCanBeChanged) {
   const std::string digest = put("x");
   const std::string before = contentOf(files().at(0));
   const Secret next = Secret::random();
-  local_.emplace(dir_.path(), std::vector{next, master_});
+  local_.emplace(dir_.path(), std::vector{next, master_}, background_);
   EXPECT_EQ(read(digest).value(), "x");
-  local_.emplace(dir_.path(), std::vector{next});
+  local_.emplace(dir_.path(), std::vector{next}, background_);
   EXPECT_EQ(read(digest).value(), "x");
   EXPECT_EQ(contentOf(files().at(0)), before) << "only the key is wrapped anew";
   EXPECT_FALSE(Keyring::open(dir_.path(), {master_}));

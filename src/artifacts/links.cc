@@ -34,6 +34,17 @@ std::string signPortLink(const TenantKeys& keys, const PortLink& link) {
                         link.tenant);
 }
 
+// The length tells the path, which may be any text, from the tenant.
+std::string signFileLink(const TenantKeys& keys, const FileLink& link) {
+  return sign(keys, "cloister file link v1\n" + link.session + "\n" +
+                        std::to_string(link.expires_at) + "\n" + link.made_with + "\n" +
+                        std::to_string(link.path.size()) + "\n" + link.path + "\n" + link.tenant);
+}
+
+bool verifyFileLink(const TenantKeys& keys, const FileLink& link, std::string_view signature) {
+  return base::equalSecret(signFileLink(keys, link), signature);
+}
+
 bool verifyPortLink(const TenantKeys& keys, const PortLink& link, std::string_view signature) {
   return base::equalSecret(signPortLink(keys, link), signature);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Links: the holder of a link may read one artifact, or reach one port of one session, until the
-// link expires, without a key. The signature is an HMAC-SHA256 under a key of the tenant, so the
-// links end with the tenant's key. The signature covers the credential that made the link. The
-// caller checks whether the credential is still valid.
+// Links: the holder of a link may read one artifact, reach one port of one session, or write one
+// file of one session, until the link expires, without a key. The signature is an HMAC-SHA256 under
+// a key of the tenant, so the links end with the tenant's key. The signature covers the credential
+// that made the link. The caller checks whether the credential is still valid.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,19 @@ struct PortLink {
   int64_t expires_at = 0;  // Unix seconds
   std::string made_with;   // id of a credential
 };
+
+// Lets the holder write a file of a session.
+struct FileLink {
+  std::string tenant;
+  std::string session;     // id
+  std::string path;        // below the workspace
+  int64_t expires_at = 0;  // Unix seconds
+  std::string made_with;   // id of a credential
+};
+
+// 64 hex digits.
+std::string signFileLink(const TenantKeys& keys, const FileLink& link);
+bool verifyFileLink(const TenantKeys& keys, const FileLink& link, std::string_view signature);
 
 // 64 hex digits.
 std::string signPortLink(const TenantKeys& keys, const PortLink& link);

@@ -1,36 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blobs in a directory of ours. A tenant's directory has tmp/<random> during the writing of a blob,
-// and later also <2 digits>/<62 digits> of a keyed hash of the blob's digest. The name in tmp is
-// removed with the writer. A crash leaves files in tmp for recover().
+// Blobs in a directory of ours. A tenant's directory has tmp/<random> during the writing of a blob
+// (spool.h), and later also <2 digits>/<62 digits> of a keyed hash of the blob's digest. The name
+// in tmp is removed with the writer. A crash leaves files in tmp for recover().
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-
-#include <sodium.h>
+#include <utility>
 
 #include "artifacts/blobs.h"
 #include "artifacts/sealed_file.h"
-#include "base/crypto.h"
+#include "artifacts/spool.h"
+#include "async/awaiting.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "base/id.h"
 
 namespace cloister::artifacts {
 namespace {
 
-using Keys = std::shared_ptr<const TenantKeys>;
-
-constexpr size_t kDigestDigits = 64;
-constexpr mode_t kDirMode = 0700;
-constexpr mode_t kFileMode = 0600;
-
-bool isDigest(std::string_view text) {
-  return text.size() == kDigestDigits &&
-         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
+using boost::asio::thread_pool;
 
 Result<> syncDir(const std::string& path) {
   const base::Fd dir(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -38,96 +27,108 @@ Result<> syncDir(const std::string& path) {
   return {};
 }
 
-// Makes a directory without parents: a forgotten tenant's directory must not come back.
-Result<> makeDir(const std::string& path) {
-  if (::mkdir(path.c_str(), kDirMode) == 0 || errno == EEXIST) return {};
-  return failErrno("making " + path);
-}
-
-std::string hashOf(const TenantKeys& keys, std::string_view digest) {
-  unsigned char hash[kDigestDigits / 2];
-  crypto_generichash(hash, sizeof hash, reinterpret_cast<const unsigned char*>(digest.data()),
-                     digest.size(), keys.names.data(), Secret::kSize);
-  return base::toHex({reinterpret_cast<const char*>(hash), sizeof hash});
-}
-
 struct Place {
   std::string dir;
   std::string path;
   Place(const TenantKeys& keys, std::string_view digest) {
-    const std::string hash = hashOf(keys, digest);
-    dir = keys.dir + "/" + hash.substr(0, 2);
-    path = dir + "/" + hash.substr(2);
+    path = keys.dir + "/" + placeOf(keys, digest);
+    dir = path.substr(0, path.rfind('/'));
   }
 };
 
+// If the same content exists, replacing the blob by itself repairs any damage.
+Result<> nameSpool(const Spool& spool, const std::string& digest, bool sync) {
+  const Place place(spool.keys(), digest);
+  TRY(makeTenantDir(place.dir));
+  const std::string second = spool.path() + ".named";
+  if (::link(spool.path().c_str(), second.c_str()) != 0 ||
+      ::rename(second.c_str(), place.path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(second.c_str());
+    return failErrno("naming a blob", error);
+  }
+  if (!sync) return {};
+  TRY(syncDir(place.dir));
+  return syncDir(spool.keys().dir);
+}
+
+// Without a sync the end of a blob takes less time than a change of the thread.
 class LocalWriter : public BlobWriter {
  public:
-  LocalWriter(Keys keys, bool sync, std::string temporary, base::Fd file)
-      : keys_(std::move(keys)),
-        sync_(sync),
-        temporary_(std::move(temporary)),
-        sealed_(std::move(file), keys_->content) {}
-  LocalWriter(const LocalWriter&) = delete;
-  LocalWriter& operator=(const LocalWriter&) = delete;
-  ~LocalWriter() override { ::unlink(temporary_.c_str()); }
+  LocalWriter(std::unique_ptr<Spool> spool, bool sync, thread_pool& background)
+      : spool_(std::move(spool)), sync_(sync), background_(background) {}
 
-  Result<> write(std::string_view bytes) override { return sealed_.write(bytes); }
+  Result<> write(std::string_view bytes) override { return spool_->write(bytes); }
 
-  Result<std::string> finish() override {
-    std::string digest = TRY(sealed_.finish(sync_));
-    const Place place(*keys_, digest);
-    TRY(makeDir(place.dir));
-    // If the same content exists, replacing the blob by itself repairs any damage.
-    const std::string second = temporary_ + ".named";
-    if (::link(temporary_.c_str(), second.c_str()) != 0 ||
-        ::rename(second.c_str(), place.path.c_str()) != 0) {
-      const int error = errno;
-      ::unlink(second.c_str());
-      return failErrno("naming a blob", error);
-    }
-    if (sync_) {
-      TRY(syncDir(place.dir));
-      TRY(syncDir(keys_->dir));
-    }
-    return digest;
+  Task<Result<std::string>> seal() override {
+    auto digest = sync_ ? co_await async::inBackground<Result<std::string>>(
+                              background_, [spool = spool_] { return spool->seal(true); })
+                        : spool_->seal(false);
+    if (digest) digest_ = *digest;
+    co_return digest;
+  }
+
+  Task<Result<>> keep() override {
+    const std::string digest = std::exchange(digest_, {});
+    if (digest.empty()) co_return fail(Code::kInternal, "naming a blob: it is not sealed");
+    if (!sync_) co_return nameSpool(*spool_, digest, false);
+    co_return co_await async::inBackground<Result<>>(
+        background_, [spool = spool_, digest] { return nameSpool(*spool, digest, true); });
   }
 
  private:
-  Keys keys_;
+  std::shared_ptr<Spool> spool_;  // also of the background thread
   bool sync_;
-  std::string temporary_;
-  SealedWriter sealed_;
+  thread_pool& background_;
+  std::string digest_;  // once sealed
 };
 
 class LocalReader : public BlobReader {
  public:
-  explicit LocalReader(SealedReader sealed) : sealed_(std::move(sealed)) {}
-  [[nodiscard]] uint64_t size() const override { return sealed_.size(); }
-  Result<std::string> read(uint64_t offset, size_t length) override {
-    return sealed_.read(offset, length);
+  LocalReader(SealedReader sealed, thread_pool& background)
+      : sealed_(std::make_shared<const SealedReader>(std::move(sealed))), background_(background) {}
+  [[nodiscard]] uint64_t size() const override { return sealed_->size(); }
+  Task<Result<std::string>> read(uint64_t offset, size_t length) override {
+    co_return co_await async::inBackground<Result<std::string>>(
+        background_, [sealed = sealed_, offset, length] { return sealed->read(offset, length); });
   }
 
  private:
-  SealedReader sealed_;
+  std::shared_ptr<const SealedReader> sealed_;
+  thread_pool& background_;
 };
 
 class LocalBlobs : public Blobs {
  public:
-  LocalBlobs(Keyring& keyring, bool sync) : keyring_(keyring), sync_(sync) {}
+  LocalBlobs(Keyring& keyring, bool sync, thread_pool& background)
+      : keyring_(keyring), sync_(sync), background_(background) {}
 
   Result<std::unique_ptr<BlobWriter>> create(const std::string& tenant) override {
-    Keys keys = TRY(keyring_.of(tenant));
-    TRY(makeDir(keys->dir + "/tmp"));
-    const std::string temporary = keys->dir + "/tmp/" + base::randomHex(16);
-    base::Fd file(
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode));
-    if (!file) return failErrno("making a blob");
-    return std::make_unique<LocalWriter>(std::move(keys), sync_, temporary, std::move(file));
+    auto keys = TRY(keyring_.of(tenant));
+    auto spool = TRY(Spool::make(std::move(keys)));
+    return std::make_unique<LocalWriter>(std::move(spool), sync_, background_);
   }
 
-  Result<std::unique_ptr<BlobReader>> open(const BlobName& name) override {
-    const Keys keys = keyring_.find(name.tenant);
+  Task<Result<std::unique_ptr<BlobReader>>> open(BlobName name) override {
+    auto sealed = openSealed(name);
+    if (!sealed) co_return std::unexpected(std::move(sealed).error());
+    co_return std::make_unique<LocalReader>(*std::move(sealed), background_);
+  }
+
+  void remove(const BlobName& name, std::function<void(Result<>)> done) override {
+    done(unlinkBlob(name));
+  }
+
+  Task<Result<>> forget(std::string tenant) override { co_return keyring_.forget(tenant); }
+
+  Result<> recover(const Named& named) override {
+    return recoverSpools(keyring_, named,
+                         [this](const BlobName& name) { return unlinkBlob(name); });
+  }
+
+ private:
+  Result<SealedReader> openSealed(const BlobName& name) {
+    const auto keys = keyring_.find(name.tenant);
     // An invalid digest would be a path chosen by the caller.
     if (!keys || !isDigest(name.sha256)) return fail(Code::kNotFound, "no such blob");
     base::Fd file(
@@ -138,54 +139,28 @@ class LocalBlobs : public Blobs {
     if (!sealed) {
       return std::unexpected(std::move(sealed).error().within("opening blob " + name.sha256));
     }
-    if (sealed->sha256() != name.sha256) {
-      return fail(Code::kInternal,
-                  "opening blob " + name.sha256 + ": in its place is " + sealed->sha256());
-    }
-    return std::make_unique<LocalReader>(*std::move(sealed));
+    if (sealed->sha256() == name.sha256) return sealed;
+    return fail(Code::kInternal,
+                "opening blob " + name.sha256 + ": in its place is " + sealed->sha256());
   }
 
-  Result<> remove(const BlobName& name) override {
-    const Keys keys = keyring_.find(name.tenant);
+  Result<> unlinkBlob(const BlobName& name) {
+    const auto keys = keyring_.find(name.tenant);
     if (!keys || !isDigest(name.sha256)) return {};
     if (::unlink(Place(*keys, name.sha256).path.c_str()) == 0 || errno == ENOENT) return {};
     return failErrno("removing blob " + name.sha256);
   }
 
-  Result<> forget(const std::string& tenant) override { return keyring_.forget(tenant); }
-
-  Result<> recover(const std::function<Result<bool>(const BlobName&)>& named) override {
-    for (const auto& [tenant, keys] : keyring_.tenants()) {
-      const std::string dir = keys->dir + "/tmp/";
-      TRY(makeDir(dir));
-      for (const std::string& file : TRY(base::listDir(dir)))
-        TRY(settle(tenant, *keys, dir + file, named));
-    }
-    return {};
-  }
-
- private:
-  Result<> settle(const std::string& tenant, const TenantKeys& keys, const std::string& temporary,
-                  const std::function<Result<bool>(const BlobName&)>& named) {
-    base::Fd file(::open(temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!file) return failErrno("opening " + temporary);
-    const auto sealed = SealedReader::open(std::move(file), keys.content);
-    if (sealed) {
-      const BlobName name{tenant, sealed->sha256()};
-      if (!TRY(named(name))) TRY(remove(name));
-    }
-    if (::unlink(temporary.c_str()) != 0) return failErrno("removing " + temporary);
-    return {};
-  }
-
   Keyring& keyring_;
   bool sync_;
+  thread_pool& background_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Blobs>> openLocalBlobs(Keyring& keyring, model::Durability durability) {
-  return std::make_unique<LocalBlobs>(keyring, durability == model::Durability::kPower);
+Result<std::unique_ptr<Blobs>> openLocalBlobs(Keyring& keyring, model::Durability durability,
+                                              thread_pool& background) {
+  return std::make_unique<LocalBlobs>(keyring, durability == model::Durability::kPower, background);
 }
 
 }  // namespace cloister::artifacts

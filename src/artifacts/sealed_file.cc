@@ -60,21 +60,30 @@ uint64_t chunksOf(uint64_t size) {
   return size / kChunk + (size % kChunk != 0 ? 1 : 0);
 }
 
-// Fewer bytes at the file's end.
-Result<std::string> readAt(const Fd& file, uint64_t offset, size_t length) {
-  std::string bytes(length, '\0');
-  size_t got = 0;
-  while (got < length) {
-    const ssize_t n =
-        ::pread(file.get(), bytes.data() + got, length - got, static_cast<off_t>(offset + got));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return failErrno("reading a blob");
-    if (n == 0) break;
-    got += static_cast<size_t>(n);
+// A local file.
+class FileBytes final : public SealedBytes {
+ public:
+  FileBytes(Fd file, uint64_t size) : file_(std::move(file)), size_(size) {}
+  [[nodiscard]] uint64_t size() const override { return size_; }
+  Result<std::string> read(uint64_t offset, size_t length) override {
+    std::string bytes(length, '\0');
+    size_t got = 0;
+    while (got < length) {
+      const ssize_t n =
+          ::pread(file_.get(), bytes.data() + got, length - got, static_cast<off_t>(offset + got));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return failErrno("reading a blob");
+      if (n == 0) break;
+      got += static_cast<size_t>(n);
+    }
+    bytes.resize(got);
+    return bytes;
   }
-  bytes.resize(got);
-  return bytes;
-}
+
+ private:
+  Fd file_;
+  uint64_t size_;
+};
 
 std::unexpected<Error> damaged(const std::string& what) {
   return fail(Code::kInternal, "reading a blob: " + what);
@@ -152,13 +161,20 @@ Result<> SealedWriter::put(std::string_view bytes) {
 Result<SealedReader> SealedReader::open(Fd file, const Secret& key) {
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) return failErrno("reading a blob");
-  const auto length = static_cast<uint64_t>(status.st_size);
+  return open(std::make_unique<FileBytes>(std::move(file), static_cast<uint64_t>(status.st_size)),
+              key);
+}
+
+Result<SealedReader> SealedReader::open(std::unique_ptr<SealedBytes> bytes, const Secret& key) {
+  const uint64_t length = bytes->size();
   if (length < kHeader + kFooter) return damaged("it is cut off in its header");
-  SealedReader reader(std::move(file), key);
-  const std::string header = TRY(readAt(reader.file_, 0, kHeader));
-  if (!header.starts_with(kMagic)) return damaged("its header is not one");
+  SealedReader reader(std::move(bytes), key);
+  const std::string footer = TRY(reader.bytes_->read(length - kFooter, kFooter));
+  const std::string header = TRY(reader.bytes_->read(0, kHeader));
+  if (header.size() != kHeader || !header.starts_with(kMagic)) {
+    return damaged("its header is not one");
+  }
   reader.salt_ = header.substr(kMagic.size());
-  const std::string footer = TRY(readAt(reader.file_, length - kFooter, kFooter));
   std::string plain;
   if (!unseal(key, Place(reader.salt_, kFooterNumber, Part::kFooter), footer, plain)) {
     const uint64_t last = (length - kHeader) / (kChunk + kTagBytes);
@@ -193,7 +209,7 @@ Result<std::string> SealedReader::openChunk(uint64_t number) const {
   const bool last = number + 1 == chunksOf(size_);
   const size_t plain_size = last ? static_cast<size_t>(size_ - number * kChunk) : kChunk;
   const std::string sealed =
-      TRY(readAt(file_, kHeader + number * (kChunk + kTagBytes), plain_size + kTagBytes));
+      TRY(bytes_->read(kHeader + number * (kChunk + kTagBytes), plain_size + kTagBytes));
   std::string plain;
   const Place place(salt_, number, last ? Part::kLast : Part::kMiddle);
   if (sealed.size() != plain_size + kTagBytes || !unseal(key_, place, sealed, plain)) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -46,22 +47,35 @@ class SealedWriter {
   base::Sha256 digest_;
 };
 
+// Where the bytes of a sealed file lie, if not in a local file.
+class SealedBytes {
+ public:
+  virtual ~SealedBytes() = default;
+  [[nodiscard]] virtual uint64_t size() const = 0;
+  // Fewer bytes at the end. May block.
+  virtual Result<std::string> read(uint64_t offset, size_t length) = 0;
+};
+
 class SealedReader {
  public:
   // Checks header, footer and length; kInternal names the damage.
   static Result<SealedReader> open(Fd file, const Secret& key);
+  static Result<SealedReader> open(std::unique_ptr<SealedBytes> bytes, const Secret& key);
 
   [[nodiscard]] uint64_t size() const { return size_; }
   [[nodiscard]] const std::string& sha256() const { return sha256_; }
+  // Random: another for each writing of the same content.
+  [[nodiscard]] const std::string& salt() const { return salt_; }
   // At most `length` bytes from `offset`, fewer at the end; opens only the necessary chunks.
   // kInternal names a damaged chunk.
   [[nodiscard]] Result<std::string> read(uint64_t offset, size_t length) const;
 
  private:
-  SealedReader(Fd file, const Secret& key) : file_(std::move(file)), key_(key) {}
+  SealedReader(std::unique_ptr<SealedBytes> bytes, const Secret& key)
+      : bytes_(std::move(bytes)), key_(key) {}
   [[nodiscard]] Result<std::string> openChunk(uint64_t number) const;
 
-  Fd file_;
+  std::unique_ptr<SealedBytes> bytes_;
   Secret key_;
   std::string salt_;
   uint64_t size_ = 0;
