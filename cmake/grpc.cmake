@@ -1,0 +1,48 @@
+# gRPC and protobuf, for src/rpc and cloister-grpc alone (docs/adr/0120). Without them the rest is built, and the build says so.
+# CLOISTER_GRPC is ON if they are there.
+find_path(GRPC_INCLUDE_DIR grpcpp/ext/proto_server_reflection_plugin.h)
+find_path(PROTOBUF_INCLUDE_DIR google/protobuf/util/json_util.h)
+find_library(GRPCPP_LIBRARY grpc++)
+find_library(GRPCPP_REFLECTION_LIBRARY grpc++_reflection)
+find_library(GRPC_LIBRARY grpc)
+find_library(GPR_LIBRARY gpr)
+find_library(PROTOBUF_LIBRARY protobuf)
+find_library(ABSL_SYNCHRONIZATION_LIBRARY absl_synchronization)  # of headers of gRPC
+find_program(PROTOC_PROGRAM protoc)
+find_program(GRPC_CPP_PLUGIN_PROGRAM grpc_cpp_plugin)
+set(CLOISTER_GRPC ON)
+foreach(part GRPC_INCLUDE_DIR PROTOBUF_INCLUDE_DIR GRPCPP_LIBRARY GRPCPP_REFLECTION_LIBRARY GRPC_LIBRARY GPR_LIBRARY
+    PROTOBUF_LIBRARY ABSL_SYNCHRONIZATION_LIBRARY PROTOC_PROGRAM GRPC_CPP_PLUGIN_PROGRAM)
+  if(NOT ${part})
+    set(CLOISTER_GRPC OFF)
+  endif()
+endforeach()
+if(NOT CLOISTER_GRPC)
+  message(NOTICE "without cloister-grpc: it needs libgrpc++-dev, protobuf-compiler-grpc and libprotobuf-dev")
+  return()
+endif()
+
+# The code that protoc makes of spec/proto. It is not held to our warnings.
+set(protos ${CMAKE_SOURCE_DIR}/spec/proto)
+set(generated ${CMAKE_BINARY_DIR}/generated/proto)
+file(MAKE_DIRECTORY ${generated})
+file(GLOB_RECURSE proto_files CONFIGURE_DEPENDS RELATIVE ${protos} ${protos}/*.proto)
+set(proto_sources)
+foreach(file IN LISTS proto_files)
+  string(REGEX REPLACE "\\.proto$" "" base ${file})
+  set(outputs ${generated}/${base}.pb.cc ${generated}/${base}.pb.h)
+  set(services)
+  if(base MATCHES "^cloister/")
+    list(APPEND outputs ${generated}/${base}.grpc.pb.cc ${generated}/${base}.grpc.pb.h)
+    set(services --grpc_out=${generated} --plugin=protoc-gen-grpc=${GRPC_CPP_PLUGIN_PROGRAM})
+  endif()
+  list(TRANSFORM proto_files PREPEND ${protos}/ OUTPUT_VARIABLE proto_paths)
+  add_custom_command(OUTPUT ${outputs} DEPENDS ${proto_paths} VERBATIM
+    COMMAND ${PROTOC_PROGRAM} -I ${protos} -I ${PROTOBUF_INCLUDE_DIR} --cpp_out=${generated} ${services} ${file})
+  list(APPEND proto_sources ${outputs})
+endforeach()
+add_library(cloister_protos STATIC ${proto_sources})
+target_compile_options(cloister_protos PRIVATE -w)
+target_include_directories(cloister_protos SYSTEM PUBLIC ${generated} ${GRPC_INCLUDE_DIR} ${PROTOBUF_INCLUDE_DIR})
+target_link_libraries(cloister_protos PUBLIC ${GRPCPP_REFLECTION_LIBRARY} ${GRPCPP_LIBRARY} ${GRPC_LIBRARY} ${GPR_LIBRARY}
+  ${PROTOBUF_LIBRARY} ${ABSL_SYNCHRONIZATION_LIBRARY} Threads::Threads)
