@@ -154,10 +154,10 @@ class TypeScript(unittest.TestCase):
         key = sdk_case.new_key(self.server, "cut")
         with contextlib.ExitStack() as stack:
             made = {name: stack.enter_context(CuttingProxy(self.server, limit, cuts)) for name, limit, cuts in (
-                ("LOST", 20, 2), ("OUTPUT", 30_000, 10), ("TRANSFER", 200_000, 6), ("WATCH", 2_500, 5))}
+                ("LOST", 20, 2), ("SHORT", 1_000, 2), ("OUTPUT", 30_000, 10), ("TRANSFER", 200_000, 6), ("WATCH", 2_500, 5))}
             urls = {f"CLOISTER_{name}": proxy.url for name, proxy in made.items()}
             self.assertEqual(self.step("cuts", CLOISTER_API_KEY=key, **urls), "done")
-            for name, least in (("LOST", 2), ("OUTPUT", 8), ("TRANSFER", 6), ("WATCH", 3)):
+            for name, least in (("LOST", 2), ("SHORT", 2), ("OUTPUT", 8), ("TRANSFER", 6), ("WATCH", 3)):
                 self.assertGreaterEqual(made[name].cut, least, name)
         listed = self.server.request("GET", "/v1/executions?limit=100", key=key).json()["executions"]
         self.assertEqual(sum(each["metadata"] == {"once": "1"} for each in listed), 1, "a lost answer starts nothing twice")

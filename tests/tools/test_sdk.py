@@ -71,6 +71,12 @@ class Arguments(unittest.TestCase):
     def test_paths(self):
         for path, wanted in (("a", "a"), ("/workspace/a/b", "a/b"), ("./a//b/../c", "a/c"), ("", ""), ("/workspace", ""), ("..a", "..a")):
             self.assertEqual(_body.workspace_path(path), wanted, path)
+        for path, wanted in (("/home/user/.a", "/home/user/.a"), ("/tmp/./a/../b", "/tmp/b"), ("/workspace/a", "a"), ("/tmp", "/tmp")):
+            self.assertEqual(_body.sandbox_path(path), wanted, path)
+        for path in ("/home", "/home/user/../other", "/tmpx", "/tmp/../etc", "/etc"):
+            self.refused("path", lambda _, value: _body.sandbox_path(value), path)
+        for path in ("/tmp", "/home/user/", "", "/workspace"):
+            self.refused("path", lambda _, value: _body.needs_name(value), path)
         for path in ("/etc", "..", "../a", "a/../..", "/workspaces/a", "/workspace/../etc"):
             self.refused("path", lambda _, value: _body.workspace_path(value), path)
 

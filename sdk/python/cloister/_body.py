@@ -94,14 +94,25 @@ def workspace_path(path: str) -> str:
         normal = normal[len(WORKSPACE) + 1:] or "."
     if normal.startswith("/") or normal.split("/", 1)[0] == "..":
         raise InvalidRequest(f"path: {path!r} is outside of {WORKSPACE}", field="path",
-                             remedy="files are those of /workspace; use commands.run() for other places")
+                             remedy="files are those of /workspace, /home/user and /tmp; use commands.run() for other places")
     return "" if normal == "." else normal
 
 
+OTHER_ROOTS = ("/home/user", "/tmp")
+
+
+def sandbox_path(path: str) -> str:
+    """As workspace_path(); an absolute path in the home directory or in /tmp stays absolute."""
+    normal = posixpath.normpath(path) if path else "."
+    if any(normal == root or normal.startswith(root + "/") for root in OTHER_ROOTS):
+        return normal
+    return workspace_path(path)
+
+
 def needs_name(path: str) -> str:
-    """A path in the workspace that is not the workspace itself."""
-    inner = workspace_path(path)
-    if not inner:
+    """A path of a file: not the workspace, the home directory or /tmp itself."""
+    inner = sandbox_path(path)
+    if not inner or inner in OTHER_ROOTS:
         raise InvalidRequest(f"path: {path!r} names no file", field="path", remedy=f"give a path below {WORKSPACE}")
     return inner
 

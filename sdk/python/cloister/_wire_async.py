@@ -7,15 +7,30 @@ import asyncio
 import inspect
 import os
 import ssl
-from typing import Any, AsyncIterator, AsyncIterable, Callable, Iterable, Optional, Union
+from typing import Any, AsyncIterator, AsyncIterable, Awaitable, Callable, Iterable, Optional, TypeVar, Union
 
 from ._config import Target
 
 _PIECE = 64 << 10
+_T = TypeVar("_T")
 
 
 class WireTimeout(OSError):
     """Nothing came in time."""
+
+
+async def _within(work: Awaitable[_T], seconds: float) -> _T:
+    """As asyncio.wait_for, which before Python 3.12 loses a cancellation that comes just as `work` ends."""
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=seconds)
+    except BaseException:
+        task.cancel()
+        raise
+    if not done:
+        task.cancel()
+        raise asyncio.TimeoutError
+    return task.result()
 
 
 class AsyncWire:
@@ -30,7 +45,7 @@ class AsyncWire:
         else:
             opening = asyncio.open_connection(target.host, target.port, ssl=context, server_hostname=target.host if context else None)
         try:
-            reader, writer = await asyncio.wait_for(opening, seconds)
+            reader, writer = await _within(opening, seconds)
         except asyncio.TimeoutError:
             raise WireTimeout(f"no connection in {seconds:g} s") from None
         return cls(reader, writer)
@@ -38,14 +53,14 @@ class AsyncWire:
     async def send(self, data: bytes, seconds: float) -> None:
         self._writer.write(data)
         try:
-            await asyncio.wait_for(self._writer.drain(), seconds)
+            await _within(self._writer.drain(), seconds)
         except asyncio.TimeoutError:
             raise WireTimeout(f"the server took no byte for {seconds:g} s") from None
 
     async def receive(self, seconds: float) -> bytes:
         """Some bytes; b"" at the end."""
         try:
-            return await asyncio.wait_for(self._reader.read(_PIECE), seconds)
+            return await _within(self._reader.read(_PIECE), seconds)
         except asyncio.TimeoutError:
             raise WireTimeout(f"no answer for {seconds:g} s") from None
 

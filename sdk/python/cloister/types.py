@@ -91,12 +91,17 @@ class NetworkEntryObject(_NetworkEntryObject, total=False):
 # Destinations.
 NetworkEntry = Union[str, NetworkEntryObject]
 
+class SessionRequestIdle(TypedDict, total=False):
+    pause_after_seconds: Union[float, None]
+
 # Limits of processes, memory, disk and processors are of the sandbox; `timeout_seconds`, `cpu_seconds` and
 # `max_output_bytes` are defaults of its programs.
 class SessionRequest(Settings, total=False):
+    name: Union[str, None]
     cwd: Union[str, None]
     ttl_seconds: Union[float, None]
     idle_ttl_seconds: Union[float, None]
+    idle: Union[SessionRequestIdle, None]
     nested: Union[bool, None]
     capabilities: Union[List[Capability], None]
     from_snapshot: Union[str, None]
@@ -222,7 +227,10 @@ class Kernel(TypedDict):
     number: int
     started_at: TimeOrNull
 
-SessionStatus = Literal["creating", "blocked", "running", "ended"]
+SessionStatus = Literal["creating", "blocked", "running", "paused", "ended"]
+
+class SessionIdle(TypedDict, total=False):
+    pause_after_seconds: float
 
 class SessionProvenance(TypedDict):
     runtime: Union[str, None]
@@ -235,6 +243,7 @@ class SessionProvenance(TypedDict):
 
 class _Session(TypedDict):
     id: str
+    name: Union[str, None]
     status: SessionStatus
     language: Union[str, None]
     limits: Limits
@@ -261,6 +270,7 @@ class _Session(TypedDict):
 # A sandbox that outlives one program, from its creation to its end.
 class Session(_Session, total=False):
     deps: List[str]
+    idle: SessionIdle
 
 class FileEntry(TypedDict):
     path: str
@@ -333,6 +343,12 @@ ArtifactTruncated = Literal[True]
 # The full size in bytes of a truncated artifact.
 ArtifactFullSize = int
 
+class EscalationSimilar(TypedDict):
+    id: str
+    subject: str
+    execution_id: Union[str, None]
+    decided_at: str
+
 class EscalationLifts(TypedDict):
     operation: str
     target: str
@@ -345,7 +361,7 @@ class EscalationDecisions(TypedDict):
     reason: Union[str, None]
     at: Time
 
-class Escalation(TypedDict):
+class _Escalation(TypedDict):
     id: str
     status: Literal["pending", "approved", "denied", "expired", "used"]
     operation: str
@@ -367,8 +383,12 @@ class Escalation(TypedDict):
     created_at: Time
     expires_at: Time
     decided_at: Union[Time, None]
+    grant_seconds: int
     grant_expires_at: Union[Time, None]
     ended_at: Union[Time, None]
+
+class Escalation(_Escalation, total=False):
+    similar: Union[EscalationSimilar, None]
 
 class EscalationRecord(Escalation):
     pass
@@ -426,7 +446,7 @@ class SessionUsage(TypedDict):
     processes: Union[int, None]
     disk_limit_bytes: DiskLimit
 
-# Size of /workspace, /tmp and /dev/shm together.
+# Size of /workspace, /home/user, /tmp and /dev/shm together.
 DiskLimit = int
 
 class NetworkUseDenied(TypedDict):

@@ -113,7 +113,10 @@ export function program(options: ProgramOptions): Record<string, unknown> {
   return body;
 }
 
-// A path in the workspace, from one that is relative to the workspace or begins with /workspace. "" is the workspace.
+const OTHER_ROOTS = ["/home/user", "/tmp"];
+
+// A path in the workspace, from one that is relative to the workspace or begins with /workspace. "" is the workspace. An absolute path in
+// another root stays absolute.
 export function workspacePath(path: string): string {
   const absolute = path.startsWith("/");
   const parts: string[] = [];
@@ -122,10 +125,12 @@ export function workspacePath(path: string): string {
     if (part === "..") outside ||= parts.pop() === undefined;
     else if (part !== "" && part !== ".") parts.push(part);
   }
+  const whole = "/" + parts.join("/");
+  if (absolute && !outside && OTHER_ROOTS.some((root) => whole === root || whole.startsWith(root + "/"))) return whole;
   if (absolute) outside ||= parts.shift() !== "workspace";
   if (outside) {
     throw new InvalidRequest(`path: ${JSON.stringify(path)} is outside of /workspace`,
-      { field: "path", remedy: "files are those of /workspace; use commands.run() for other places" });
+      { field: "path", remedy: "files are those of /workspace, /home/user and /tmp; use commands.run() for other places" });
   }
   return parts.join("/");
 }
@@ -133,6 +138,6 @@ export function workspacePath(path: string): string {
 // A path in the workspace that is not the workspace itself.
 export function needsName(path: string): string {
   const inner = workspacePath(path);
-  if (inner) return inner;
+  if (inner && !OTHER_ROOTS.includes(inner)) return inner;
   throw new InvalidRequest(`path: ${JSON.stringify(path)} names no file`, { field: "path", remedy: "give a path below /workspace" });
 }

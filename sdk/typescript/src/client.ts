@@ -118,6 +118,8 @@ export function joined(parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
   return whole;
 }
 
+const SAFE: readonly string[] = ["GET", "HEAD", "PUT", "DELETE"]; // sending one twice has the effect of sending it once
+
 // No answer, or half of one. `sent`: the server may have carried out the request. `slow`: it had time enough.
 export class Broken extends Error {
   constructor(message: string, readonly sent: boolean, readonly slow = false) {
@@ -162,7 +164,7 @@ export class Client {
 
   // The answer to a request, after the attempts of the client. Throws the error of a refusal.
   async open(method: string, path: string, request: Request = {}): Promise<Answer> {
-    const safe = request.safe ?? ["GET", "HEAD", "PUT", "DELETE"].includes(method);
+    const safe = request.safe ?? SAFE.includes(method);
     const end = Date.now() + (this.#options.retrySeconds ?? 30) * 1000;
     let left = this.#options.retries ?? 4;
     for (let pause = 0.2; ; pause = Math.min(pause * 2, 5)) {
@@ -219,8 +221,16 @@ export class Client {
     const request: Request = { headers, seconds: (this.#options.timeout ?? 60) + (more.wait ?? 0) };
     if (more.query) request.query = more.query;
     if (body !== undefined) request.content = JSON.stringify(body);
-    if (more.key !== undefined || more.safe !== undefined) request.safe = more.key !== undefined || more.safe === true;
-    return this.json<T>(await this.open(method, path, request));
+    request.safe = more.key !== undefined || (more.safe ?? SAFE.includes(method));
+    for (let left = this.#options.retries ?? 4; ; left -= 1) {
+      const answer = await this.open(method, path, request);
+      try {
+        return await this.json<T>(answer);
+      } catch (error) {
+        if (!(error instanceof errors.Unavailable) || !request.safe || left <= 0) throw error; // else it broke off in its body
+      }
+      await sleep(0.2);
+    }
   }
 
   async json<T>(answer: Answer): Promise<T> {

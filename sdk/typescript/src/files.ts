@@ -68,7 +68,9 @@ export class Files {
   }
 
   #file(path: string): string {
-    return `${this.#path}/files/${needsName(path).split("/").map(name).join("/")}`;
+    const inner = needsName(path).split("/").map(name).join("/");
+    // Proxies may take one of two slashes away.
+    return `${this.#path}/files/${inner.startsWith("/") ? "%2F" + inner.slice(1) : inner}`;
   }
 
   // The content of a file, in pieces.

@@ -19,6 +19,8 @@ export interface ServerOptions extends Pick<ClientOptions, "url" | "apiKey"> {
 export interface SandboxOptions extends SettingOptions, ServerOptions {
   // Of runCode(); default: python.
   language?: string;
+  // Stands for the id: Sandbox.connect(name). Unique among the sandboxes of your agent.
+  name?: string;
   // How long the sandbox lives, in all and without a running program.
   ttl?: Duration;
   idleTtl?: Duration;
@@ -94,7 +96,7 @@ export class Sandbox {
   static create(options: SandboxOptions = {}): Promise<Sandbox> {
     const body = {
       language: options.language ?? "python", ...settings(options),
-      ...given({ cwd: options.cwd, capabilities: options.capabilities, nested: options.nested, from_snapshot: snapshotId(options.snapshot),
+      ...given({ name: options.name, cwd: options.cwd, capabilities: options.capabilities, nested: options.nested, from_snapshot: snapshotId(options.snapshot),
         ttl_seconds: options.ttl === undefined ? undefined : seconds("ttl", options.ttl),
         idle_ttl_seconds: options.idleTtl === undefined ? undefined : seconds("idleTtl", options.idleTtl) }),
     };

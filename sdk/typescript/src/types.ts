@@ -84,12 +84,18 @@ export interface NetworkEntryObject {
 // Destinations.
 export type NetworkEntry = string | NetworkEntryObject;
 
+export interface SessionRequestIdle {
+  pause_after_seconds?: number | null;
+}
+
 // Limits of processes, memory, disk and processors are of the sandbox; `timeout_seconds`, `cpu_seconds` and
 // `max_output_bytes` are defaults of its programs.
 export interface SessionRequest extends Settings {
+  name?: string | null;
   cwd?: string | null;
   ttl_seconds?: number | null;
   idle_ttl_seconds?: number | null;
+  idle?: SessionRequestIdle | null;
   nested?: boolean | null;
   capabilities?: Capability[] | null;
   from_snapshot?: string | null;
@@ -219,7 +225,11 @@ export interface Kernel {
   started_at: TimeOrNull;
 }
 
-export type SessionStatus = "creating" | "blocked" | "running" | "ended";
+export type SessionStatus = "creating" | "blocked" | "running" | "paused" | "ended";
+
+export interface SessionIdle {
+  pause_after_seconds?: number;
+}
 
 export interface SessionProvenance {
   runtime: string | null;
@@ -234,6 +244,7 @@ export interface SessionProvenance {
 // A sandbox that outlives one program, from its creation to its end.
 export interface Session {
   id: string;
+  name: string | null;
   status: SessionStatus;
   language: string | null;
   limits: Limits;
@@ -247,6 +258,7 @@ export interface Session {
   metadata: Record<string, string>;
   ttl_seconds: number;
   idle_ttl_seconds: number;
+  idle?: SessionIdle;
   executions_running: number;
   resource_usage: SessionUsage;
   provenance: SessionProvenance;
@@ -327,6 +339,13 @@ export type ArtifactTruncated = true;
 // The full size in bytes of a truncated artifact.
 export type ArtifactFullSize = number;
 
+export interface EscalationSimilar {
+  id: string;
+  subject: string;
+  execution_id: string | null;
+  decided_at: string;
+}
+
 export interface EscalationLifts {
   operation: string;
   target: string;
@@ -352,6 +371,7 @@ export interface Escalation {
   execution_id: string | null;
   session_id: string | null;
   waiting: number;
+  similar?: EscalationSimilar | null;
   digest: string | null;
   lifts: EscalationLifts[];
   rule: string | null;
@@ -363,6 +383,7 @@ export interface Escalation {
   created_at: Time;
   expires_at: Time;
   decided_at: Time | null;
+  grant_seconds: number;
   grant_expires_at: Time | null;
   ended_at: Time | null;
 }
@@ -426,7 +447,7 @@ export interface SessionUsage {
   disk_limit_bytes: DiskLimit;
 }
 
-// Size of /workspace, /tmp and /dev/shm together.
+// Size of /workspace, /home/user, /tmp and /dev/shm together.
 export type DiskLimit = number;
 
 export interface NetworkUseDenied {

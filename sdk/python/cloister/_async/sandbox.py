@@ -38,7 +38,7 @@ class AsyncSandbox:
     client: the server; default: one made from url and api_key
     """
 
-    def __init__(self, language: str = "python", *, timeout: Optional[Duration] = None, ttl: Optional[Duration] = None,
+    def __init__(self, language: str = "python", *, name: Optional[str] = None, timeout: Optional[Duration] = None, ttl: Optional[Duration] = None,
                  idle_ttl: Optional[Duration] = None, memory: Optional[Size] = None, disk: Optional[Size] = None,
                  file_size: Optional[Size] = None, cpu: Optional[Cores] = None, cpu_time: Optional[Duration] = None,
                  pids: Optional[int] = None, open_files: Optional[int] = None, inodes: Optional[int] = None,
@@ -49,7 +49,7 @@ class AsyncSandbox:
                  nested: Optional[bool] = None, wait_approval: bool = False, client: Optional[AsyncClient] = None,
                  url: Optional[str] = None, api_key: Optional[str] = None) -> None:
         self._request = _body.settings(
-            language=language, timeout=timeout, ttl=ttl, idle_ttl=idle_ttl, memory=memory, disk=disk, file_size=file_size, cpu=cpu,
+            language=language, name=name, timeout=timeout, ttl=ttl, idle_ttl=idle_ttl, memory=memory, disk=disk, file_size=file_size, cpu=cpu,
             cpu_time=cpu_time, pids=pids, open_files=open_files, inodes=inodes, output=output, network=network,
             env=dict(env) if env else None, cwd=cwd, metadata=dict(metadata) if metadata else None, deps=_body.words(deps),
             runtime=runtime, image=image, tier=tier, from_snapshot=_snapshot_id(snapshot), capabilities=_body.words(capabilities),
@@ -101,7 +101,7 @@ class AsyncSandbox:
     @classmethod
     async def connect(cls, sandbox_id: str, *, client: Optional[AsyncClient] = None, url: Optional[str] = None,
                       api_key: Optional[str] = None) -> AsyncSandbox:
-        """A sandbox that runs already. `with` ends it too."""
+        """A sandbox that runs already, by its id or its name. `with` ends it too."""
         made = cls._of(client, url, api_key, sandbox_id)
         info = await made.info()
         if info.status == "ended":

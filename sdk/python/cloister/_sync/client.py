@@ -22,6 +22,7 @@ MOST_PROBLEM = 64 << 10
 SILENCE = 60.0  # heartbeats come far more often
 PATIENCE = 60.0  # seconds in which a stream that makes no progress is opened again
 NO_PROGRESS = 5  # attempts of a download
+_SAFE = ("GET", "HEAD", "PUT", "DELETE")  # twice is as once
 Content = Union[bytes, Callable[[], Iterable[bytes]]]
 
 
@@ -84,7 +85,7 @@ class Client:
         safe: sending it twice has the effect of sending it once; default: by the method
         seconds: for the head of the answer
         """
-        safe = method in ("GET", "HEAD", "PUT", "DELETE") if safe is None else safe
+        safe = method in _SAFE if safe is None else safe
         attempts = Attempts(self._retries, self._retry_seconds, safe)
         while True:
             sent = True
@@ -118,9 +119,17 @@ class Client:
             headers["Content-Type"] = "application/json"
         if key is not None:
             headers["Idempotency-Key"] = key
-        answer = self.open(method, path, query=query, headers=headers, content=content, safe=key is not None or safe,
-                                 seconds=self._timeout + wait)
-        return self.json(answer)
+        safe = key is not None or (method in _SAFE if safe is None else safe)
+        attempts = Attempts(self._retries, self._retry_seconds, safe)
+        while True:
+            answer = self.open(method, path, query=query, headers=headers, content=content, safe=safe, seconds=self._timeout + wait)
+            try:
+                return self.json(answer)
+            except errors.Unavailable as error:  # the answer broke off in its body
+                pause = attempts.pause(error, True)
+                if pause is None:
+                    raise
+            sleep(pause)
 
     def whole(self, answer: Answer) -> bytes:
         """The body of an answer."""

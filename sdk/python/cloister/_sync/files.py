@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Generated from _async/files.py by tools/sdk_sync.py: do not edit.
-"""sandbox.files: the files of a sandbox's workspace. Paths are relative to /workspace, or begin with it."""
+"""sandbox.files: the files of a sandbox. Paths are relative to /workspace, or absolute in /workspace, /home/user or /tmp."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ class Files:
         self._path = f"/v1/sessions/{name(sandbox_id)}"
 
     def _file(self, path: str) -> str:
-        return f"{self._path}/files/{quote(_body.needs_name(path), safe='/', errors='surrogateescape')}"
+        inner = quote(_body.needs_name(path), safe="/", errors="surrogateescape")
+        # Proxies may take one of two slashes away.
+        return f"{self._path}/files/{'%2F' + inner[1:] if inner.startswith('/') else inner}"
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """The content of a file, in pieces."""
@@ -121,7 +123,7 @@ class Files:
     def list(self, path: str = "", *, depth: int = 1, limit: int = 10_000) -> List[FileInfo]:
         """The content of a directory, down to `depth`."""
         answer = self._client.call("GET", f"{self._path}/files", query={
-            "path": _body.workspace_path(path) or None, "depth": depth, "limit": limit})
+            "path": _body.sandbox_path(path) or None, "depth": depth, "limit": limit})
         if answer["left_out"] and limit >= 10_000:
             raise errors.TooLarge(f"listing {path!r}: {answer['left_out']} entries are left out", field="path",
                                   remedy="list the directories below one by one, or pass a limit")
@@ -156,7 +158,7 @@ class Files:
     def watch(self, path: str = "", *, recursive: bool = False) -> Watch:
         """Follows the changes in a directory. The first event is `ready`: from then on no change is missed silently."""
         return Watch(self._client.events(f"{self._path}/files:watch", {
-            "path": _body.workspace_path(path) or None, "recursive": recursive or None}))
+            "path": _body.sandbox_path(path) or None, "recursive": recursive or None}))
 
     def upload(self, local: Union[str, "os.PathLike[str]"], path: str) -> FileInfo:
         """Copies a local file into the workspace, with its permission to execute."""
@@ -171,12 +173,12 @@ class Files:
 
     def read_archive(self, path: str = "") -> bytes:
         """A file or directory as a tar archive. Unpack it with care: its names were made in the sandbox."""
-        answer = self._client.open("GET", f"{self._path}/archive", query={"path": _body.workspace_path(path) or None}, seconds=300.0)
+        answer = self._client.open("GET", f"{self._path}/archive", query={"path": _body.sandbox_path(path) or None}, seconds=300.0)
         return self._client.whole(answer)
 
     def write_archive(self, data: Union[bytes, IO[bytes]], path: str = "") -> int:
         """Unpacks an uncompressed tar archive into a directory; gives the number of entries that were left out."""
         file = io.BytesIO(data) if isinstance(data, bytes) else data
-        answer = self._client.open("PUT", f"{self._path}/archive", query={"path": _body.workspace_path(path) or None}, safe=False,
+        answer = self._client.open("PUT", f"{self._path}/archive", query={"path": _body.sandbox_path(path) or None}, safe=False,
                                          content=lambda: _pieces(file), seconds=300.0, headers={"Content-Type": "application/x-tar"})
         return int((self._client.json(answer))["left_out"])
