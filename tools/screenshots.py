@@ -1,0 +1,68 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws every screen of the web interface, light and dark, 1280 and 390 pixels wide, into build/screenshots.
+
+    tools/screenshots.py [FOLDER]
+
+Needs the built programs and interface, Chromium, and the npm packages of tests/web. Ends with 1 if a screen is wider than its
+window, or if the pictures are larger than 5 MB in all.
+"""
+
+import os
+import pathlib
+import sys
+import tempfile
+
+import PIL.Image
+
+REPO = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPO / "tests" / "integration"))
+import web_world  # noqa: E402
+from web_case import WebCase  # noqa: E402
+
+MAX_BYTES = 5_000_000
+
+
+class Pictures(WebCase):
+    file = "screens.mjs"
+
+    @classmethod
+    def setUpClass(cls):
+        folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="web-policy.")))
+        folder.chmod(0o755)
+        cls.config = web_world.policy(folder)
+        super().setUpClass()
+
+    def draw(self, folder):
+        self.setUpClass()
+        try:
+            with web_world.World(self.server, "acme", "acme-only") as world:
+                story = self.story("pictures", screens=world.screens, pause=700, seconds=900)
+            folder.mkdir(parents=True, exist_ok=True)
+            for old in folder.glob("*.png"):
+                old.unlink()
+            for picture in self.pictures.glob("*.png"):
+                with PIL.Image.open(picture) as drawn:  # a palette is enough for text, and a third of the size
+                    drawn.convert("RGB").quantize(256, dither=PIL.Image.Dither.NONE).save(folder / picture.name, optimize=True)
+            return story
+        finally:
+            self.doClassCleanups()
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(os.environ.get("CLOISTER_BUILD", REPO / "build")) / "screenshots"
+    story = Pictures().draw(folder)
+    pictures = sorted(folder.glob("*.png"))
+    size = sum(picture.stat().st_size for picture in pictures)
+    print(f"{len(pictures)} pictures in {folder}, {size / 1e6:.1f} MB")
+    if "wider than the window" in story:
+        print(f"screenshots: a screen is wider than its window: {story['wider than the window']}", file=sys.stderr)
+        return 1
+    if size > MAX_BYTES:
+        print(f"screenshots: {size} bytes are more than {MAX_BYTES}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public REST API. Paths are written as spec/openapi.yaml writes them: '/v1/executions'.
+import { EventParser, type ServerEvent } from './sse';
+import { attendance } from './attendance';
+import { ANOTHER_PERSON, currentCsrf, onSignedOut, renewCsrf } from './session';
+
+export type { ServerEvent } from './sse';
+export type Query = Record<string, string | number | boolean | null | undefined>;
+
+/** An answer that is an error, or no answer. `message` is a sentence for people, and `remedy` says the next step. */
+export class ApiError extends Error {
+  constructor(
+    /** 0: there was no answer. */
+    readonly status: number,
+    message: string,
+    readonly type: string,
+    readonly details: Record<string, unknown> = {},
+    readonly retryable: boolean = false,
+    readonly retryAfter: number | null = null,
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+
+  /** The member of the request that is wrong. */
+  get field(): string | null {
+    return typeof this.details['field'] === 'string' ? this.details['field'] : null;
+  }
+
+  get remedy(): string {
+    if (typeof this.details['remedy'] === 'string') return this.details['remedy'];
+    if (this.field) return `Change ${this.field}.`;
+    switch (this.status) {
+      case 0: return 'Check that the service runs and that this computer reaches it, then try again.';
+      case 401: return 'Sign in again.';
+      case 403: return /another tenant/.test(this.message) ? 'Sign in as a person of that tenant: an administrator sees other tenants, and does not work in them.' : 'Ask an administrator for a role with this permission.';
+      case 404: return 'It may have been deleted, or belong to another tenant or agent. Check the id.';
+      case 409: return 'Load the page again to see the present state.';
+      case 412: return 'Somebody else changed it meanwhile. Load it again, and apply your change to the present version.';
+      case 429: return this.retryAfter ? `Try again in ${this.retryAfter} s.` : 'Try again in a moment.';
+      case 503: return this.retryAfter ? `Try again in ${this.retryAfter} s.` : 'Look at Home for what is missing, then try again.';
+      default: return this.retryable ? 'Try again.' : 'Look at the service\u2019s log for the cause.';
+    }
+  }
+}
+
+// A browser resolves `.` and `..`, also escaped, before it sends a request: a name would choose another route.
+const FOLDED = /^(\.|%2e){0,2}$/i;
+
+function checkSegments(segments: string[], whole: string): void {
+  if (!segments.some((segment) => FOLDED.test(segment))) return;
+  throw new ApiError(422, `\u201c${whole.slice(0, 200)}\u201d is no path here: a part of the path is empty, \u201c.\u201d or \u201c..\u201d.`, 'invalid_path', {
+    remedy: 'Write names with single slashes between them, such as notes/today.txt.',
+  });
+}
+
+/** The address of an API path, under whatever prefix the page is served. */
+export function apiUrl(path: string, query: Query = {}): string {
+  checkSegments((path.split('?')[0] ?? '').slice(1).split('/'), path);
+  const url = new URL(`..${path}`, document.baseURI);
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== '') url.searchParams.set(name, String(value));
+  }
+  return url.href;
+}
+
+export function wsUrl(path: string, query: Query = {}): string {
+  return apiUrl(path, query).replace(/^http/, 'ws');
+}
+
+/** Segments of a path, escaped: path`/v1/sessions/${id}/files/${name}`. */
+export function path(parts: TemplateStringsArray, ...values: (string | number)[]): string {
+  return parts.reduce((all, part, index) => all + encodeURIComponent(String(values[index - 1])) + part);
+}
+
+/** A file's path: each segment is escaped, the slashes stay. Throws an ApiError for a segment that is empty, `.` or `..`. */
+export function filePath(name: string): string {
+  checkSegments(name.split('/'), name);
+  return name.split('/').map(encodeURIComponent).join('/');
+}
+
+export interface RequestOptions {
+  query?: Query;
+  signal?: AbortSignal | undefined;
+  headers?: Record<string, string>;
+  /** Sent as JSON. */
+  json?: unknown;
+  /** Sent as given. */
+  body?: BodyInit;
+}
+
+const UNSAFE = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
+
+async function problemOf(response: Response): Promise<ApiError> {
+  const text = await response.text().catch(() => '');
+  const after = Number(response.headers.get('Retry-After'));
+  const retryAfter = Number.isFinite(after) && after > 0 ? after : null;
+  try {
+    const body = JSON.parse(text) as { detail?: unknown; title?: unknown; error?: Record<string, unknown> };
+    const error = body.error ?? {};
+    const message = [error['message'], body.detail, body.title].find((one) => typeof one === 'string' && one !== '');
+    return new ApiError(
+      response.status, String(message ?? `The service answered ${response.status}.`), String(error['type'] ?? ''),
+      (error['details'] as Record<string, unknown> | undefined) ?? {}, error['retryable'] === true, retryAfter);
+  } catch {
+    return new ApiError(response.status, `The service answered ${response.status} ${response.statusText}.`.replace(' .', '.'), '', {}, false, retryAfter);
+  }
+}
+
+/** Sends a request; throws ApiError for an answer of 400 and above, and an AbortError for an abandoned request. */
+export async function request(method: string, path: string, options: RequestOptions = {}): Promise<Response> {
+  try {
+    return await send(method, path, options);
+  } catch (error) {
+    const stale = error instanceof ApiError && error.status === 403 && error.field === 'header.X-CSRF-Token';
+    const renewed = stale ? await renewCsrf() : 'none';
+    if (renewed === 'none') throw error;
+    if (renewed === 'other') throw new ApiError(403, ANOTHER_PERSON, '', { remedy: 'Sign in as the person who wants the change.' });
+    return send(method, path, options);  // the same person signed in again, in another tab
+  }
+}
+
+async function send(method: string, path: string, options: RequestOptions): Promise<Response> {
+  const csrf = currentCsrf();
+  const headers: Record<string, string> = { Accept: 'application/json', ...attendance.headers(), ...options.headers };
+  if (UNSAFE.has(method)) headers['X-CSRF-Token'] = csrf;
+  let body = options.body;
+  if (options.json !== undefined) {
+    headers['Content-Type'] = 'application/json';
+    body = JSON.stringify(options.json);
+  }
+  const url = apiUrl(path, options.query);
+  let response: Response;
+  try {
+    response = await fetch(url, {
+      method, headers, credentials: 'same-origin', redirect: 'error', cache: 'no-store',
+      ...(body === undefined ? {} : { body }), ...(options.signal ? { signal: options.signal } : {}),
+    });
+  } catch (error) {
+    if (options.signal?.aborted) throw error;
+    throw new ApiError(0, 'The service does not answer.', '', {}, true);
+  }
+  if (response.ok) return response;
+  if (response.status === 401) onSignedOut(csrf);
+  throw await problemOf(response);
+}
+
+async function asJson<T>(sent: Promise<Response>): Promise<T> {
+  const response = await sent;
+  const text = await response.text();
+  if (text === '') return undefined as T;
+  try {
+    return JSON.parse(text) as T;
+  } catch {
+    throw new ApiError(response.status, 'The answer is no JSON: something between the browser and the service changed it.', '');
+  }
+}
+
+export const get = <T>(path: string, options?: RequestOptions): Promise<T> => asJson<T>(request('GET', path, options));
+export const post = <T>(path: string, json: unknown = {}, options?: RequestOptions): Promise<T> =>
+  asJson<T>(request('POST', path, { ...options, json }));
+export const put = <T>(path: string, json: unknown, options?: RequestOptions): Promise<T> =>
+  asJson<T>(request('PUT', path, { ...options, json }));
+export const del = <T>(path: string, options?: RequestOptions): Promise<T> => asJson<T>(request('DELETE', path, options));
+
+export const isAbort = (error: unknown): boolean => error instanceof DOMException && error.name === 'AbortError';
+
+/** What an error says, in one line with its remedy. */
+export function sayError(error: unknown): string {
+  if (error instanceof ApiError) return `${error.message} ${error.remedy}`;
+  return error instanceof Error ? error.message : String(error);
+}
+
+const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const ended = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', ended);
+      resolve();
+    };
+    const timer = setTimeout(ended, ms);
+    signal.addEventListener('abort', ended);
+  });
+
+const SILENCE_MS = 45_000;
+
+export interface FollowOptions {
+  signal: AbortSignal;
+  /** After so long without a byte the connection counts as lost; default: three heartbeats of the service. */
+  silenceMs?: number;
+  query?: Query;
+  lastEventId?: string;
+  onEvent(event: ServerEvent): void;
+  /** `ended`: the service has nothing more to say. */
+  onState?(state: 'connecting' | 'open' | 'waiting' | 'ended', error?: ApiError): void;
+}
+
+/**
+ * Follows a stream of Server-Sent Events until `signal` aborts or the stream has nothing more (204, or 4xx). After a
+ * loss it connects again, from the last id, after 0.5 s, then up to 15 s.
+ */
+export async function follow(path: string, options: FollowOptions): Promise<void> {
+  const { signal } = options;
+  let last = options.lastEventId ?? '';
+  let failures = 0;
+  while (!signal.aborted) {
+    options.onState?.('connecting');
+    let failed: ApiError | undefined;
+    const connection = new AbortController();
+    const close = (): void => connection.abort();
+    let watch: ReturnType<typeof setTimeout> | undefined;
+    const alive = (): void => {
+      clearTimeout(watch);
+      watch = setTimeout(close, options.silenceMs ?? SILENCE_MS);
+    };
+    signal.addEventListener('abort', close);
+    alive();
+    try {
+      const response = await request('GET', path, {
+        query: options.query ?? {}, signal: connection.signal,
+        headers: { Accept: 'text/event-stream', ...(last ? { 'Last-Event-ID': last } : {}) },
+      });
+      if (response.status === 204 || !response.body) {
+        options.onState?.('ended');
+        return;
+      }
+      options.onState?.('open');
+      const parser = new EventParser();
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        alive();
+        for (const event of parser.push(value)) {
+          failures = 0;
+          if (event.id) last = event.id;
+          options.onEvent(event);
+        }
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      failed = error instanceof ApiError ? error : new ApiError(0, 'The stream was lost.', '', {}, true);
+      if (failed.status >= 400 && failed.status < 500 && failed.status !== 429) {
+        options.onState?.('ended', failed);
+        return;
+      }
+    } finally {
+      clearTimeout(watch);
+      signal.removeEventListener('abort', close);
+      close();
+    }
+    failures += 1;
+    options.onState?.('waiting', failed);
+    await pause(Math.min(15_000, 500 * 2 ** Math.min(failures - 1, 5)), signal);
+  }
+}
