@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The manual page of the command line, made from the output of `--help`.
+"""The manual page of the command line, or of cloister-grpc, made from the output of `--help`.
 
-    tools/manual.py CLOISTER OUTPUT          e.g. build/release/bin/cloister cloister.1.gz
+    tools/manual.py PROGRAM OUTPUT           e.g. build/release/bin/cloister cloister.1.gz
 """
 
 import gzip
+import os
 import pathlib
 import re
 import subprocess
@@ -16,7 +17,8 @@ FLAG = re.compile(r" {2,}((?:-\w, )?--\S+(?: \S+)*?) {2,}(\S.*)")
 
 
 def help_of(program, *command):
-    return subprocess.run([program, *command, "--help"], check=True, capture_output=True, text=True).stdout
+    wide = {**os.environ, "COLUMNS": "1000"}  # each entry on one line: roff fills the lines
+    return subprocess.run([program, *command, "--help"], check=True, capture_output=True, text=True, env=wide).stdout
 
 
 def quoted(text):
@@ -70,6 +72,22 @@ def command(name, summary, text):
             yield from [".PP\nExamples:", *verbatim(lines)]
 
 
+def named(lines):
+    """`  NAME      summary`, each on a line."""
+    for line in lines:
+        if line.startswith("  "):
+            yield re.fullmatch(r"  (\S+) {2,}(.+)", line).groups()
+
+
+def commands(program, group):
+    """The commands of a group, then those of the groups within it."""
+    listed = dict(parts(help_of(program, *group)))
+    for name, summary in named(listed["Commands"]):
+        yield from command(" ".join((*group, name)), summary, help_of(program, *group, name))
+    for name, _ in named(listed.get("Groups", [])):
+        yield from commands(program, (*group, name))
+
+
 def page(program):
     general = dict(parts(help_of(program)))
     title, summary = help_of(program).splitlines()[0].split(": ", 1)
@@ -77,9 +95,7 @@ def page(program):
     yield f'.TH CLOISTER 1 "" "cloister {version}" "Cloister"\n.SH NAME\n{title} \\- {quoted(summary)}'
     yield ".SH SYNOPSIS\n.B cloister\n.I COMMAND\n[\\fIflags\\fR] [\\fIoperands\\fR]"
     yield ".SH COMMANDS"
-    for line in filter(None, general["Commands"]):
-        name, summary = re.fullmatch(r"  (\S+(?: \S+)*) {2,}(.+)", line).groups()
-        yield from command(name, summary, help_of(program, *name.split()))
+    yield from commands(program, ())
     yield ".SH ALIASES"
     yield from verbatim(filter(None, general["Aliases"]))
     yield ".SH FLAGS OF EVERY COMMAND"
@@ -90,9 +106,28 @@ def page(program):
     yield from verbatim(line for line in general["Examples"] if line.startswith("  "))
 
 
+def plain_page(program):
+    """Of a program without commands: a usage with a summary, flags, a paragraph, examples."""
+    name, text = pathlib.Path(program).name, help_of(program)
+    usage, summary = re.fullmatch(r"usage: (.+?) {2,}(.+)", text.splitlines()[0]).groups()
+    version = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
+    sections = dict(parts(text))
+    lines = sections["Flags"]
+    end = lines.index("")
+    yield f'.TH {quoted(name.upper())} 1 "" "cloister {version}" "Cloister"\n.SH NAME\n{quoted(name)} \\- {quoted(summary)}'
+    yield f".SH SYNOPSIS\n.B {quoted(usage)}"
+    yield ".SH DESCRIPTION"
+    yield from filled([line for line in lines[end:] if line])
+    yield ".SH FLAGS"
+    yield from flags(lines[:end])
+    yield ".SH EXAMPLES"
+    yield from verbatim(sections["Examples"])
+
+
 def main():
     program, output = sys.argv[1:]
-    text = "\n".join(page(program)) + "\n"
+    made = page if pathlib.Path(program).name == "cloister" else plain_page
+    text = "\n".join(made(program)) + "\n"
     pathlib.Path(output).parent.mkdir(parents=True, exist_ok=True)
     pathlib.Path(output).write_bytes(gzip.compress(text.encode(), mtime=0))
 

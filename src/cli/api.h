@@ -19,8 +19,16 @@ namespace json = base::json;
 // The error of an answer outside 2xx: a problem document (RFC 9457) or whatever came.
 Error refusal(const net::HttpHead& head, std::string_view body);
 
-// The object of an answer.
+// A message of the server in the words of the command line: flags for members of requests, commands
+// for routes.
+std::string inOurWords(std::string message);
+
+// The object of an answer; kUnavailable for any other answer.
 Result<json::object> parseObject(std::string_view body);
+
+// A JSON object from the user; kInvalid names `what`: a flag or a file.
+Result<json::object> readObject(std::string_view text, std::string_view what,
+                                size_t max_bytes = size_t{16} << 20);
 
 // A request and its answer. `body` is sent with POST and PUT.
 Result<json::object> call(net::BlockingClient& client, std::string_view method,

@@ -27,13 +27,21 @@ struct Command {
   std::string_view details = {};  // more paragraphs for --help
   std::span<const base::Flag> flags = {};
   std::string_view examples = {};
-  // The exit status, or an error to be printed. `failure_status` is the status of an error.
+  // The exit status, or an error to be printed. `failure_status` is the status of every error; 0:
+  // the status follows from the error (errorStatus() of render/verdict.h).
   Result<int> (*run)(const Invocation&) = nullptr;
-  int failure_status = 1;
+  int failure_status = 0;
 };
 
 // All commands, in the order of --help.
 std::span<const Command* const> commands();
+// The first words of names: "session", "session memory".
+struct Group {
+  std::string_view name;
+  std::string_view summary;
+};
+// All groups, in the order of --help.
+std::span<const Group> groups();
 // Another first word of a name: `cloister sandbox show` is `cloister agent show`.
 struct GroupAlias {
   std::string_view alias;
@@ -44,16 +52,30 @@ std::span<const GroupAlias> groupAliases();
 std::span<const base::Flag> globalFlags();
 
 std::string helpFor(const Command& command);
+std::string groupHelp(const Group& group);
 std::string generalHelp();
 
-// The completion script for a shell: bash, zsh or fish.
-Result<std::string> completionScript(std::string_view shell);
+// The first words of a command line that name a command or a group, and the other words in order.
+struct Split {
+  std::vector<std::string> words;
+  std::vector<std::string> arguments;
+
+  [[nodiscard]] std::string name() const;  // the words, with spaces between
+};
+// Skips global flags, with their values, before and within the name. An alias of a group or of a
+// verb is replaced by the name.
+Split splitCommand(const std::vector<std::string>& arguments);
+const Command* findCommand(std::string_view name);  // nullptr: none
+const Group* findGroup(std::string_view name);      // nullptr: none
 
 // main() of `cloister`.
 int runCommandLine(const std::vector<std::string>& arguments);
 
 extern const Command kServe;
 extern const Command kMcp;
+extern const Command kMcpServerAdd;
+extern const Command kMcpServerList;
+extern const Command kMcpServerRemove;
 extern const Command kRun;
 extern const Command kExecutionList;
 extern const Command kExecutionShow;
@@ -61,6 +83,7 @@ extern const Command kExecutionLogs;
 extern const Command kExecutionWatch;
 extern const Command kExecutionCancel;
 extern const Command kExecutionSbom;
+extern const Command kExecutionRequest;
 extern const Command kExec;
 extern const Command kSessionCreate;
 extern const Command kSessionList;
@@ -94,6 +117,8 @@ extern const Command kArtifactRm;
 extern const Command kArtifactDestroy;
 extern const Command kKeyCreate;
 extern const Command kKeyList;
+extern const Command kSignInList;
+extern const Command kSignInEnd;
 extern const Command kKeyShow;
 extern const Command kKeyRotate;
 extern const Command kKeyRevoke;
@@ -110,6 +135,9 @@ extern const Command kAuditVerify;
 extern const Command kAuditRedact;
 extern const Command kAuditExport;
 extern const Command kAuditReceipt;
+extern const Command kAuditRoots;
+extern const Command kAuditProof;
+extern const Command kAuditVerifyProof;
 extern const Command kAuditVerifyReceipt;
 extern const Command kAuditPublicKey;
 extern const Command kMcpInstall;
@@ -155,6 +183,7 @@ extern const Command kSecretRemove;
 extern const Command kImageList;
 extern const Command kImageShow;
 extern const Command kImageImport;
+extern const Command kImagePull;
 extern const Command kImageRemove;
 extern const Command kImageVerify;
 extern const Command kPool;

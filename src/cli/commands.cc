@@ -5,7 +5,11 @@
 
 #include "base/nearest.h"
 #include "cli/command.h"
+#include "cli/completions.h"
+#include "cli/render/screen.h"
 #include "cli/render/terminal.h"
+#include "cli/render/verdict.h"
+#include "cli/words.h"
 
 namespace cloister::cli {
 namespace {
@@ -14,7 +18,16 @@ using base::Flag;
 using base::Flags;
 
 constexpr Flag kGlobalFlags[] = {
-    {.name = "json", .value = "", .help = "print JSON"},
+    {.name = "json", .value = "", .help = "print JSON: the same as -o json"},
+    {.name = "output",
+     .value = "FORMAT",
+     .help = "json, yaml, or wide: tables with all columns, and nothing cut off",
+     .letter = 'o',
+     .choices = "json yaml wide"},
+    {.name = "quiet",
+     .value = "",
+     .help = "print only ids or names; of a program, only its own output",
+     .letter = 'q'},
     {.name = "url",
      .value = "URL",
      .help = "the server (default: $CLOISTER_URL, else this account's)"},
@@ -32,6 +45,9 @@ const Command* const kCommands[] = {
     &kCopy,
     &kServe,
     &kMcp,
+    &kMcpServerAdd,
+    &kMcpServerList,
+    &kMcpServerRemove,
     &kSessionCreate,
     &kSessionList,
     &kSessionShow,
@@ -60,6 +76,7 @@ const Command* const kCommands[] = {
     &kExecutionWatch,
     &kExecutionCancel,
     &kExecutionSbom,
+    &kExecutionRequest,
     &kArtifactList,
     &kArtifactPut,
     &kArtifactGet,
@@ -71,6 +88,8 @@ const Command* const kCommands[] = {
     &kKeyShow,
     &kKeyRotate,
     &kKeyRevoke,
+    &kSignInList,
+    &kSignInEnd,
     &kWhoami,
     &kEscalationRequest,
     &kEscalationPending,
@@ -84,6 +103,9 @@ const Command* const kCommands[] = {
     &kAuditRedact,
     &kAuditExport,
     &kAuditReceipt,
+    &kAuditRoots,
+    &kAuditProof,
+    &kAuditVerifyProof,
     &kAuditVerifyReceipt,
     &kAuditPublicKey,
     &kMcpInstall,
@@ -129,6 +151,7 @@ const Command* const kCommands[] = {
     &kImageList,
     &kImageShow,
     &kImageImport,
+    &kImagePull,
     &kImageRemove,
     &kImageVerify,
     &kPool,
@@ -140,13 +163,33 @@ const Command* const kCommands[] = {
 // `agent` was named `sandbox` in earlier versions; a long-lived sandbox is a session.
 constexpr GroupAlias kGroupAliases[] = {{.alias = "sandbox", .group = "agent"}};
 
-constexpr int kUsageStatus = 2;
-
-// The command's words, and the remaining arguments.
-struct Split {
-  std::vector<std::string> words;      // the given words of the command's name
-  std::vector<std::string> arguments;  // everything else, in order
+constexpr Group kGroups[] = {
+    {"session", "sandboxes that outlive one program"},
+    {"session memory", "values that a session keeps"},
+    {"port", "servers that run in a session"},
+    {"snapshot", "workspaces of sessions, kept"},
+    {"execution", "the records of runs, and their output"},
+    {"artifact", "stored files"},
+    {"deps", "dependency layers, made of the packages that requests name"},
+    {"image", "images for sandboxes"},
+    {"tool", "tools that run in a sandbox"},
+    {"mcp-server", "MCP servers that are hosted in sandboxes"},
+    {"secret", "secrets for programs"},
+    {"agent", "what an agent may do, and what it did"},
+    {"escalation", "requests to exceed policy, and the decisions on them"},
+    {"policy", "the policy document, its versions, and what it decides"},
+    {"egress", "the network of sandboxes"},
+    {"quota", "what tenants and agents may use"},
+    {"key", "API keys"},
+    {"sign-in", "people who are signed in to the web interface"},
+    {"audit", "the audit log, and proofs of it"},
 };
+
+// Also true of a group without a row above.
+bool isGroup(const std::string& words) {
+  return std::ranges::any_of(
+      kCommands, [&](const Command* command) { return command->name.starts_with(words + " "); });
+}
 
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
@@ -155,64 +198,68 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-bool isGroup(const std::string& word) {
-  return std::ranges::any_of(
-      kCommands, [&](const Command* command) { return command->name.starts_with(word + " "); });
-}
-
 std::string groupOf(const std::string& word) {
   const auto* found = std::ranges::find(kGroupAliases, word, &GroupAlias::alias);
   return found == std::end(kGroupAliases) ? word : std::string(found->group);
 }
 
-// Skips global flags and their values before the command.
-Split splitCommand(const std::vector<std::string>& arguments) {
-  Split split;
-  size_t i = 0;
-  const auto wanted = [&] { return split.words.empty() || isGroup(joined(split.words)); };
-  for (; i < arguments.size() && wanted(); ++i) {
-    const std::string& argument = arguments[i];
-    if (!argument.starts_with('-')) {
-      split.words.push_back(split.words.empty() ? groupOf(argument) : argument);
-      continue;
-    }
-    split.arguments.push_back(argument);
-    const auto flag = std::ranges::find_if(kGlobalFlags, [&](const Flag& known) {
-      return argument == "--" + std::string(known.name);
-    });
-    const bool takes_next = flag != std::end(kGlobalFlags) && !flag->value.empty();
-    if (takes_next && i + 1 < arguments.size()) split.arguments.push_back(arguments[++i]);
+// The first of `words`, separated by spaces, that is a command of the group; "" for none.
+std::string firstOf(const std::string& group, std::string_view words) {
+  while (!words.empty()) {
+    const std::string_view word = words.substr(0, words.find(' '));
+    words.remove_prefix(std::min(word.size() + 1, words.size()));
+    if (findCommand(group + " " + std::string(word)) != nullptr) return std::string(word);
   }
-  split.arguments.insert(split.arguments.end(), arguments.begin() + static_cast<ptrdiff_t>(i),
-                         arguments.end());
-  return split;
+  return {};
 }
 
-const Command* find(const std::string& name) {
-  const auto found = std::ranges::find(kCommands, name, [](const Command* c) { return c->name; });
-  return found == std::end(kCommands) ? nullptr : *found;
+// A word behind a group: the name of a command, if the word is another one for it.
+std::string verbOf(const std::string& group, const std::string& word) {
+  const std::string name = group + " " + word;
+  if (findCommand(name) != nullptr || isGroup(name)) return word;
+  const std::string verb = firstOf(group, verbsFor(word));
+  return verb.empty() ? word : verb;
 }
 
-std::string unknownCommand(const std::string& name) {
-  std::vector<std::string> names;
+// The commands and groups within a group.
+std::vector<std::string> verbsOf(const std::string& group) {
+  std::vector<std::string> verbs;
+  const auto add = [&](std::string_view name) {
+    if (name.starts_with(group + " ")) verbs.emplace_back(name.substr(group.size() + 1));
+  };
   for (const Command* command : kCommands)
-    names.emplace_back(command->name);
-  if (isGroup(name)) {
-    std::string text = "`" + name + "` needs one of:";
-    for (const std::string& known : names) {
-      if (known.starts_with(name + " ")) text += known.substr(name.size());
-    }
-    return text;
-  }
+    add(command->name);
+  for (const Group& each : kGroups)
+    add(each.name);
+  return verbs;
+}
+
+std::vector<std::string> firstWords() {
+  std::vector<std::string> words;
   for (const Command* command : kCommands) {
-    const std::string group(command->name.substr(0, command->name.find(' ')));
-    if (isGroup(group)) names.push_back(group);
+    if (!command->name.contains(' ')) words.emplace_back(command->name);
   }
+  for (const Group& group : kGroups)
+    words.emplace_back(group.name);
   for (const GroupAlias& each : kGroupAliases)
-    names.emplace_back(each.alias);
-  const std::string nearest = base::nearestName(name, names);
-  return "no command `" + printable(name) + "`" +
-         (nearest.empty() ? "; see `cloister --help`" : "; did you mean `" + nearest + "`?");
+    words.emplace_back(each.alias);
+  return words;
+}
+
+std::string unknownCommand(const Split& split) {
+  const std::string name = split.name();
+  const std::string text = "no command `" + printable(name) + "`";
+  std::string group = joined({split.words.begin(), split.words.end() - 1});
+  if (!isGroup(group)) {
+    std::string meant(commandFor(name));
+    if (meant.empty()) meant = base::nearestName(name, firstWords());
+    return text +
+           (meant.empty() ? "; see `cloister --help`" : "; did you mean `cloister " + meant + "`?");
+  }
+  const std::vector<std::string> verbs = verbsOf(group);
+  const std::string verb = base::nearestName(split.words.back(), verbs);
+  if (!verb.empty()) return text + "; did you mean `cloister " + group + " " + verb + "`?";
+  return text + "; `" + group + "` has: " + joined(verbs);
 }
 
 void complain(const std::string& message) {
@@ -220,30 +267,44 @@ void complain(const std::string& message) {
   writeTo(STDERR_FILENO, (colour ? "\x1b[31mcloister:\x1b[0m " : "cloister: ") + message + "\n");
 }
 
+Result<Globals> globalsOf(const Flags& flags) {
+  Globals globals{.quiet = flags.has("quiet"),
+                  .url = flags.text("url"),
+                  .key_file = flags.text("key-file"),
+                  .state = flags.text("state")};
+  const std::string format = flags.text("output").value_or("json");
+  if (flags.has("json") && format != "json") {
+    return fail(Code::kInvalid, "--json: not together with -o " + format + "; give one of both");
+  }
+  globals.json = isStructured(flags);
+  setScreen({.yaml = format == "yaml", .wide = format == "wide", .columns = columnsHere(kPiped)});
+  return globals;
+}
+
 Result<Invocation> parse(const Command& command, const std::vector<std::string>& arguments) {
   std::vector<Flag> known(command.flags.begin(), command.flags.end());
   known.insert(known.end(), std::begin(kGlobalFlags), std::end(kGlobalFlags));
   Invocation invocation;
-  invocation.flags = TRY(Flags::parse(known, arguments));
+  invocation.flags = TRY(Flags::parse(known, arguments, flagWords()));
   const Flags& flags = invocation.flags;
   if (flags.operands().size() > command.max_operands && !flags.has("help")) {
     return fail(Code::kInvalid, "what is \"" + printable(flags.operands()[command.max_operands]) +
                                     "\" for? usage: cloister " + std::string(command.name) + " " +
                                     std::string(command.operands));
   }
-  invocation.globals = {.json = flags.has("json"),
-                        .url = flags.text("url"),
-                        .key_file = flags.text("key-file"),
-                        .state = flags.text("state")};
+  invocation.globals = TRY(globalsOf(flags));
   return invocation;
 }
 
 int runOne(const Command& command, const std::vector<std::string>& arguments) {
+  const auto statusOf = [&](const Error& error) {
+    return command.failure_status != 0 ? command.failure_status : errorStatus(error);
+  };
   const auto invocation = parse(command, arguments);
   if (!invocation) {
     complain(invocation.error().message + "\nsee `cloister " + std::string(command.name) +
              " --help`");
-    return command.failure_status == 1 ? kUsageStatus : command.failure_status;
+    return statusOf(invocation.error());
   }
   if (invocation->flags.has("help")) {
     writeTo(STDOUT_FILENO, helpFor(command));
@@ -252,7 +313,16 @@ int runOne(const Command& command, const std::vector<std::string>& arguments) {
   const Result<int> status = command.run(*invocation);
   if (status) return *status;
   complain(status.error().message);
-  return command.failure_status;
+  return statusOf(status.error());
+}
+
+// A group alone, or nothing at all: lists the commands.
+int listCommands(const Group* group, bool asked) {
+  const std::string text = group == nullptr ? generalHelp() : groupHelp(*group);
+  writeTo(asked ? STDOUT_FILENO : STDERR_FILENO, text);
+  if (asked) return 0;
+  if (group != nullptr) complain("`" + std::string(group->name) + "` needs one of its commands");
+  return kStatusUsage;
 }
 
 }  // namespace
@@ -269,27 +339,74 @@ std::span<const Flag> globalFlags() {
   return kGlobalFlags;
 }
 
+std::span<const Group> groups() {
+  return kGroups;
+}
+
+const Command* findCommand(std::string_view name) {
+  const auto found = std::ranges::find(kCommands, name, [](const Command* c) { return c->name; });
+  return found == std::end(kCommands) ? nullptr : *found;
+}
+
+const Group* findGroup(std::string_view name) {
+  const auto* found = std::ranges::find(kGroups, name, &Group::name);
+  return found == std::end(kGroups) ? nullptr : found;
+}
+
+std::string Split::name() const {
+  return joined(words);
+}
+
+Split splitCommand(const std::vector<std::string>& arguments) {
+  Split split;
+  size_t i = 0;
+  const auto wanted = [&] { return split.words.empty() || isGroup(split.name()); };
+  for (; i < arguments.size() && wanted(); ++i) {
+    const std::string& argument = arguments[i];
+    if (!argument.starts_with('-')) {
+      split.words.push_back(split.words.empty() ? groupOf(argument)
+                                                : verbOf(split.name(), argument));
+      continue;
+    }
+    split.arguments.push_back(argument);
+    const auto flag = std::ranges::find_if(kGlobalFlags, [&](const Flag& known) {
+      return argument == "--" + std::string(known.name) ||
+             (known.letter != 0 && argument == std::string("-") + known.letter);
+    });
+    const bool takes_next = flag != std::end(kGlobalFlags) && !flag->value.empty();
+    if (takes_next && i + 1 < arguments.size()) split.arguments.push_back(arguments[++i]);
+  }
+  split.arguments.insert(split.arguments.end(), arguments.begin() + static_cast<ptrdiff_t>(i),
+                         arguments.end());
+  return split;
+}
+
 int runCommandLine(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments[0] == kCompleteWord) {
+    return printCompletions({arguments.begin() + 1, arguments.end()});
+  }
   Split split = splitCommand(arguments);
   if (!split.words.empty() && split.words[0] == "help") {
     split = splitCommand(split.arguments);
     split.arguments = {"--help"};
   }
-  const std::string name = joined(split.words);
+  const std::string name = split.name();
   const bool help = std::ranges::any_of(
       split.arguments, [](const std::string& a) { return a == "--help" || a == "-h"; });
-  if (const Command* command = find(name); command != nullptr) {
+  if (const Command* command = findCommand(name); command != nullptr) {
     return runOne(*command, split.arguments);
   }
   if (name.empty() && split.arguments == std::vector<std::string>{"--version"}) {
     return runOne(kVersion, {});
   }
-  if (name.empty() || (help && isGroup(name))) {
-    writeTo(help ? STDOUT_FILENO : STDERR_FILENO, generalHelp());
-    return help ? 0 : kUsageStatus;
+  if (name.empty()) return listCommands(nullptr, help);
+  if (isGroup(name)) {
+    const Group* row = findGroup(name);
+    const Group bare{name, "a group of commands"};
+    return listCommands(row == nullptr ? &bare : row, help);
   }
-  complain(unknownCommand(name));
-  return kUsageStatus;
+  complain(unknownCommand(split));
+  return kStatusUsage;
 }
 
 }  // namespace cloister::cli

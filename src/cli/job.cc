@@ -84,10 +84,10 @@ Result<Outcome> follow(Job& job, net::BlockingClient& client, const std::string&
   return *std::move(ended);
 }
 
-void report(const json::object& execution, bool json) {
-  if (json) {
+void report(const json::object& execution, const Globals& globals) {
+  if (globals.json) {
     printJson(execution);
-  } else {
+  } else if (!globals.quiet) {
     writeTo(STDERR_FILENO, explain(execution));
   }
 }

@@ -47,7 +47,8 @@ Result<Outcome> start(Job& job);
 // failure cancels the execution.
 Result<Outcome> follow(Job& job, net::BlockingClient& client, const std::string& id);
 
-// Shows the ended execution: the whole in JSON, otherwise the reason of its end, if noteworthy.
-void report(const base::json::object& execution, bool json);
+// Shows the ended execution: the whole in JSON, otherwise the reason of its end, if noteworthy and
+// not quiet.
+void report(const base::json::object& execution, const Globals& globals);
 
 }  // namespace cloister::cli

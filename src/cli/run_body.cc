@@ -8,7 +8,9 @@
 
 #include "base/crypto.h"
 #include "base/file.h"
+#include "cli/render/amounts.h"
 #include "cli/secret_uses.h"
+#include "cli/server.h"
 #include "model/language.h"
 
 namespace cloister::cli {
@@ -24,11 +26,13 @@ constexpr Flag kFlags[] = {
      .help = "default: by the file's extension, else python",
      .letter = 'l'},
     {.name = "code", .value = "CODE", .help = "run this code", .letter = 'c'},
-    {.name = "timeout", .value = "SECONDS", .help = "wall time (default 30)"},
-    {.name = "memory", .value = "MB", .help = "memory, files included (default 256)"},
-    {.name = "cpu", .value = "MILLIS", .help = "thousandths of a core (default 800)"},
+    {.name = "timeout", .value = "TIME", .help = "wall time, as 30s or 5m (default 30s)"},
+    {.name = "memory",
+     .value = "SIZE",
+     .help = "memory, files included, as 512MB or 2g (default 256MB)"},
+    {.name = "cpu", .value = "CPU", .help = "800m or 0.8 of a core (default 800m)"},
     {.name = "pids", .value = "N", .help = "processes and threads (default 64)"},
-    {.name = "disk", .value = "MB", .help = "scratch space (default 1024)"},
+    {.name = "disk", .value = "SIZE", .help = "scratch space (default 1GB)"},
     {.name = "env",
      .value = "NAME=VALUE",
      .help = "a variable for the program",
@@ -43,14 +47,16 @@ constexpr Flag kFlags[] = {
     {.name = "out", .value = "DIR", .help = "download what is kept"},
     {.name = "network",
      .value = "TIER",
-     .help = "none (default), restricted, internal, api or full"},
+     .help = "none (default), restricted, internal, api or full",
+     .choices = kNetworkTiers},
     {.name = "allow",
      .value = "NAME:PORT",
      .help = "a destination it may reach; with the tier restricted unless --network names one",
      .many = true},
     {.name = "on-denied",
      .value = "ACTION",
-     .help = "of a destination that policy does not grant: deny (default), escalate or ask"},
+     .help = "of a destination that policy does not grant: deny (default), escalate or ask",
+     .choices = kDeniedActions},
     kSecretFlag,
     {.name = "dep",
      .value = "PACKAGE",
@@ -59,27 +65,25 @@ constexpr Flag kFlags[] = {
     {.name = "deps-from",
      .value = "WHAT",
      .help = "packages named by: script (a block of PEP 723) or files (requirements.txt, "
-             "package.json)"},
+             "package.json)",
+     .choices = "script files"},
     {.name = "runtime", .value = "NAME", .help = "process (default), gvisor or microvm"},
     {.name = "image", .value = "NAME", .help = "an imported image (see `cloister image list`)"},
     {.name = "tier",
      .value = "NAME",
-     .help = "Auto, Assisted, HumanApprove or ManualOnly, where policy wants no higher one"},
+     .help = "Auto, Assisted, HumanApprove or ManualOnly, where policy wants no higher one",
+     .choices = kTiers},
     {.name = "approval", .value = "ID", .help = "the escalation that was approved for this run"},
     {.name = "wait-approval", .value = "", .help = "stay while the run waits for an approval"},
-    {.name = "dry-run", .value = "", .help = "print what would be done, and do nothing"},
+    {.name = "interactive",
+     .value = "",
+     .help = "pass on input while the program runs, as a terminal's without this flag",
+     .letter = 'i'},
+    {.name = "tty", .value = "", .help = "give the program this terminal", .letter = 't'},
+    {.name = "dry-run", .value = "", .help = "say what policy decides, and run nothing"},
+    {.name = "verbose", .value = "", .help = "with --dry-run: the whole plan", .letter = 'v'},
     {.name = "raw", .value = "", .help = "let control sequences reach the terminal"},
 };
-
-// A number of a flag under another name in the body. Bounds are those of the wire; the service
-// knows the real ones.
-struct Number {
-  std::string_view flag;
-  std::string_view member;
-};
-constexpr Number kIntegers[] = {
-    {"memory", "memory_mb"}, {"cpu", "cpu_millis"}, {"pids", "pids"}, {"disk", "disk_mb"}};
-constexpr int64_t kAnyNumber = 1'000'000'000;
 
 Result<> putFiles(const Flags& flags, json::object& body) {
   json::array files;
@@ -109,13 +113,13 @@ std::span<const Flag> runFlags() {
 }
 
 Result<> putLimits(const Flags& flags, json::object& body) {
-  if (const auto seconds = TRY(flags.number("timeout", 0, kAnyNumber))) {
-    body["timeout_seconds"] = *seconds;
+  constexpr int64_t kAnyNumber = 1'000'000'000;  // the service knows the real bounds
+  if (const auto seconds = TRY(durationFlag(flags, "timeout"))) body["timeout_seconds"] = *seconds;
+  for (const auto& [flag, member] : {std::pair("memory", "memory_mb"), {"disk", "disk_mb"}}) {
+    if (const auto mib = TRY(memoryFlag(flags, flag))) body[member] = *mib;
   }
-  for (const Number& number : kIntegers) {
-    const auto value = TRY(flags.integer(number.flag, 1, kAnyNumber));
-    if (value) body[number.member] = *value;
-  }
+  if (const auto text = flags.text("cpu")) body["cpu_millis"] = TRY(parseCpuMillis(*text, "cpu"));
+  if (const auto pids = TRY(flags.integer("pids", 1, kAnyNumber))) body["pids"] = *pids;
   return {};
 }
 
@@ -195,7 +199,7 @@ Result<json::object> runBody(const Flags& flags, const RunSource& source) {
   // Collecting files takes time, so files are collected only if the user will see the files.
   if (flags.has("artifacts")) {
     body["artifacts"] = toArray(flags.all("artifacts"));
-  } else if (!flags.has("out") && !flags.has("json")) {
+  } else if (!flags.has("out") && !isStructured(flags)) {
     body["artifacts"] = json::array();
   }
   return body;

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/flags.h"
 #include "base/json.h"
@@ -12,6 +13,11 @@
 namespace cloister::cli {
 
 std::span<const base::Flag> runFlags();
+
+// Values of flags that several commands have.
+inline constexpr std::string_view kNetworkTiers = "none restricted internal api full";
+inline constexpr std::string_view kDeniedActions = "deny escalate ask";
+inline constexpr std::string_view kTiers = "Auto Assisted HumanApprove ManualOnly";
 
 // Input from outside the flags.
 struct RunSource {

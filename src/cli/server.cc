@@ -62,6 +62,11 @@ Result<std::optional<net::Endpoint>> localServer(const std::string& dir) {
 
 }  // namespace
 
+bool isStructured(const base::Flags& flags) {
+  const std::string format = flags.text("output").value_or("");
+  return flags.has("json") || format == "json" || format == "yaml";
+}
+
 Result<std::optional<net::Endpoint>> findServer(const Globals& globals) {
   std::optional<std::string> key = TRY(givenKey(globals));
   const std::optional<std::string> named = globals.url ? globals.url : variable("CLOISTER_URL");

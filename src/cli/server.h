@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/fd.h"
+#include "base/flags.h"
 #include "base/result.h"
 #include "net/blocking_client.h"
 
@@ -16,11 +17,15 @@ namespace cloister::cli {
 
 // Flags of every command.
 struct Globals {
-  bool json = false;
+  bool json = false;   // structured answers: JSON, or YAML (render/screen.h)
+  bool quiet = false;  // only ids or names
   std::optional<std::string> url = {};
   std::optional<std::string> key_file = {};
   std::optional<std::string> state = {};
 };
+
+// True if --json or --output asks for a structured answer.
+bool isStructured(const base::Flags& flags);
 
 // nullopt when nobody named a server and none runs here. The key is $CLOISTER_API_KEY or the one in
 // --key-file; the state directory's own key is sent to no address but its own server's.

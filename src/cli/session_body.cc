@@ -2,6 +2,7 @@
 #include "cli/session_body.h"
 
 #include "base/crypto.h"
+#include "cli/render/amounts.h"
 #include "cli/run_body.h"
 #include "cli/secret_uses.h"
 
@@ -13,35 +14,40 @@ using base::Flag;
 using base::Flags;
 
 constexpr Flag kSessionFlags[] = {
+    {.name = "name", .value = "NAME", .help = "what it is called; usable wherever an id is"},
     {.name = "language",
      .value = "NAME",
      .help = "what code is written in that does not say it",
      .letter = 'l'},
-    {.name = "ttl", .value = "SECONDS", .help = "how long it lives from now (default 3600)"},
+    {.name = "ttl", .value = "TIME", .help = "how long it lives from now, as 2h (default 1h)"},
     {.name = "idle-ttl",
-     .value = "SECONDS",
-     .help = "how long it lives with no program running (default 600)"},
+     .value = "TIME",
+     .help = "how long it lives with no program running (default 10m)"},
     {.name = "env",
      .value = "NAME=VALUE",
      .help = "a variable for its programs",
      .letter = 'e',
      .many = true},
     {.name = "cwd", .value = "DIR", .help = "where programs start (default /workspace)"},
-    {.name = "memory", .value = "MB", .help = "memory, files included (default 256)"},
-    {.name = "cpu", .value = "MILLIS", .help = "thousandths of a core (default 800)"},
+    {.name = "memory",
+     .value = "SIZE",
+     .help = "memory, files included, as 512MB or 2g (default 256MB)"},
+    {.name = "cpu", .value = "CPU", .help = "800m or 0.8 of a core (default 800m)"},
     {.name = "pids", .value = "N", .help = "processes and threads (default 64)"},
-    {.name = "disk", .value = "MB", .help = "scratch space (default 1024)"},
-    {.name = "timeout", .value = "SECONDS", .help = "wall time of a program (default 30)"},
+    {.name = "disk", .value = "SIZE", .help = "scratch space (default 1GB)"},
+    {.name = "timeout", .value = "TIME", .help = "wall time of a program (default 30s)"},
     {.name = "network",
      .value = "TIER",
-     .help = "none (default), restricted, internal, api or full"},
+     .help = "none (default), restricted, internal, api or full",
+     .choices = kNetworkTiers},
     {.name = "allow",
      .value = "NAME:PORT",
      .help = "a destination for its programs; with the tier restricted unless --network names one",
      .many = true},
     {.name = "on-denied",
      .value = "ACTION",
-     .help = "of a destination that policy does not grant: deny (default), escalate or ask"},
+     .help = "of a destination that policy does not grant: deny (default), escalate or ask",
+     .choices = kDeniedActions},
     kSecretFlag,
     {.name = "dep",
      .value = "PACKAGE",
@@ -51,7 +57,8 @@ constexpr Flag kSessionFlags[] = {
     {.name = "image", .value = "NAME", .help = "an imported image (see `cloister image list`)"},
     {.name = "tier",
      .value = "NAME",
-     .help = "Auto, Assisted, HumanApprove or ManualOnly, where policy wants no higher one"},
+     .help = "Auto, Assisted, HumanApprove or ManualOnly, where policy wants no higher one",
+     .choices = kTiers},
     {.name = "metadata", .value = "NAME=VALUE", .help = "kept with its record", .many = true},
     {.name = "nested", .value = "", .help = "programs may have sandboxes of their own within it"},
     {.name = "from-snapshot", .value = "ID", .help = "begin with the files of a snapshot"},
@@ -59,13 +66,14 @@ constexpr Flag kSessionFlags[] = {
      .value = "NAME",
      .help = "command_execution, file_read, file_write, file_delete or network: what may be done "
              "in it (default: all that its agent may do)",
-     .many = true},
+     .many = true,
+     .choices = "command_execution file_read file_write file_delete network"},
     {.name = "wait-approval", .value = "", .help = "stay while it waits for an approval"},
 };
 constexpr Flag kRenewalFlags[] = {
-    {.name = "ttl", .value = "SECONDS", .help = "how long it lives from now (default: as before)"},
+    {.name = "ttl", .value = "TIME", .help = "how long it lives from now (default: as before)"},
     {.name = "idle-ttl",
-     .value = "SECONDS",
+     .value = "TIME",
      .help = "how long it lives with no program running (default: as before)"},
 };
 constexpr Flag kExecFlags[] = {
@@ -86,13 +94,14 @@ constexpr Flag kExecFlags[] = {
     {.name = "nested", .value = "", .help = "in a sandbox of its own within the session's"},
     {.name = "sandbox",
      .value = "WHICH",
-     .help = "session, or fresh: in a sandbox of its own with the session's workspace"},
+     .help = "session, or fresh: in a sandbox of its own with the session's workspace",
+     .choices = "session fresh"},
     {.name = "memory",
-     .value = "MB",
+     .value = "SIZE",
      .help = "of a nested or fresh sandbox (default: the session's)"},
     {.name = "pids", .value = "N", .help = "of a nested or fresh sandbox (default: the session's)"},
-    {.name = "disk", .value = "MB", .help = "of a nested program (default: the session's)"},
-    {.name = "timeout", .value = "SECONDS", .help = "wall time (default: the session's)"},
+    {.name = "disk", .value = "SIZE", .help = "of a nested program (default: the session's)"},
+    {.name = "timeout", .value = "TIME", .help = "wall time (default: the session's)"},
     {.name = "cwd", .value = "DIR", .help = "where it starts (default: the session's)"},
     {.name = "env",
      .value = "NAME=VALUE",
@@ -103,7 +112,11 @@ constexpr Flag kExecFlags[] = {
     {.name = "approval", .value = "ID", .help = "the escalation that was approved for this"},
     {.name = "parent", .value = "ID", .help = "the execution of this session that calls"},
     {.name = "wait-approval", .value = "", .help = "stay while it waits for an approval"},
-    {.name = "stdin", .value = "", .help = "pass on input even from a terminal", .letter = 'i'},
+    {.name = "interactive",
+     .value = "",
+     .help = "pass on input even from a terminal",
+     .letter = 'i'},
+    {.name = "tty", .value = "", .help = "give the program this terminal", .letter = 't'},
     {.name = "background",
      .value = "",
      .help = "print the execution's id, and do not wait; it may last as long as the session"},
@@ -111,9 +124,8 @@ constexpr Flag kExecFlags[] = {
 };
 
 Result<> putTimes(const Flags& flags, json::object& body) {
-  constexpr double kAny = 1e9;
-  if (const auto ttl = TRY(flags.number("ttl", 0, kAny))) body["ttl_seconds"] = *ttl;
-  if (const auto ttl = TRY(flags.number("idle-ttl", 0, kAny))) body["idle_ttl_seconds"] = *ttl;
+  if (const auto ttl = TRY(durationFlag(flags, "ttl"))) body["ttl_seconds"] = *ttl;
+  if (const auto ttl = TRY(durationFlag(flags, "idle-ttl"))) body["idle_ttl_seconds"] = *ttl;
   return {};
 }
 
@@ -137,6 +149,7 @@ std::span<const Flag> execFlags() {
 
 Result<json::object> sessionBody(const Flags& flags) {
   json::object body;
+  putText(flags, "name", body);
   putText(flags, "language", body);
   putText(flags, "cwd", body);
   if (const auto id = flags.text("from-snapshot")) body["from_snapshot"] = *id;
@@ -180,7 +193,7 @@ Result<json::object> execBody(const Flags& flags, const FirstInput& input) {
     body["artifacts"] = json::array{"**"};
   }
   if (!input.bytes.empty()) putBytes(body, "input", input.bytes);
-  if (input.more) body["keep_input"] = true;
+  if (input.more && !flags.has("tty")) body["keep_input"] = true;
   if (flags.has("background")) body["background"] = true;
   if (flags.has("nested")) body["nested"] = true;
   putText(flags, "sandbox", body);

@@ -34,7 +34,7 @@ TEST(SessionBody, FlagsBecomeMembers) {
   ASSERT_TRUE(made) << made.error().message;
   EXPECT_EQ(base::toJson(*made),
             R"({"language":"python","cwd":"/tmp","ttl_seconds":6E1,"idle_ttl_seconds":1.5E0,)"
-            R"("timeout_seconds":5E0,"memory_mb":64,"cpu_millis":500,"pids":8,"disk_mb":32,)"
+            R"("timeout_seconds":5E0,"memory_mb":64,"disk_mb":32,"cpu_millis":500,"pids":8,)"
             R"("env":{"A":"1","B":"x=y"},"metadata":{"task":"42"},)"
             R"("network_policy":{"tier":"none"}})");
   EXPECT_EQ(base::toJson(*session({})), "{}");

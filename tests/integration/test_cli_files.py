@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 
 class FilesCase(SessionCase):
-    def refused(self, *args, word, status=1, **options):
+    def refused(self, *args, word, status, **options):
         """The command ends with `status` and prints `word`."""
         done = self.cli(*args, **options)
         self.assertEqual(done.returncode, status, done.stderr)
@@ -95,7 +95,7 @@ class Files(FilesCase):
         self.assertTrue(done.stdout == data, "other bytes came back")
         done = self.cli("cp", "--json", f"{session}:x", "-", text=False)
         self.assertEqual(json.loads(done.stderr)["bytes"], len(data))
-        self.refused("cp", "-", f"{session}:d/", word="say what the file is to be called")
+        self.refused("cp", "-", f"{session}:d/", word="say what the file is to be called", status=2)
 
     def test_archives_on_standard_input_and_output(self):
         session = self.session()
@@ -113,13 +113,13 @@ class Files(FilesCase):
         self.assertEqual(self.inside(session, "cat in/a in/d/b"), "x\nx\n")
         with tarfile.open(fileobj=io.BytesIO(self.good("cp", "-r", f"{session}:in", "-", text=False))) as back:
             self.assertEqual(sorted(back.getnames()), ["a", "d", "d/b"])
-        self.refused("cp", "-r", "-", f"{session}:in", input="this is no archive" * 100, word="unpacking")
+        self.refused("cp", "-r", "-", f"{session}:in", input="this is no archive" * 100, word="unpacking", status=2)
 
     def test_listing(self):
         session = self.session()
         self.inside(session, "mkdir -p d/e; printf 12345 > d/f; chmod 640 d/f; ln -s f d/l; mkfifo d/p; touch d/e/deep")
         rows = [line.split() for line in self.good("session", "files", session, "d").splitlines()]
-        self.assertEqual(rows[0], ["TYPE", "MODE", "SIZE", "MODIFIED", "PATH"])
+        self.assertEqual(rows[0], ["TYPE", "MODE", "SIZE", "AGE", "PATH"])
         self.assertEqual([(row[0], row[-1]) for row in rows[1:]],
                          [("directory", "d/e"), ("file", "d/f"), ("link", "d/l"), ("other", "d/p")])
         self.assertEqual(rows[2][1:4], ["0640", "5", "B"])
@@ -130,25 +130,26 @@ class Files(FilesCase):
         few = self.cli("session", "files", session, "--depth", "9", "--limit", "2")
         self.assertEqual((few.returncode, len(few.stdout.splitlines())), (0, 3))
         self.assertIn("raise --limit", few.stderr)
-        self.refused("session", "files", session, "missing", word="no such file")
-        self.refused("session", "files", session, "/etc", word="/workspace")
-        self.refused("session", "files", "ses_x", word="there is no session")
-        self.refused("session", "files", word="which session")
+        self.refused("session", "files", session, "missing", word="no such file", status=4)
+        self.refused("session", "files", session, "/etc", word="/workspace", status=2)
+        self.refused("session", "files", "ses_x", word="there is no session", status=4)
+        self.refused("session", "files", word="which session", status=2)
 
     def test_refusals_say_what_to_do(self):
         session = self.session()
         self.inside(session, "mkdir d; ln -s /etc/passwd l")
         here = self.local("here", b"here")
-        for args, word in ((("a", "b"), "write SESSION:PATH"), ((f"{session}:a", f"{session}:b"), "both are in a session"),
-                           ((here,), "give SRC and DST"), ((here, f"{session}:/etc/x"), "only what is in /workspace"),
-                           ((here, f"{session}:../x"), ".."), ((here, "ses_x:x"), "there is no session ses_x"),
-                           ((f"{session}:missing", here), "no such file"), ((f"{session}:l", here), "link"),
-                           ((f"{session}:d", self.folder / "new"), "give -r"), ((self.folder, f"{session}:x"), "give -r"),
-                           ((self.folder / "missing", f"{session}:x"), "No such file"), ((here, f"{session}:d"), "directory"),
-                           (("-r", f"{session}:d", here), "there already"),
-                           ((f"{session}:d/../x", here), ".."), ((f"{session}:l", self.folder / "no" / "x"), "No such file")):
+        for args, word, status in (
+                (("a", "b"), "write SESSION:PATH", 2), ((f"{session}:a", f"{session}:b"), "both are in a session", 2),
+                ((here,), "give SRC and DST", 2), ((here, f"{session}:/etc/x"), "only what is in /workspace", 2),
+                ((here, f"{session}:../x"), "..", 2), ((here, "ses_x:x"), "there is no session ses_x", 4),
+                ((f"{session}:missing", here), "no such file", 4), ((f"{session}:l", here), "link", 3),
+                ((f"{session}:d", self.folder / "new"), "give -r", 2), ((self.folder, f"{session}:x"), "give -r", 2),
+                ((self.folder / "missing", f"{session}:x"), "No such file", 4), ((here, f"{session}:d"), "directory", 3),
+                (("-r", f"{session}:d", here), "there already", 3), ((f"{session}:d/../x", here), "..", 2),
+                ((f"{session}:l", self.folder / "no" / "x"), "No such file", 4)):
             with self.subTest(args):
-                self.refused("cp", *args, word=word)
+                self.refused("cp", *args, word=word, status=status)
         self.refused("cp", "a", "b", "c", word="what is", status=2)
         self.assertEqual(here.read_bytes(), b"here")
         self.assertEqual(self.left(), ["here"])
@@ -187,7 +188,7 @@ class Directories(FilesCase):
         self.assertEqual(self.shape(back), self.shape(root))
         self.good("cp", "-r", f"{session}:tree/", back)  # is there: takes the name
         self.assertEqual(self.shape(back / "tree"), self.shape(root))
-        self.refused("cp", "-r", f"{session}:tree", back, word="there already")
+        self.refused("cp", "-r", f"{session}:tree", back, word="there already", status=3)
         empty = self.folder / "empty"
         empty.mkdir(0o711)
         before = empty.stat()
@@ -215,7 +216,7 @@ class Directories(FilesCase):
         session = self.session()
         self.inside(session, "mkdir d")
         for args in ((self.tree(), f"{session}:x"), (f"{session}:d", self.folder / "d")):
-            self.refused("cp", "-r", *args, word="install the package tar", env={"PATH": "/nonexistent"})
+            self.refused("cp", "-r", *args, word="install the package tar", status=125, env={"PATH": "/nonexistent"})
         self.assertEqual(os.listdir(self.folder), ["tree"])
 
     def test_options_of_the_environment_are_not_tars(self):
@@ -253,7 +254,7 @@ class BrokenOff(FilesCase):
                 process = self.begun(f"{session}:{args[0]}", self.folder / "got", *args[1:])
                 self.good("session", "end", session)
                 process.send_signal(signal.SIGCONT)
-                self.assertEqual(process.wait(30), 1)
+                self.assertEqual(process.wait(30), 125)
                 self.assertIn(b"broke off", process.stderr.read())
                 self.assertEqual(self.left(), [])
 
@@ -274,8 +275,8 @@ class BrokenOff(FilesCase):
         source.unlink()
         with BreakingProxy(self.server, 50_000) as proxy:
             env = {"CLOISTER_URL": f"http://127.0.0.1:{proxy.port}"}
-            self.refused("cp", f"{session}:d/f", self.folder / "f", word="broke off", env=env)
-            self.refused("cp", "-r", f"{session}:d", self.folder / "d", word="broke off", env=env)
+            self.refused("cp", f"{session}:d/f", self.folder / "f", word="broke off", status=125, env=env)
+            self.refused("cp", "-r", f"{session}:d", self.folder / "d", word="broke off", status=125, env=env)
         self.assertEqual(self.left(), [])
 
     def test_an_upload_changes_nothing(self):

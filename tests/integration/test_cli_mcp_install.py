@@ -89,13 +89,13 @@ class Install(unittest.TestCase):
         path = self.home / "settings.json"
         for text in ("{", "[]", '{"mcpServers": 7}', '{"mcpServers": {}, "mcpServers": {}}', "\0\0"):
             path.write_text(text)
-            done = self.install("--client", "cursor", "--write", "--file", path, code=1)
+            done = self.install("--client", "cursor", "--write", "--file", path, code=2)
             self.assertIn(str(path), done.stderr)
             self.assertEqual(path.read_text(), text)
         path.unlink()
         path.mkdir()
         self.assertIn("not a regular file",
-                      self.install("--client", "cursor", "--write", "--file", path, code=1).stderr)
+                      self.install("--client", "cursor", "--write", "--file", path, code=2).stderr)
 
     def test_keys_stay_out(self):
         key = self.home / "key"
@@ -105,7 +105,7 @@ class Install(unittest.TestCase):
         self.assertEqual(self.entry("cursor")["args"],
                          ["mcp", "--url", "http://10.0.0.5:8750", "--key-file", str(key)])
         self.assertNotIn("canarykey", (self.home / FILES["cursor"]).read_text())
-        done = self.install("--client", "vscode", "--write", code=1, CLOISTER_API_KEY="clo_canarykey")
+        done = self.install("--client", "vscode", "--write", code=2, CLOISTER_API_KEY="clo_canarykey")
         self.assertIn("--key-file", done.stderr)
         self.assertFalse((self.home / FILES["vscode"]).exists())
         done = self.install("--client", "vscode", CLOISTER_API_KEY="clo_canarykey", CLOISTER_URL="http://10.0.0.5:8750")
@@ -121,9 +121,9 @@ class Install(unittest.TestCase):
         for args, remedy in ((("--client", "curser"), "did you mean cursor"), (("--client", "x"), "claude-code"),
                              (("--write",), "--client"), (("--print", "--write", "--client", "cursor"), "one"),
                              (("--client", "openai-agents", "--write"), "--print"),
-                             (("--client", "cursor", "--url", "ftp://x"), "ftp"),
-                             (("--client", "cursor", "--key-file", "none"), "none")):
-            self.assertIn(remedy, self.install(*args, code=1).stderr, args)
+                             (("--client", "cursor", "--url", "ftp://x"), "ftp")):
+            self.assertIn(remedy, self.install(*args, code=2).stderr, args)
+        self.assertIn("none", self.install("--client", "cursor", "--key-file", "none", code=4).stderr)
 
 
 class Page(unittest.TestCase):

@@ -25,7 +25,7 @@ class Pool(WithServer):
             self.assertIn(word, text)
         key = self.good("key", "create", "--tenant", "acme").strip()
         refused = self.cli("pool", env={"CLOISTER_API_KEY": key})
-        self.assertEqual(refused.returncode, 1)
+        self.assertEqual(refused.returncode, 3)
         self.assertIn("ask an administrator", refused.stderr)
 
     def test_is_watched_until_interrupted(self):

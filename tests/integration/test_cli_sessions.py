@@ -88,10 +88,10 @@ class Sessions(SessionCase):
         self.assertEqual(events[-1]["data"]["end_reason"]["type"], "CANCELLED")
 
     def test_refusals_say_what_to_do(self):
-        for args, status in ((["session", "show"], 1), (["session", "end"], 1), (["session"], 2), (["exec"], 125),
+        for args, status in ((["session", "show"], 2), (["session", "end"], 2), (["session"], 2), (["exec"], 125),
                              (["exec", "ses_x"], 125), (["exec", "ses_x", "--", "ls"], 125),
                              (["exec", "ses_x", "--background", "-i", "--", "ls"], 125),
-                             (["session", "create", "--ttl", "0"], 1), (["session", "show", "ses_x"], 1)):
+                             (["session", "create", "--ttl", "0"], 2), (["session", "show", "ses_x"], 4)):
             with self.subTest(args):
                 done = self.cli(*args)
                 self.assertEqual(done.returncode, status, done.stderr)

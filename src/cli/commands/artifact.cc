@@ -8,6 +8,7 @@
 #include "cli/commands/resources.h"
 #include "cli/download.h"
 #include "cli/file_upload.h"
+#include "cli/render/amounts.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 #include "cli/transfer.h"
@@ -45,7 +46,6 @@ void noteCut(const json::object& artifact) {
 constexpr Verb kMade = {.said = "{id}\n"};
 
 Result<int> put(const Invocation& invocation) {
-  constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86'400;
   if (invocation.flags.operands().empty()) {
     return fail(Code::kInvalid, "which file: give its path, or - for standard input");
   }
@@ -53,7 +53,7 @@ Result<int> put(const Invocation& invocation) {
   const auto path = invocation.flags.text("path");
   if (file == "-" && !path) return fail(Code::kInvalid, "--path: required with standard input");
   std::string target = "/v1/artifacts?path=" + net::percentEncode(path.value_or(baseName(file)));
-  const auto ttl = TRY(invocation.flags.integer("ttl-seconds", 1, kMaxSeconds));
+  const auto ttl = TRY(secondsFlag(invocation.flags, "ttl"));
   if (ttl) target += "&ttl_seconds=" + std::to_string(*ttl);
   Source source = TRY(openSource(file));
   net::BlockingClient client = TRY(connect(invocation.globals));
@@ -94,10 +94,9 @@ Result<int> get(const Invocation& invocation) {
 }
 
 Result<int> url(const Invocation& invocation) {
-  constexpr int64_t kMostSeconds = 7 * 86'400;
   std::string target =
       TRY(requestTarget({.path = "/v1/artifacts/{}/url", .missing = kWhich}, invocation.flags));
-  const auto seconds = TRY(invocation.flags.integer("expires-seconds", 1, kMostSeconds));
+  const auto seconds = TRY(secondsFlag(invocation.flags, "expires"));
   if (seconds) target += "?expires_seconds=" + std::to_string(*seconds);
   net::BlockingClient client = TRY(connect(invocation.globals));
   json::object link = TRY(call(client, "GET", target));
@@ -110,8 +109,8 @@ constexpr Column kArtifacts[] = {
     {"PATH", "path"},
     {"SIZE", "size", sizeOf},
     {"TYPE", "content_type"},
-    {"CREATED", "created_at"},
-    {"EXPIRES", "expires_at"},
+    {"AGE", "created_at", ageOf},
+    {"EXPIRES", "expires_at", dueOf},
 };
 constexpr Verb kList = {
     .path = "/v1/artifacts", .items = "artifacts", .paged = true, .columns = kArtifacts};
@@ -126,12 +125,12 @@ constexpr Flag kListFlags[] = {
 };
 constexpr Flag kPutFlags[] = {
     {.name = "path", .value = "PATH", .help = "what it is called (default: the file's name)"},
-    {.name = "ttl-seconds",
-     .value = "N",
-     .help = "how long it is kept (default: as long as may be)"},
+    {.name = "ttl",
+     .value = "TIME",
+     .help = "how long it is kept, as 7d (default: as long as may be)"},
 };
 constexpr Flag kUrlFlags[] = {
-    {.name = "expires-seconds", .value = "N", .help = "how long it is good (default 3600)"},
+    {.name = "expires", .value = "TIME", .help = "how long it is good, as 10m (default 1h)"},
 };
 constexpr size_t kManyIds = 1000;
 

@@ -5,11 +5,13 @@
 #include <functional>
 #include <set>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "cli/api.h"
 #include "cli/chain_walk.h"
 #include "cli/command.h"
 #include "cli/commands/audit_key.h"
+#include "cli/render/amounts.h"
 #include "cli/render/audit_text.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
@@ -136,12 +138,20 @@ Result<int> verify(const Invocation& invocation) {
 // The flags of a search, as the names of query parameters; "execution" is execution_id there.
 constexpr std::string_view kSearchFlags[] = {"action", "by", "agent", "subject", "since", "until"};
 
+// "2h" is the time two hours ago; any other text is the server's to read.
+std::string timeOf(const std::string& text) {
+  constexpr int64_t kSecond = 1'000'000;
+  const auto ago = base::parseTime(text) ? fail(Code::kInvalid, "") : parseSeconds(text, "since");
+  return ago ? base::formatTime(base::wallMicros() - *ago * kSecond) : text;
+}
+
 std::string searchTarget(const Invocation& invocation, bool oldest) {
   std::string target = std::string("/v1/audit?order=") + (oldest ? "oldest" : "newest");
   for (const std::string_view flag : kSearchFlags) {
-    if (const auto value = invocation.flags.text(flag)) {
-      target += "&" + std::string(flag) + "=" + net::percentEncode(*value);
-    }
+    const auto value = invocation.flags.text(flag);
+    if (!value) continue;
+    const bool time = flag == "since" || flag == "until";
+    target += "&" + std::string(flag) + "=" + net::percentEncode(time ? timeOf(*value) : *value);
   }
   if (const auto id = invocation.flags.text("execution")) {
     target += "&execution_id=" + net::percentEncode(*id);
@@ -245,7 +255,7 @@ constexpr Flag kListFlags[] = {
     {.name = "subject", .value = "ID", .help = "about this key, session, escalation, …"},
     {.name = "since",
      .value = "TIME",
-     .help = "not before it, as 2026-01-31 or 2026-01-31T10:42:00Z"},
+     .help = "not before it, as 2026-01-31, 2026-01-31T10:42:00Z, or 2h ago as 2h"},
     {.name = "until", .value = "TIME", .help = "before it"},
     {.name = "oldest-first", .value = "", .help = "in the order of the log"},
     {.name = "after",

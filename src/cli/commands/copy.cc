@@ -203,7 +203,7 @@ void tell(const Invocation& invocation, const Copy& copy) {
   if (!invocation.globals.json) return;
   const json::object done = {
       {"from", copy.from.text()}, {"to", copy.to.text()}, {"bytes", copy.bytes}};
-  const std::string text = base::toJson(done) + "\n";
+  const std::string text = streamed(done);
   writeTo(copy.to.standard() ? STDERR_FILENO : STDOUT_FILENO, text);
 }
 
@@ -245,7 +245,7 @@ Result<int> copy(const Invocation& invocation) {
             .from = std::move(places.from),
             .to = std::move(places.to),
             .recursive = invocation.flags.has("recursive"),
-            .show = !invocation.flags.has("quiet")};
+            .show = !invocation.globals.quiet};
   const Result<> done = up ? copyUp(copy) : copyDown(copy, signals ? &*signals : nullptr);
   if (done) {
     tell(invocation, copy);
@@ -258,7 +258,6 @@ Result<int> copy(const Invocation& invocation) {
 
 constexpr Flag kFlags[] = {
     {.name = "recursive", .value = "", .help = "copy directories, with all in them", .letter = 'r'},
-    {.name = "quiet", .value = "", .help = "no progress on stderr", .letter = 'q'},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cloister deps …`: dependency layers.
 #include "cli/commands/resources.h"
+#include "cli/render/amounts.h"
 #include "cli/render/outline.h"
 
 namespace cloister::cli {
@@ -8,12 +9,14 @@ namespace {
 
 using base::Flag;
 
-constexpr int64_t kMostDays = 36'500;
-
 Result<json::object> pruneBody(const base::Flags& flags) {
   json::object body;
-  if (const auto days = TRY(flags.integer("unused-days", 1, kMostDays)))
-    body["unused_days"] = *days;
+  constexpr int64_t kDay = 86'400;
+  if (const auto seconds = TRY(secondsFlag(flags, "unused"))) {
+    if (*seconds % kDay != 0)
+      return fail(Code::kInvalid, "--unused: must be whole days, as 30d", "--unused");
+    body["unused_days"] = *seconds / kDay;
+  }
   return body;
 }
 
@@ -24,12 +27,9 @@ std::string shortDigest(const json::object& object, std::string_view name) {
 }
 
 constexpr Column kLayers[] = {
-    {"DIGEST", "digest", shortDigest},
-    {"ECOSYSTEM", "ecosystem"},
-    {"SIZE", "size_bytes", bytesOf},
-    {"FILES", "files"},
-    {"USED", "used_at"},
-    {"DEPS", "deps", joinedOf},
+    {"DIGEST", "digest", shortDigest}, {"ECOSYSTEM", "ecosystem"},
+    {"SIZE", "size_bytes", bytesOf},   {"FILES", "files"},
+    {"USED", "used_at", ageOf},        {"DEPS", "deps", joinedOf},
 };
 constexpr Verb kList = {.path = "/v1/deps",
                         .items = "layers",
@@ -45,7 +45,7 @@ constexpr Verb kPrune = {.method = "POST",
                          .columns = kLayers,
                          .empty = "There was nothing to forget.\n"};
 constexpr Flag kPruneFlags[] = {
-    {.name = "unused-days", .value = "N", .help = "those unused for N days (default: all)"},
+    {.name = "unused", .value = "TIME", .help = "those unused for so long, as 30d (default: all)"},
 };
 
 }  // namespace
@@ -64,7 +64,7 @@ const Command kDepsShow = {.name = "deps show",
 const Command kDepsPrune = {.name = "deps prune",
                             .summary = "forget dependency layers: the next request makes them anew",
                             .flags = kPruneFlags,
-                            .examples = "cloister deps prune --unused-days 30",
+                            .examples = "cloister deps prune --unused 30d",
                             .run = carryOut<kPrune>};
 
 }  // namespace cloister::cli

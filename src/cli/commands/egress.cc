@@ -18,7 +18,7 @@ constexpr std::string_view kPrincipal[] = {"tenant", "app", "agent", "user"};
 
 Result<json::object> egressBody(const base::Flags& flags) {
   if (flags.operands().empty()) {
-    return fail(Code::kInvalid, "give a URL, as https://api.example.com/v1/items");
+    return fail(Code::kInvalid, "which URL: give one, as https://api.example.com/items");
   }
   json::object body{{"url", flags.operands()[0]}};
   for (const std::string_view name : kTexts) {
@@ -89,7 +89,6 @@ const Command kEgressExplain = {
     .examples =
         "cloister egress explain https://api.example.com/v1/items\n"
         "cloister egress explain http://api.example.com/items --method POST --agent coder",
-    .run = carryOut<kExplainEgress>,
-    .failure_status = 125};
+    .run = carryOut<kExplainEgress>};
 
 }  // namespace cloister::cli

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "cli/commands/resources.h"
+#include "cli/render/amounts.h"
 #include "cli/render/escalation_text.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
@@ -85,6 +86,9 @@ Result<json::object> vote(const Invocation& invocation, net::BlockingClient& cli
   for (const std::string_view name : {"reason", "approver"}) {
     if (const auto value = invocation.flags.text(name)) body[name] = *value;
   }
+  if (action == ":approve") {
+    if (const auto time = TRY(secondsFlag(invocation.flags, "for"))) body["grant_seconds"] = *time;
+  }
   return call(client, "POST", targetOf(id, action, invocation.flags), body);
 }
 
@@ -100,8 +104,7 @@ Result<json::object> waitFor(net::BlockingClient& client, const std::string& id,
 }
 
 Result<int> approve(const Invocation& invocation) {
-  constexpr int64_t kMostSeconds = 86'400;
-  const int64_t wait = TRY(invocation.flags.integer("wait", 0, kMostSeconds)).value_or(0);
+  const int64_t wait = TRY(secondsFlag(invocation.flags, "wait")).value_or(0);
   net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object decided = TRY(vote(invocation, client, ":approve"));
   if (invocation.globals.json) {
@@ -150,8 +153,8 @@ constexpr Column kEscalations[] = {
     {"AGENT", "requester.agent"},
     {"OPERATION", "operation"},
     {"WHAT", "subject", shortOf},
-    {"APPROVALS", "", approvalsOf},
-    {"EXPIRES", "expires_at"},
+    {"VOTES", "", approvalsOf},
+    {"EXPIRES", "expires_at", dueOf},
     {"REASON", "reason", shortOf},
 };
 constexpr Verb kRequest = {
@@ -190,7 +193,8 @@ constexpr Flag kAllFlags[] = {
     {.name = "agent", .value = "NAME", .help = "only of this agent"},
     {.name = "status",
      .value = "STATUS",
-     .help = "only pending, approved, denied, expired or used ones"},
+     .help = "only pending, approved, denied, expired or used ones",
+     .choices = "pending approved denied expired used"},
     {.name = "limit", .value = "N", .help = "how many (default 20)"},
 };
 constexpr Flag kShowFlags[] = {
@@ -203,7 +207,10 @@ constexpr Flag kApproveFlags[] = {
     {.name = "request", .value = "ID", .help = "the escalation, where it is not the operand"},
     {.name = "approver", .value = "NAME", .help = "who you are; the credential must be theirs"},
     {.name = "reason", .value = "TEXT", .help = "kept with the decision"},
-    {.name = "wait", .value = "SECONDS", .help = "tell what becomes of the execution that goes on"},
+    {.name = "for",
+     .value = "TIME",
+     .help = "how long the approval is good, at most as configured"},
+    {.name = "wait", .value = "TIME", .help = "tell what becomes of the execution that goes on"},
     {.name = "tenant", .value = "NAME", .help = "whose it is, for an administrator"},
 };
 constexpr Flag kDenyFlags[] = {
@@ -216,7 +223,8 @@ constexpr Flag kPolicyFlags[] = {
     {.name = "agent", .value = "NAME", .help = "the agent"},
     {.name = "auto-approve",
      .value = "WHAT",
-     .help = "safe: what the levels list as safe needs nobody (without a level: reading); none"},
+     .help = "safe: what the levels list as safe needs nobody (without a level: reading); none",
+     .choices = "safe none"},
 };
 
 }  // namespace
@@ -259,7 +267,7 @@ const Command kEscalationApprove = {
     .flags = kApproveFlags,
     .examples =
         "cloister escalation approve ESC-2026-001 --approver security-lead\n"
-        "cloister escalation approve --request ESC-2026-001 --wait 60",
+        "cloister escalation approve --request ESC-2026-001 --wait 1m",
     .run = approve};
 const Command kEscalationDeny = {
     .name = "escalation deny",

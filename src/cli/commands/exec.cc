@@ -6,8 +6,9 @@
 #include <optional>
 
 #include "cli/api.h"
-#include "cli/command.h"
+#include "cli/commands/resources.h"
 #include "cli/download.h"
+#include "cli/interactive.h"
 #include "cli/job.h"
 #include "cli/relay.h"
 #include "cli/render/outline.h"
@@ -22,30 +23,20 @@ namespace {
 
 // A background program gets no input, because nobody stays to pass input on.
 Result<FirstInput> inputFor(const base::Flags& flags, const supervisor::Signals& signals) {
-  const bool asked = flags.has("stdin");
+  const bool asked = flags.has("interactive");
   if (flags.has("background")) {
-    for (const char* flag : {"stdin", "out", "images"}) {
+    for (const char* flag : {"interactive", "tty", "out", "images"}) {
       if (!flags.has(flag)) continue;
       return fail(Code::kInvalid, "--" + std::string(flag) + ": not together with --background");
     }
     return FirstInput{};
   }
+  if (flags.has("tty")) return FirstInput{.bytes = {}, .more = true};
   if (!asked && isTerminal(STDIN_FILENO)) return FirstInput{};
   // A program in a separate sandbox gets all input at once.
   if (flags.has("nested") || flags.text("sandbox") == "fresh")
     return FirstInput{TRY(readStdin(signals)), false};
   return firstInput();
-}
-
-// Stays with an accepted program: passes on input and signals, shows the output.
-Result<Outcome> attend(Job& job, const std::string& id, bool more_input) {
-  SignalRelay signals(job.endpoint, id, job.signals, TRY(Latch::make()), TRY(Latch::make()));
-  std::optional<InputRelay> input;
-  if (more_input) input.emplace(job.endpoint, id, TRY(Latch::make()));
-  net::BlockingClient client(job.endpoint, signals.gone());
-  Outcome ended = TRY(follow(job, client, id));
-  if (signals.cancelled()) return kStatusInterrupted;
-  return ended;
 }
 
 Result<int> startOnly(Job& job, bool json) {
@@ -77,16 +68,13 @@ Result<> showResults(const Job& job, const json::object& execution,
   return {};
 }
 
-Result<int> execute(Job& job, const base::Flags& flags, bool json, bool more_input) {
-  Outcome at = TRY(start(job));
-  if (const json::object* accepted = std::get_if<json::object>(&at);
-      accepted != nullptr && !isDenied(*accepted)) {
-    at = TRY(attend(job, textOf(*accepted, "id"), more_input));
-  }
+Result<int> execute(Job& job, const Invocation& invocation, bool more_input) {
+  const base::Flags& flags = invocation.flags;
+  Outcome at = flags.has("tty") ? TRY(onTerminal(job)) : TRY(runHere(job, more_input));
   if (const int* own = std::get_if<int>(&at)) return *own;
   const auto& execution = std::get<json::object>(at);
   TRY(showResults(job, execution, flags.text("images")));
-  report(execution, json);
+  report(execution, invocation.globals);
   if (const auto dir = flags.text("out")) {
     const size_t count = TRY(downloadArtifacts(job.client, execution, *dir));
     writeTo(STDERR_FILENO, "cloister: " + std::to_string(count) + " files in " + *dir + "\n");
@@ -97,24 +85,28 @@ Result<int> execute(Job& job, const base::Flags& flags, bool json, bool more_inp
 Result<int> execCommand(const Invocation& invocation) {
   const base::Flags& flags = invocation.flags;
   if (flags.operands().empty()) {
-    return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
+    return fail(Code::kInvalid, std::string(kWhichSession));
   }
   const supervisor::Signals signals =
       TRY(supervisor::Signals::block({SIGINT, SIGTERM, SIGHUP, SIGPIPE}));
   const FirstInput input = TRY(inputFor(flags, signals));
   json::object body = TRY(execBody(flags, input));
+  if (flags.has("tty")) {
+    TRY(needTerminal("--tty"));
+    putTerminal(body);
+  }
   const bool json = invocation.globals.json;
-  const bool typed = flags.has("stdin") && isTerminal(STDIN_FILENO);
+  const bool typed = flags.has("interactive") && isTerminal(STDIN_FILENO);
   Job job{
       .endpoint = TRY(needServer(invocation.globals)),
       .signals = signals,
       .submission = {.target = "/v1/sessions/" + net::percentEncode(flags.operands()[0]) + "/exec",
                      .body = std::move(body)},
       .output = {.print = !json,
-                 .raw = flags.has("raw"),
-                 .progress = !json && !typed,
+                 .raw = flags.has("raw") || flags.has("tty"),
+                 .progress = !json && !typed && !invocation.globals.quiet,
                  .wait_approval = flags.has("wait-approval")}};
-  return flags.has("background") ? startOnly(job, json) : execute(job, flags, json, input.more);
+  return flags.has("background") ? startOnly(job, json) : execute(job, invocation, input.more);
 }
 
 }  // namespace
@@ -136,6 +128,7 @@ const Command kExec = {
         "Code in a language with kernels runs in an interpreter that stays and keeps its "
         "variables,\n"
         "unless it has ARGUMENTS, --env or --cwd; what it shows comes last.\n"
+        "With -i a terminal's lines are passed on; with -t the program has this terminal.\n"
         "With --nested the program has a sandbox of its own within the session's. With --sandbox\n"
         "fresh it has one with the session's files, and with none of its programs.",
     .flags = execFlags(),
@@ -146,6 +139,7 @@ const Command kExec = {
         "cloister exec $S --nested --memory 128 -c 'print(1)'\n"
         "cloister exec $S --sandbox fresh -- make test\n"
         "cloister exec $S --cwd /tmp -e A=1 -c 'print(input())' --language python\n"
+        "cloister exec -it $S -- python3\n"
         "E=$(cloister exec $S --background -- python3 -m http.server)",
     .run = execCommand,
     .failure_status = kStatusService,

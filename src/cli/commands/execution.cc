@@ -87,8 +87,8 @@ constexpr Column kExecutions[] = {
     {"END", "", endOf},
     {"LANGUAGE", "language"},
     {"WALL MS", "resource_usage.wall_ms"},
-    {"TENANT", "principal.tenant"},
-    {"CREATED", "created_at"},
+    {"AGE", "created_at", ageOf},
+    {.heading = "TENANT", .member = "principal.tenant", .fit = Fit::kWide},
 };
 constexpr Verb kList = {.path = "/v1/executions",
                         .query = "status agent",
@@ -103,14 +103,27 @@ std::string billText(const json::object& bill) {
   return base::toJson(bill) + "\n";
 }
 
+// JSON, as POST /v1/executions takes it.
+std::string requestText(const json::object& answer) {
+  return base::toJson(answer.at("request")) + "\n";
+}
+
+constexpr Verb kRequest = {
+    .path = "/v1/executions/{}/request", .missing = kWhich, .text = requestText};
 constexpr Verb kSbom = {.path = "/v1/executions/{}/sbom", .missing = kWhich, .text = billText};
 constexpr Flag kListFlags[] = {
-    {.name = "status", .value = "STATUS", .help = "only these (queued, running, completed, …)"},
+    {.name = "status",
+     .value = "STATUS",
+     .help = "only these (queued, running, completed, …)",
+     .choices = "queued running blocked completed failed timed_out cancelled denied"},
     {.name = "agent", .value = "NAME", .help = "only this agent's"},
     {.name = "limit", .value = "N", .help = "at most so many, newest first (default 20)"},
 };
 constexpr Flag kLogFlags[] = {
-    {.name = "stream", .value = "NAME", .help = "stdout (default) or stderr"},
+    {.name = "stream",
+     .value = "NAME",
+     .help = "stdout (default) or stderr",
+     .choices = "stdout stderr"},
     {.name = "tail", .value = "N", .help = "only the last lines"},
     {.name = "raw", .value = "", .help = "let control sequences reach the terminal"},
 };
@@ -150,6 +163,12 @@ const Command kExecutionSbom = {
     .max_operands = 1,
     .summary = "print the bill of materials of what an execution had installed (CycloneDX)",
     .run = carryOut<kSbom>};
+const Command kExecutionRequest = {
+    .name = "execution request",
+    .operands = "ID",
+    .max_operands = 1,
+    .summary = "print the request of an execution, as POST /v1/executions takes it",
+    .run = carryOut<kRequest>};
 const Command kExecutionCancel = {.name = "execution cancel",
                                   .operands = "ID",
                                   .max_operands = 1,

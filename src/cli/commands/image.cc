@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `cloister image import|remove|verify`, on the store of this machine.
+// `cloister image import|pull|remove|verify`, on the store of this machine.
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,8 +21,21 @@ constexpr Flag kImportFlags[] = {
     {.name = "replace", .value = "", .help = "put it in the place of the image with that name"},
 };
 
+constexpr Flag kPullFlags[] = {
+    kImageStoreFlags[0],
+    kImageStoreFlags[1],
+    {.name = "name",
+     .value = "NAME",
+     .help = "the image's name in the store (default: the last part of REF's path)"},
+    kImportFlags[2],
+};
+
 Result<int> import(const Invocation& invocation) {
   return onImageStore("import", kImportFlags, invocation);
+}
+
+Result<int> pull(const Invocation& invocation) {
+  return onImageStore("pull", kPullFlags, invocation);
 }
 
 Result<int> remove(const Invocation& invocation) {
@@ -44,9 +57,7 @@ Result<int> onImageStore(const std::string& command, std::span<const Flag> own,
     if (!flag.value.empty()) argv.push_back(*invocation.flags.text(flag.name));
   };
   std::ranges::for_each(own, add);
-  for (const Flag& flag : globalFlags()) {
-    if (flag.name == "json") add(flag);
-  }
+  if (invocation.globals.json) argv.emplace_back("--json");  // also a document of YAML
   argv.emplace_back("--");
   for (const std::string& operand : invocation.flags.operands())
     argv.push_back(operand);
@@ -75,6 +86,24 @@ const Command kImageImport = {
         "cloister image import --replace debian debian.tar\n"
         "cloister image import tools /srv/chroots/tools",
     .run = import};
+const Command kImagePull = {
+    .name = "image pull",
+    .operands = "REF@sha256:DIGEST",
+    .max_operands = 1,
+    .summary = "fetch an image from a registry, and verify it before use",
+    .details =
+        "REF is [HOST[:PORT]/]PATH; without HOST the registry is docker.io, and a :TAG is "
+        "ignored.\n"
+        "`images` of the configuration has logins, mirrors, authorities, and what is verified. "
+        "Give\n"
+        "the server's configuration as --config: without it only digests are verified.\n"
+        "Works on this machine's store, not over the API. An interrupted pull leaves nothing.",
+    .flags = kPullFlags,
+    .examples =
+        "cloister image pull --config /etc/cloister.yaml --name py "
+        "python:3.12-slim@sha256:a2ae…\n"
+        "cloister image pull --replace registry.example/team/app@sha256:7b1c…",
+    .run = pull};
 const Command kImageRemove = {.name = "image remove",
                               .operands = "NAME",
                               .max_operands = 1,

@@ -46,7 +46,7 @@ std::string digestOf(const json::object& image, std::string_view name) {
 
 constexpr Column kImages[] = {
     {"NAME", "name"},     {"DIGEST", "digest", digestOf}, {"SIZE", "", sizeOf},
-    {"SOURCE", "source"}, {"LANGUAGES", "", languagesOf}, {"CREATED", "created"},
+    {"SOURCE", "source"}, {"LANGUAGES", "", languagesOf}, {"CREATED", "created", ageOf},
 };
 
 Result<int> list(const Invocation& invocation) {

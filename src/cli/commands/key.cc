@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/commands/resources.h"
+#include "cli/render/amounts.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 
@@ -10,10 +11,6 @@ namespace cloister::cli {
 namespace {
 
 using base::Flag;
-
-constexpr int64_t kDay = 86'400;
-constexpr int64_t kMostDays = 3650;
-constexpr int64_t kMostOverlapHours = 720;
 
 constexpr std::string_view kWhich = "which key: give its id (see `cloister key list`)";
 
@@ -32,28 +29,28 @@ int printNew(const Invocation& invocation, const json::object& key) {
 
 Result<int> create(const Invocation& invocation) {
   json::object body;
-  for (const std::string_view name : {"tenant", "name", "app", "agent", "user"}) {
+  for (const std::string_view name : {"tenant", "name", "app", "agent", "user", "format"}) {
     if (const auto text = invocation.flags.text(name)) body[name] = *text;
   }
   for (const auto& [flag, member] : {std::pair("role", "roles"), std::pair("from", "networks")}) {
     const std::vector<std::string> all = invocation.flags.all(flag);
     if (!all.empty()) body[member] = json::array(all.begin(), all.end());
   }
-  const auto days = TRY(invocation.flags.integer("expires-in-days", 1, kMostDays));
-  if (days) body["expires_in_seconds"] = *days * kDay;
+  if (const auto seconds = TRY(secondsFlag(invocation.flags, "expires")))
+    body["expires_in_seconds"] = *seconds;
   net::BlockingClient client = TRY(connect(invocation.globals));
   return printNew(invocation, TRY(call(client, "POST", "/v1/keys", body)));
 }
 
 Result<int> rotate(const Invocation& invocation) {
-  constexpr int64_t kHour = 3600;
   const std::string target =
       TRY(requestTarget({.path = "/v1/keys/{}:rotate", .missing = kWhich}, invocation.flags));
   json::object body;
-  const auto hours = TRY(invocation.flags.integer("overlap-hours", 0, kMostOverlapHours));
-  if (hours) body["overlap_seconds"] = *hours * kHour;
-  const auto days = TRY(invocation.flags.integer("expires-in-days", 1, kMostDays));
-  if (days) body["expires_in_seconds"] = *days * kDay;
+  if (const auto seconds = TRY(secondsFlag(invocation.flags, "overlap")))
+    body["overlap_seconds"] = *seconds;
+  if (const auto seconds = TRY(secondsFlag(invocation.flags, "expires")))
+    body["expires_in_seconds"] = *seconds;
+  if (const auto format = invocation.flags.text("format")) body["format"] = *format;
   net::BlockingClient client = TRY(connect(invocation.globals));
   return printNew(invocation, TRY(call(client, "POST", target, body)));
 }
@@ -85,14 +82,18 @@ constexpr Column kCaller[] = {
     {"roles", "roles", joinedOf},
     {"permissions", "permissions", joinedOf},
 };
+std::string endOf(const json::object& key, std::string_view) {
+  return textOf(key, "revoked_at").empty() ? dueOf(key, "expires_at") : "revoked";
+}
+
 constexpr Column kKeys[] = {
     {"ID", "id"},
+    {"NAME", "name"},
     {"TENANT", "tenant"},
     {"ROLES", "roles", joinedOf},
-    {"NAME", "name"},
-    {"EXPIRES", "expires_at"},
-    {"LAST USED", "last_used_at"},
-    {"REVOKED", "revoked_at"},
+    {"USED", "last_used_at", ageOf},
+    {"EXPIRES", "", endOf},
+    {.heading = "REVOKED", .member = "revoked_at", .fit = Fit::kWide},
 };
 constexpr Verb kList = {.path = "/v1/keys", .items = "keys", .columns = kKeys};
 constexpr Verb kShow = {.path = "/v1/keys/{}", .missing = kWhich, .columns = kKey};
@@ -106,9 +107,23 @@ constexpr Verb kRevoke = {
         "revoke --help`)\n",
     .done = "revoked"};
 
+constexpr Column kSignInColumns[] = {
+    {"ID", "id"},         {"USER", "user"},  {"AGENT", "agent"},
+    {"TENANT", "tenant"}, {"KEY", "key_id"}, {"LAST USE", "last_used_at", ageOf},
+};
+constexpr Verb kSignIns = {.path = "/v1/sign-ins", .items = "sign_ins", .columns = kSignInColumns};
+constexpr Verb kEndSignIn = {.method = "DELETE",
+                             .path = "/v1/sign-ins/{}",
+                             .missing = "which sign-in: give its id (see `cloister sign-in list`)",
+                             .said = "{}: signed out\n",
+                             .done = "ended"};
+
 constexpr Flag kRotateFlags[] = {
-    {.name = "overlap-hours", .value = "N", .help = "both are good for so long (default: 24)"},
-    {.name = "expires-in-days", .value = "N", .help = "default: as long as the old one was given"},
+    {.name = "overlap", .value = "TIME", .help = "both are good for so long (default: 24h)"},
+    {.name = "expires",
+     .value = "TIME",
+     .help = "how long it is good, as 90d (default: as long as the old one was given)"},
+    {.name = "format", .value = "FORMAT", .help = "cloister (default) or e2b, as of key create"},
 };
 
 constexpr Flag kCreateFlags[] = {
@@ -127,7 +142,10 @@ constexpr Flag kCreateFlags[] = {
      .value = "NAME",
      .help = "whose all is that it makes: keys of the same agent see it, those of others do not"},
     {.name = "user", .value = "NAME", .help = "recorded with every run"},
-    {.name = "expires-in-days", .value = "N", .help = "default: never"},
+    {.name = "expires", .value = "TIME", .help = "how long it is good, as 90d (default: for ever)"},
+    {.name = "format",
+     .value = "FORMAT",
+     .help = "cloister (default), or e2b: a secret that begins with e2b_, for E2B's clients"},
 };
 
 }  // namespace
@@ -137,7 +155,8 @@ const Command kKeyCreate = {.name = "key create",
                             .flags = kCreateFlags,
                             .examples =
                                 "cloister key create --tenant acme --name ci > acme.key\n"
-                                "cloister key create --role viewer --from 10.0.0.0/8",
+                                "cloister key create --role viewer --from 10.0.0.0/8\n"
+                                "export E2B_API_KEY=$(cloister key create --format e2b)",
                             .run = create};
 const Command kKeyList = {
     .name = "key list", .summary = "list API keys (never their secrets)", .run = carryOut<kList>};
@@ -151,7 +170,7 @@ const Command kKeyRotate = {.name = "key rotate",
                             .max_operands = 1,
                             .summary = "give a key a successor, and print its secret once",
                             .flags = kRotateFlags,
-                            .examples = "cloister key rotate --overlap-hours 1 key_… > new.key",
+                            .examples = "cloister key rotate --overlap 1h key_… > new.key",
                             .run = rotate};
 const Command kWhoami = {.name = "whoami",
                          .summary = "what your credential is, and what it may do",
@@ -167,5 +186,18 @@ const Command kKeyRevoke = {
         "Other programs and sessions go on, unless auth.on_revoke is end. Keys\n"
         "that it made or was rotated to stay good: revoke them, too.",
     .run = carryOut<kRevoke>};
+
+const Command kSignInList = {.name = "sign-in list",
+                             .summary = "list who is signed in to the web interface",
+                             .run = carryOut<kSignIns>};
+const Command kSignInEnd = {
+    .name = "sign-in end",
+    .operands = "ID",
+    .max_operands = 1,
+    .summary = "sign a person out of the web interface",
+    .details =
+        "The page's connections end within a second. The key, or the user of the\n"
+        "identity provider, can sign in again: revoke the key, or disable the user, too.",
+    .run = carryOut<kEndSignIn>};
 
 }  // namespace cloister::cli

@@ -81,7 +81,6 @@ const Command kPolicyExplainCommand = {
         "when it is escalated or denied.",
     .flags = kFlags,
     .examples = "cloister policy explain-command --level restricted -- 'git status; sudo ls'",
-    .run = carryOut<kExplain>,
-    .failure_status = 125};
+    .run = carryOut<kExplain>};
 
 }  // namespace cloister::cli

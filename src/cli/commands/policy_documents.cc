@@ -202,9 +202,12 @@ std::string noteOf(const json::object& version, std::string_view name) {
 }
 
 constexpr Column kVersions[] = {
-    {"VERSION", "version"},    {"IN FORCE", "in_force", inForce},
-    {"NAME", "name"},          {"SHA256", "sha256", shortDigest},
-    {"APPLIED", "applied_at"}, {"BY", "applied_by", whoOf},
+    {"VERSION", "version"},
+    {"IN FORCE", "in_force", inForce},
+    {"NAME", "name"},
+    {"SHA256", "sha256", shortDigest},
+    {"AGE", "applied_at", ageOf},
+    {"BY", "applied_by", whoOf},
     {"NOTE", "note", noteOf},
 };
 
@@ -320,8 +323,7 @@ const Command kPolicyCheck = {.name = "policy check",
                               .summary = "read a policy document without applying it",
                               .details = "The exit status is 0 when it is valid and 1 when not.",
                               .examples = "cloister policy check strict.yaml",
-                              .run = carryOut<kCheck>,
-                              .failure_status = 125};
+                              .run = carryOut<kCheck>};
 const Command kPolicyApply = {
     .name = "policy apply",
     .operands = "FILE",
@@ -369,7 +371,6 @@ const Command kPolicyTest = {
         "exit status is 0 when all pass and 1 when not.",
     .flags = kTestFlags,
     .examples = "cloister policy test --policy strict.yaml cases.yaml",
-    .run = carryOut<kTest>,
-    .failure_status = 125};
+    .run = carryOut<kTest>};
 
 }  // namespace cloister::cli

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "cli/commands/resources.h"
-#include "cli/render/outline.h"
+#include "cli/render/decision_text.h"
 #include "cli/render/terminal.h"
 #include "cli/run_body.h"
 
@@ -38,28 +38,7 @@ std::string ruleText(const json::object& rule) {
 }
 
 std::string explanationText(const json::object& answer) {
-  const std::string rule = printable(textOf(answer, "rule"));
-  std::string text = textOf(answer, "decision") + ": " + printable(textOf(answer, "reason")) +
-                     "\n  rule: " + (rule.empty() ? "none" : rule) +
-                     "\n  policy: " + printable(textOf(answer, "policy_id")) + "\n";
-  if (const std::string remedy = textOf(answer, "remedy"); !remedy.empty()) {
-    text += "  instead: " + printable(remedy) + "\n";
-  }
-  if (const std::string tier = textOf(answer, "tier"); !tier.empty()) {
-    text += "  tier: " + tier + ", runtime " + printable(textOf(answer, "runtime")) + "\n";
-  }
-  for (const json::value& item : arrayOf(answer, "network")) {
-    if (item.is_string()) text += "  network: " + printable(item.get_string()) + "\n";
-  }
-  const json::object& approval = objectOf(answer, "approval");
-  if (!approval.empty()) {
-    std::string roles;
-    for (const json::value& role : arrayOf(approval, "roles")) {
-      if (role.is_string()) roles += (roles.empty() ? "" : " or ") + printable(role.get_string());
-    }
-    text += "  approval: " + textOf(approval, "quorum") + " with the role " + roles + ", within " +
-            textOf(approval, "ttl_seconds") + " s\n";
-  }
+  std::string text = decisionText(answer);
   text += riskText(objectOf(answer, "risk")) + "  rules:\n";
   for (const json::value& item : arrayOf(answer, "rules")) {
     if (item.is_object()) text += ruleText(item.get_object());
@@ -70,7 +49,7 @@ std::string explanationText(const json::object& answer) {
 Result<json::object> requestFrom(const base::Flags& flags) {
   if (!flags.operands().empty()) {
     const std::string& file = flags.operands()[0];
-    return parseObject(TRY(base::readFile(file == "-" ? "/dev/stdin" : file, kMaxRequest)));
+    return readObject(TRY(base::readFile(file == "-" ? "/dev/stdin" : file, kMaxRequest)), file);
   }
   json::object request;
   for (const std::string_view name : {"language", "code", "command", "tier"}) {
@@ -148,7 +127,6 @@ const Command kPolicyExplain = {
     .examples =
         "cloister policy explain -l bash -c 'rm -rf /' --tenant acme\n"
         "cloister policy explain --policy strict.yaml request.json",
-    .run = carryOut<kExplain>,
-    .failure_status = 125};
+    .run = carryOut<kExplain>};
 
 }  // namespace cloister::cli

@@ -29,7 +29,7 @@ std::string redrawn(const std::string& text) {
 }
 
 std::string shown(const json::object& pool, const Invocation& invocation, bool live) {
-  if (invocation.globals.json) return base::toJson(pool) + "\n";
+  if (invocation.globals.json) return streamed(pool);
   if (!live) return poolText(pool);
   const std::string text = "live: " + base::formatTime(base::wallMicros()) +
                            ", each second, ^C ends\n\n" + poolText(pool);

@@ -15,6 +15,7 @@
 
 #include "cli/commands/resources.h"
 #include "cli/relay.h"
+#include "cli/render/amounts.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 #include "supervisor/listener.h"
@@ -26,7 +27,6 @@ namespace {
 using base::Flag;
 
 constexpr int kMostConnections = 64;
-constexpr int64_t kMaxLinkSeconds = 7 * 86'400;
 
 struct Target {
   std::string path;  // "/v1/sessions/…/ports/8000"
@@ -197,12 +197,14 @@ Result<int> open(const Invocation& invocation) {
 Result<int> link(const Invocation& invocation) {
   const Target target = TRY(targetOf(invocation));
   json::object body;
-  if (const auto seconds = TRY(invocation.flags.integer("expires", 1, kMaxLinkSeconds))) {
+  if (const auto seconds = TRY(secondsFlag(invocation.flags, "expires"))) {
     body["expires_seconds"] = *seconds;
   }
   net::BlockingClient client = TRY(connect(invocation.globals));
   json::object made = TRY(call(client, "POST", target.path + "/tokens", body));
-  made["url"] = client.url().origin() + textOf(made, "url");
+  // A server that gives each port a host of its own answers with the whole URL.
+  if (const std::string url = textOf(made, "url"); url.starts_with('/'))
+    made["url"] = client.url().origin() + url;
   return showAnswer({.said = "{url}\n"}, invocation, made);
 }
 
@@ -212,7 +214,7 @@ constexpr Flag kOpenFlags[] = {
      .help = "where to listen (default: 127.0.0.1, the same port)"},
 };
 constexpr Flag kLinkFlags[] = {
-    {.name = "expires", .value = "SECONDS", .help = "how long it is good (default 3600)"},
+    {.name = "expires", .value = "TIME", .help = "how long it is good, as 10m (default 1h)"},
 };
 
 }  // namespace
@@ -241,7 +243,7 @@ const Command kPortLink = {
         "Whoever has the link reaches this port of this session, without a key, until it\n"
         "expires, or the session or the key that made it ends.",
     .flags = kLinkFlags,
-    .examples = "curl $(cloister port link $S 8000 --expires 600)",
+    .examples = "curl $(cloister port link $S 8000 --expires 10m)",
     .run = link,
 };
 

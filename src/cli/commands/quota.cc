@@ -6,6 +6,7 @@
 
 #include "cli/commands/resources.h"
 #include "cli/commands/sandbox.h"
+#include "cli/render/amounts.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 
@@ -14,19 +15,27 @@ namespace {
 
 using base::Flag;
 
+Result<int64_t> parseCount(std::string_view text, std::string_view flag) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value > 0) return value;
+  return fail(Code::kInvalid, "--" + std::string(flag) + ": give a whole number, at least 1");
+}
+
 // A flag of `quota set`, and its member.
 struct Dimension {
   std::string_view flag;
   std::string_view member;
   std::string_view unit;
+  Result<int64_t> (*read)(std::string_view text, std::string_view flag) = parseCount;
 };
 constexpr Dimension kDimensions[] = {
     {"concurrent", "concurrent", "runs at once"},
     {"sessions", "sessions", "sessions at once"},
     {"runs-per-minute", "runs_per_minute", "runs a minute"},
     {"cpu-seconds-per-hour", "cpu_seconds_per_hour", "processor seconds this hour"},
-    {"memory-mb", "memory_mb", "MiB of limits at once"},
-    {"storage-mb", "storage_mb", "MiB kept"},
+    {"memory", "memory_mb", "MiB of limits at once", parseMemoryMb},
+    {"storage", "storage_mb", "MiB kept", parseMemoryMb},
 };
 
 std::string tenantQuery(const Invocation& invocation) {
@@ -95,13 +104,6 @@ Result<json::object> ownOf(net::BlockingClient& client, const Invocation& invoca
   return json::object{};
 }
 
-Result<int64_t> number(const std::string& text, std::string_view flag) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value > 0) return value;
-  return fail(Code::kInvalid, "--" + std::string(flag) + ": give a whole number, at least 1");
-}
-
 Result<int> set(const Invocation& invocation) {
   net::BlockingClient client = TRY(connect(invocation.globals));
   json::object quota = TRY(ownOf(client, invocation));
@@ -109,7 +111,7 @@ Result<int> set(const Invocation& invocation) {
   for (const Dimension& each : kDimensions) {
     const auto text = invocation.flags.text(each.flag);
     if (!text) continue;
-    quota[each.member] = TRY(number(*text, each.flag));
+    quota[each.member] = TRY(each.read(*text, each.flag));
     given = true;
   }
   if (!given) return fail(Code::kInvalid, "which: give --concurrent N, or another of the quotas");
@@ -132,8 +134,8 @@ constexpr Flag kSetFlags[] = {
     {.name = "sessions", .value = "N", .help = "sessions at once"},
     {.name = "runs-per-minute", .value = "N", .help = "runs, cells and programs accepted"},
     {.name = "cpu-seconds-per-hour", .value = "N", .help = "of a processor, in an hour"},
-    {.name = "memory-mb", .value = "N", .help = "limits of what runs at once"},
-    {.name = "storage-mb", .value = "N", .help = "artifacts and snapshots, of a tenant"},
+    {.name = "memory", .value = "SIZE", .help = "limits of what runs at once, as 8g"},
+    {.name = "storage", .value = "SIZE", .help = "artifacts and snapshots, of a tenant"},
     kTenantFlag};
 
 }  // namespace

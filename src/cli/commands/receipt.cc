@@ -114,7 +114,8 @@ const Command kAuditVerifyReceipt = {
         "digest of the image that the execution used, or that this image is not verified.",
     .flags = kVerifyFlags,
     .examples = "cloister audit verify-receipt receipt.json --key audit.pub",
-    .run = verifyReceipt};
+    .run = verifyReceipt,
+    .failure_status = 1};  // a file that cannot be read proves nothing
 const Command kAuditPublicKey = {
     .name = "audit public-key",
     .summary = "print the key that receipts and checkpoints are verified with",

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/clock.h"
+#include "cli/render/amounts.h"
 #include "cli/render/outline.h"
+#include "cli/render/screen.h"
 #include "cli/render/terminal.h"
 
 namespace cloister::cli {
@@ -39,6 +42,11 @@ std::string given(std::string_view name, const base::Flags& flags) {
   return text;
 }
 
+int64_t secondsFrom(int64_t from_micros, int64_t to_micros) {
+  constexpr int64_t kSecond = 1'000'000;
+  return (to_micros - from_micros) / kSecond;
+}
+
 std::string cellOf(const Column& column, const json::object& object) {
   const size_t dot = column.member.find('.');
   if (dot == std::string_view::npos) return column.shown(object, column.member);
@@ -47,10 +55,33 @@ std::string cellOf(const Column& column, const json::object& object) {
 }
 
 std::string linesOf(std::span<const Column> columns, const json::object& object) {
-  std::vector<std::vector<std::string>> rows;
+  std::vector<std::pair<std::string, std::string>> lines;
   for (const Column& column : columns)
-    rows.push_back({std::string(column.heading), cellOf(column, object)});
-  return table(rows);
+    lines.emplace_back(column.heading, cellOf(column, object));
+  return pairs(lines);
+}
+
+// The column that names an item.
+const Column& keyOf(std::span<const Column> columns) {
+  const auto found = std::ranges::find(columns, Fit::kWhole, &Column::fit);
+  return found == columns.end() ? columns.front() : *found;
+}
+
+// What --quiet prints: a line for each resource of the answer.
+std::string idsOf(const Verb& verb, const json::object& answer) {
+  const auto lineOf = [&](const json::object& object) {
+    std::string id = verb.columns.empty() ? "" : cellOf(keyOf(verb.columns), object);
+    for (const char* member : {"id", "name"}) {
+      if (id.empty()) id = textOf(object, member);
+    }
+    return id.empty() ? "" : printable(id) + "\n";
+  };
+  if (verb.items.empty()) return lineOf(answer);
+  std::string lines;
+  for (const json::value& item : arrayOf(answer, verb.items)) {
+    if (item.is_object()) lines += lineOf(item.get_object());
+  }
+  return lines;
 }
 
 std::string saidOf(std::string_view text, const base::Flags& flags, const json::object& answer) {
@@ -86,7 +117,8 @@ Result<int> carryOutEach(const Verb& verb, const Invocation& invocation,
         filled(verb.path, [&](std::string_view) { return net::percentEncode(id); });
     answers.push_back(TRY(call(client, verb.method, target)));
     if (invocation.globals.json) continue;
-    writeTo(STDOUT_FILENO, printable(id) + ": " + std::string(verb.each) + "\n");
+    const std::string result = invocation.globals.quiet ? "" : ": " + std::string(verb.each);
+    writeTo(STDOUT_FILENO, printable(id) + result + "\n");
   }
   if (!invocation.globals.json) return 0;
   if (verb.items.empty()) {
@@ -122,6 +154,8 @@ Result<std::string> requestTarget(const Verb& verb, const base::Flags& flags) {
 int showAnswer(const Verb& verb, const Invocation& invocation, const json::object& answer) {
   if (invocation.globals.json) {
     printJson(verb.done.empty() ? answer : doneObject(verb, invocation.flags));
+  } else if (invocation.globals.quiet) {
+    writeTo(STDOUT_FILENO, idsOf(verb, answer));
   } else {
     writeTo(STDOUT_FILENO, shownText(verb, invocation.flags, answer));
   }
@@ -145,16 +179,35 @@ Result<int> carryOut(const Verb& verb, const Invocation& invocation) {
 }
 
 std::string tableOf(std::span<const Column> columns, const json::array& items) {
-  std::vector<std::vector<std::string>> rows(1);
-  for (const Column& column : columns)
-    rows[0].emplace_back(column.heading);
+  std::vector<Heading> headings;
+  std::vector<const Column*> shown;
+  for (const Column& column : columns) {
+    if (column.fit == Fit::kWide && !screen().wide) continue;
+    headings.push_back({column.heading, shown.empty() || column.fit == Fit::kWhole});
+    shown.push_back(&column);
+  }
+  std::vector<std::vector<std::string>> rows;
   for (const json::value& item : items) {
     if (!item.is_object()) continue;
     std::vector<std::string>& row = rows.emplace_back();
-    for (const Column& column : columns)
-      row.push_back(cellOf(column, item.get_object()));
+    for (const Column* column : shown)
+      row.push_back(cellOf(*column, item.get_object()));
   }
-  return table(rows);
+  return table(headings, rows);
+}
+
+std::string ageOf(const json::object& object, std::string_view name) {
+  const std::string text = textOf(object, name);
+  const auto time = screen().wide ? std::nullopt : base::parseTime(text);
+  return time ? shortSeconds(secondsFrom(*time, base::wallMicros())) : text;
+}
+
+std::string dueOf(const json::object& object, std::string_view name) {
+  const std::string text = textOf(object, name);
+  const auto time = screen().wide ? std::nullopt : base::parseTime(text);
+  if (!time) return text;
+  const int64_t left = secondsFrom(base::wallMicros(), *time);
+  return left <= 0 ? "over" : "in " + shortSeconds(left);
 }
 
 std::string bytesOf(const json::object& object, std::string_view name) {

@@ -17,11 +17,19 @@
 
 namespace cloister::cli {
 
+// A column's part in a table.
+enum class Fit {
+  kCut,    // is cut off where the table is wider than the screen
+  kWhole,  // is cut off last, and never an id; --quiet prints this column, or else the first
+  kWide,   // is shown only by -o wide
+};
+
 struct Column {
   std::string_view heading;
   std::string_view member;  // "status", "principal.tenant"
   std::string (*shown)(const json::object&,
                        std::string_view) = textOf;  // of the object with the last member
+  Fit fit = Fit::kCut;                              // the first column of a table is whole
 };
 
 struct Verb {
@@ -53,14 +61,21 @@ Result<int> carryOut(const Invocation& invocation) {
 
 // --- parts
 
+// The error without a session.
+inline constexpr std::string_view kWhichSession =
+    "which session: give its id or name (see `cloister session list`)";
+
 // The value of the operand or flag, or else `missing` as an error.
 Result<std::string> requestTarget(const Verb& verb, const base::Flags& flags);
-// The answer as JSON or text, as --json says; returns the exit status.
+// The answer as its ids, as JSON or YAML, or as text, as the flags say; returns the exit status.
 int showAnswer(const Verb& verb, const Invocation& invocation, const json::object& answer);
 std::string tableOf(std::span<const Column> columns, const json::array& items);
 
 // Ways to show a member, for columns.
 std::string bytesOf(const json::object& object, std::string_view name);   // "1.5 MiB"
 std::string joinedOf(const json::object& object, std::string_view name);  // "agent, viewer"
+// Times of the API: "3m" since one, "in 3m" until one or "over"; whole on a wide screen.
+std::string ageOf(const json::object& object, std::string_view name);
+std::string dueOf(const json::object& object, std::string_view name);
 
 }  // namespace cloister::cli

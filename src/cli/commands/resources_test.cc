@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/render/screen.h"
+
 namespace cloister::cli {
 namespace {
 
@@ -47,7 +49,18 @@ TEST(Resources, ColumnsReachIntoMembers) {
   EXPECT_EQ(tableOf(kColumns, items),
             "ID     TENANT  SIZE     ROLES\n"
             "a      acme    2.0 KiB  agent, viewer\n"
-            "no?ne          0 B      \n");
+            "no?ne  -       0 B      -\n");
+}
+
+TEST(Resources, OnlyAWideScreenShowsAllColumns) {
+  constexpr Column kColumns[] = {{"ID", "id"},
+                                 {.heading = "TENANT", .member = "tenant", .fit = Fit::kWide},
+                                 {"AT", "at", ageOf}};
+  const json::array items = {{{"id", "a"}, {"tenant", "acme"}, {"at", "2001-01-01T00:00:00Z"}}};
+  EXPECT_THAT(tableOf(kColumns, items), testing::MatchesRegex("ID  AT\na   [0-9]+d\n"));
+  setScreen({.wide = true});
+  EXPECT_EQ(tableOf(kColumns, items), "ID  TENANT  AT\na   acme    2001-01-01T00:00:00Z\n");
+  setScreen({});
 }
 
 }  // namespace

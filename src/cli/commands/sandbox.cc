@@ -4,8 +4,8 @@
 
 #include <unistd.h>
 
+#include "cli/render/amounts.h"
 #include "cli/render/outline.h"
-#include "cli/render/sandbox_units.h"
 #include "cli/render/terminal.h"
 
 namespace cloister::cli {
@@ -162,8 +162,9 @@ Result<int> changeLists(const Invocation& invocation, std::span<const List> list
   if (changed.empty()) {
     return fail(Code::kInvalid, "what: give --" + std::string(lists[0].flag) + " TEXT");
   }
-  net::BlockingClient client = TRY(connect(invocation.globals));
   json::object body{{undo ? "remove" : "add", std::move(changed)}};
+  if (flags.has("dry-run")) return tryChange(invocation, body);
+  net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object answer = TRY(call(client, "POST", target, body));
   if (invocation.globals.json) {
     printJson(answer);
@@ -186,9 +187,6 @@ Result<int> forbid(const Invocation& invocation) {
 Result<json::object> filterBody(const Flags& flags) {
   json::object body;
   if (const auto mode = flags.text("whitelist")) {
-    if (*mode != "on" && *mode != "off") {
-      return fail(Code::kInvalid, "--whitelist: must be on or off");
-    }
     body["whitelist_mode"] = *mode == "on";
   }
   const bool undo = flags.has("undo");
@@ -239,13 +237,12 @@ Result<json::object> revokeBody(const Flags& flags) {
 
 Result<json::object> limitBody(const Flags& flags) {
   json::object limits;
-  if (const auto text = flags.text("memory")) limits["memory_mb"] = TRY(parseMemoryMb(*text));
-  if (const auto text = flags.text("cpu")) limits["cpu_percent"] = TRY(parsePercent(*text));
-  if (const auto text = flags.text("time"))
-    limits["time_seconds"] = TRY(parseSeconds(*text, "time"));
-  for (const auto& [flag, member] : {std::pair("disk", "disk_mb"), {"file-size", "file_mb"}}) {
-    if (const auto text = flags.text(flag)) limits[member] = TRY(parseMemoryMb(*text));
+  for (const auto& [flag, member] :
+       {std::pair("memory", "memory_mb"), {"disk", "disk_mb"}, {"file-size", "file_mb"}}) {
+    if (const auto mib = TRY(memoryFlag(flags, flag))) limits[member] = *mib;
   }
+  if (const auto text = flags.text("cpu")) limits["cpu_percent"] = TRY(parsePercent(*text, "cpu"));
+  if (const auto seconds = TRY(secondsFlag(flags, "time"))) limits["time_seconds"] = *seconds;
   constexpr int64_t kAny = 1'000'000'000;
   for (const auto& [flag, member] :
        {std::pair("at-once", "concurrent"), {"requests", "requests_per_minute"}}) {
@@ -295,11 +292,23 @@ constexpr Verb kGrant = change(grantBody, "✓ Granted to agent {--agent}: {--op
 constexpr Verb kRevoke = change(revokeBody, "✓ Revoked from agent {--agent}: {--operation}\n");
 constexpr Verb kLimit = change(limitBody, "✓ Limits of agent {--agent}: ", limitsText);
 
+// With --dry-run the change is only tried.
+template <const Verb& verb>
+Result<int> changeOrTry(const Invocation& invocation) {
+  if (!invocation.flags.has("dry-run")) return carryOut<verb>(invocation);
+  return tryChange(invocation, TRY(verb.body(invocation.flags)));
+}
+
+constexpr Flag kDryRunFlag = {
+    .name = "dry-run",
+    .value = "",
+    .help = "change nothing; say which stored requests would be decided otherwise"};
 constexpr Flag kLevelFlags[] = {
     kAgentFlag,
     {.name = "level",
      .value = "LEVEL",
      .help = "unrestricted, standard, restricted, isolated or training"},
+    kDryRunFlag,
     kTenantFlag};
 constexpr Flag kCreateFlags[] = {
     kAgentFlag,
@@ -312,24 +321,28 @@ constexpr Flag kAllowFlags[] = {
     kAgentFlag,
     {.name = "command", .value = "PATTERN", .help = "words; a last * is any words", .many = true},
     kUndoFlag,
+    kDryRunFlag,
     kTenantFlag};
 constexpr Flag kForbidFlags[] = {
     kAgentFlag,
     {.name = "path", .value = "GLOB", .help = "as /etc/*", .many = true},
     {.name = "command", .value = "PATTERN", .help = "words; a last * is any words", .many = true},
     kUndoFlag,
+    kDryRunFlag,
     kTenantFlag};
 constexpr Flag kFilterFlags[] = {
     kAgentFlag,
     {.name = "whitelist",
      .value = "on|off",
-     .help = "ignore the level's allowed commands; count the agent's own"},
+     .help = "ignore the level's allowed commands; count the agent's own",
+     .choices = "on off"},
     {.name = "dangerous", .value = "PATTERN", .help = "a command that is denied", .many = true},
     {.name = "program", .value = "NAME", .help = "whose options or paths the next flags hold"},
     {.name = "allow-flag", .value = "FLAG", .help = "only these options", .many = true},
     {.name = "forbid-flag", .value = "FLAG", .help = "not these options", .many = true},
     {.name = "allow-path", .value = "GLOB", .help = "only these paths", .many = true},
     kUndoFlag,
+    kDryRunFlag,
     kTenantFlag};
 constexpr Flag kOperationFlags[] = {
     kAgentFlag,
@@ -338,6 +351,7 @@ constexpr Flag kOperationFlags[] = {
      .help = "file_read, file_write, file_create, file_delete, network, command_execution, "
              "quality_gate or workflow",
      .many = true},
+    kDryRunFlag,
     kTenantFlag};
 constexpr Flag kLimitFlags[] = {
     kAgentFlag,
@@ -348,6 +362,7 @@ constexpr Flag kLimitFlags[] = {
     {.name = "file-size", .value = "SIZE", .help = "of one file, as 100MB"},
     {.name = "at-once", .value = "N", .help = "runs and sessions"},
     {.name = "requests", .value = "N", .help = "over the network, in a minute"},
+    kDryRunFlag,
     kTenantFlag};
 
 }  // namespace
@@ -359,11 +374,14 @@ const Command kSandboxCreate = {
     .flags = kCreateFlags,
     .examples = "cloister agent create --agent alice --level restricted",
     .run = carryOut<kCreate>};
-const Command kSandboxUpdate = {.name = "agent update",
-                                .summary = "change an agent's level",
-                                .flags = kLevelFlags,
-                                .examples = "cloister agent update --agent alice --level standard",
-                                .run = carryOut<kUpdate>};
+const Command kSandboxUpdate = {
+    .name = "agent update",
+    .summary = "change an agent's level",
+    .flags = kLevelFlags,
+    .examples =
+        "cloister agent update --agent alice --level standard\n"
+        "cloister agent update --agent alice --level isolated --dry-run",
+    .run = changeOrTry<kUpdate>};
 const Command kSandboxShow = {.name = "agent show",
                               .summary = "show what an agent may do",
                               .flags = kWhoFlags,
@@ -396,7 +414,7 @@ const Command kSandboxFilter = {
         "cloister agent filter --agent alice --whitelist on\n"
         "cloister agent filter --agent alice --dangerous \"git push *\"\n"
         "cloister agent filter --agent alice --program git --forbid-flag=--force",
-    .run = carryOut<kFilter>};
+    .run = changeOrTry<kFilter>};
 const Command kSandboxForbid = {.name = "agent forbid",
                                 .summary = "forbid an agent a path or a command",
                                 .flags = kForbidFlags,
@@ -407,13 +425,13 @@ const Command kSandboxGrant = {
     .summary = "grant an agent a kind of operation",
     .flags = kOperationFlags,
     .examples = "cloister agent grant --agent alice --operation file_write",
-    .run = carryOut<kGrant>};
+    .run = changeOrTry<kGrant>};
 const Command kSandboxRevoke = {
     .name = "agent revoke",
     .summary = "revoke a kind of operation",
     .flags = kOperationFlags,
     .examples = "cloister agent revoke --agent alice --operation network",
-    .run = carryOut<kRevoke>};
+    .run = changeOrTry<kRevoke>};
 const Command kSandboxLimit = {.name = "agent limit",
                                .summary = "set what an agent may use",
                                .flags = kLimitFlags,
@@ -421,6 +439,6 @@ const Command kSandboxLimit = {.name = "agent limit",
                                    "cloister agent limit --agent alice --memory 2GB\n"
                                    "cloister agent limit --agent alice --cpu 50%\n"
                                    "cloister agent limit --agent alice --time 30min",
-                               .run = carryOut<kLimit>};
+                               .run = changeOrTry<kLimit>};
 
 }  // namespace cloister::cli

@@ -25,4 +25,8 @@ inline constexpr base::Flag kAgentFlag = {
 inline constexpr base::Flag kTenantFlag = {
     .name = "tenant", .value = "NAME", .help = "of the agent (default: yours)"};
 
+// Tries a change of the agent's sandbox, `body` as for :update, and prints what it would have done
+// to the agent's stored requests (sandbox_dry_run.cc).
+Result<int> tryChange(const Invocation& invocation, const json::object& body);
+
 }  // namespace cloister::cli

@@ -2,13 +2,14 @@
 // `cloister agent monitor, violations, audit, stats, health-check`: how agents fare.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include "base/file.h"
 #include "cli/commands/sandbox.h"
+#include "cli/render/amounts.h"
 #include "cli/render/outline.h"
-#include "cli/render/sandbox_units.h"
 #include "cli/render/terminal.h"
 
 namespace cloister::cli {
@@ -56,25 +57,24 @@ std::string usageText(const json::object& usage) {
 }
 
 Result<int> monitor(const Invocation& invocation) {
-  constexpr int64_t kMostSeconds = 3600;
   const std::string agent = TRY(agentFlag(invocation));
-  const auto every = TRY(invocation.flags.integer("interval", 1, kMostSeconds)).value_or(1);
+  const int64_t every = TRY(secondsFlag(invocation.flags, "interval")).value_or(1);
   net::BlockingClient client = TRY(connect(invocation.globals));
   for (;;) {
     const json::object usage = TRY(call(client, "GET", sandboxPath(invocation, agent, "/usage")));
     if (invocation.globals.json) {
-      printJson(usage);
+      writeTo(STDOUT_FILENO, streamed(usage));
     } else {
       writeTo(STDOUT_FILENO, usageText(usage));
     }
-    if (!invocation.flags.has("real-time")) return 0;
-    std::this_thread::sleep_for(std::chrono::seconds(every));
+    if (!invocation.flags.has("watch")) return 0;
+    std::this_thread::sleep_for(std::chrono::seconds(std::max<int64_t>(every, 1)));
   }
 }
 
 constexpr Column kViolations[] = {
-    {"AT", "at"},     {"LEVEL", "level"}, {"OUTCOME", "outcome"}, {"OPERATION", "operation"},
-    {"RULE", "rule"}, {"WHAT", "what"},
+    {"AGE", "at", ageOf},       {"LEVEL", "level"}, {"OUTCOME", "outcome"},
+    {"OPERATION", "operation"}, {"RULE", "rule"},   {"WHAT", "what"},
 };
 constexpr Verb kShowViolations = {.path = "/v1/agents/{--agent}/sandbox/violations",
                                   .missing = kWhichAgent,
@@ -93,9 +93,8 @@ std::string whoDid(const json::object& entry, std::string_view name) {
 Result<int> audit(const Invocation& invocation) {
   const std::string agent = TRY(agentFlag(invocation));
   std::string filter;
-  if (const auto period = invocation.flags.text("period")) {
-    filter = "period_seconds=" + std::to_string(TRY(parseSeconds(*period, "period")));
-  }
+  if (const auto seconds = TRY(secondsFlag(invocation.flags, "period")))
+    filter = "period_seconds=" + std::to_string(*seconds);
   net::BlockingClient client = TRY(connect(invocation.globals));
   const json::array all = TRY(newest(client, sandboxPath(invocation, agent, "/audit", filter),
                                      "entries", invocation.flags));
@@ -103,7 +102,7 @@ Result<int> audit(const Invocation& invocation) {
   const bool whole = !all.empty() && all[0].is_object() && all[0].get_object().contains("position");
   const Column columns[] = {
       {whole ? "POSITION" : "SEQ", whole ? "position" : "seq"},
-      {"AT", "at"},
+      {"AGE", "at", ageOf},
       {"ACTION", "action"},
       {"BY", "by", whoDid},
       {"SUBJECT", "subject"},
@@ -123,7 +122,7 @@ std::string percentOf(const json::object& agent, std::string_view name) {
 
 constexpr Column kStats[] = {
     {"AGENT", "agent"},
-    {"TENANT", "tenant"},
+    {.heading = "TENANT", .member = "tenant", .fit = Fit::kWide},
     {"LEVEL", "level"},
     {"RUNS", "executions_total"},
     {"DENIED", "executions", deniedOf},
@@ -132,7 +131,7 @@ constexpr Column kStats[] = {
     {"MEMORY", "memory_mb", memoryOf},
     {"CPU", "cpu_percent", percentOf},
     {"VIOLATIONS", "violations"},
-    {"LAST", "last_violation_at"},
+    {"LAST", "last_violation_at", ageOf},
 };
 
 Result<json::array> statsOfAll(const Invocation& invocation, net::BlockingClient& client) {
@@ -248,8 +247,8 @@ constexpr Flag kCheckFlags[] = {kAgentFlag, kTenantFlag};
 constexpr Flag kLimitFlag = {.name = "limit", .value = "N", .help = "at most (default: 20)"};
 constexpr Flag kMonitorFlags[] = {
     kAgentFlag,
-    {.name = "real-time", .value = "", .help = "again and again, until it is interrupted"},
-    {.name = "interval", .value = "SECONDS", .help = "between two (default: 1)"},
+    {.name = "watch", .value = "", .help = "again and again, until it is interrupted"},
+    {.name = "interval", .value = "TIME", .help = "between two (default: 1s)"},
     kTenantFlag};
 constexpr Flag kViolationFlags[] = {kAgentFlag, kLimitFlag, kTenantFlag};
 constexpr Flag kAuditFlags[] = {
@@ -271,7 +270,7 @@ const Command kSandboxMonitor = {
     .flags = kMonitorFlags,
     .examples =
         "cloister agent monitor --agent alice\n"
-        "cloister agent monitor --agent alice --real-time",
+        "cloister agent monitor --agent alice --watch",
     .run = monitor};
 const Command kSandboxViolations = {.name = "agent violations",
                                     .summary = "show what an agent tried beyond its sandbox",

@@ -5,8 +5,10 @@
 
 #include <csignal>
 
+#include "base/clock.h"
 #include "cli/commands/resources.h"
 #include "cli/relay.h"
+#include "cli/render/amounts.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 
@@ -30,12 +32,24 @@ Result<std::string> readSecret() {
   return fail(Code::kInvalid, "reading the value: it is not UTF-8; encode it, as with base64");
 }
 
+// A time stays a time; a duration counts from now.
+Result<std::string> endOf(const std::string& text) {
+  if (base::parseTime(text)) return text;
+  constexpr int64_t kSecond = 1'000'000;
+  const auto seconds = parseSeconds(text, "expires");
+  if (seconds) return base::formatTime(base::wallMicros() + *seconds * kSecond);
+  return fail(Code::kInvalid,
+              "--expires: \"" + printable(text) +
+                  "\" is neither a time, as 2030-01-31T00:00:00Z, nor a duration, as 30d",
+              "--expires");
+}
+
 Result<int> set(const Invocation& invocation) {
   const std::string target =
       TRY(requestTarget({.path = "/v1/secrets/{}", .missing = kWhich}, invocation.flags));
   json::object body;
   body["value"] = TRY(readSecret());
-  if (const auto time = invocation.flags.text("expires-at")) body["expires_at"] = *time;
+  if (const auto time = invocation.flags.text("expires")) body["expires_at"] = TRY(endOf(*time));
   net::BlockingClient client = TRY(connect(invocation.globals));
   const json::object answer = TRY(call(client, "PUT", target, body));
   if (invocation.globals.json) {
@@ -47,18 +61,18 @@ Result<int> set(const Invocation& invocation) {
   return 0;
 }
 
-constexpr Column kSecretColumns[] = {{"NAME", "name"},          {"VERSION", "version"},
-                                     {"UPDATED", "updated_at"}, {"BY", "updated_by"},
-                                     {"EXPIRES", "expires_at"}, {"LAST USED", "last_used_at"}};
+constexpr Column kSecretColumns[] = {
+    {"NAME", "name"},     {"VERSION", "version"},           {"UPDATED", "updated_at", ageOf},
+    {"BY", "updated_by"}, {"EXPIRES", "expires_at", dueOf}, {"USED", "last_used_at", ageOf}};
 constexpr Verb kList = {
     .path = "/v1/secrets", .items = "secrets", .columns = kSecretColumns, .empty = "no secrets\n"};
 constexpr Verb kRemove = {
     .method = "DELETE", .path = "/v1/secrets/{}", .missing = kWhich, .each = "deleted"};
 
 constexpr Flag kSetFlags[] = {
-    {.name = "expires-at",
+    {.name = "expires",
      .value = "TIME",
-     .help = "when it may be used no longer, such as 2030-01-31T00:00:00Z (default: never)"}};
+     .help = "how long it may be used, as 30d, or until when, as 2030-01-31 (default: for ever)"}};
 
 }  // namespace
 

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include "cli/command.h"
+#include "cli/render/outline.h"
+#include "cli/render/terminal.h"
+#include "supervisor/check.h"
 #include "supervisor/serve.h"
 
 namespace cloister::cli {
 namespace {
 
+namespace json = base::json;
 using base::Flag;
 
 constexpr Flag kFlags[] = {
@@ -12,6 +18,7 @@ constexpr Flag kFlags[] = {
      .value = "ADDRESS:PORT",
      .help = "where clients connect (default 127.0.0.1:8750; port 0: any free one)"},
     {.name = "config", .value = "FILE", .help = "the configuration, see docs/CONFIGURATION.md"},
+    {.name = "check", .value = "", .help = "validate the configuration, and start nothing"},
     {.name = "mcp-conformance-fixtures",
      .value = "",
      .help = "add what the official MCP conformance suite calls; only on loopback, never in use"},
@@ -19,6 +26,28 @@ constexpr Flag kFlags[] = {
     {.name = "lifeline", .value = "FD", .help = ""},
     {.name = "ready-fd", .value = "FD", .help = ""},
 };
+
+// Says what is wrong and names the key; exits with 1 if the service would refuse its configuration.
+Result<int> check(const Invocation& invocation, const supervisor::ServeOptions& options) {
+  const auto warnings = supervisor::checkConfiguration(options);
+  const std::string what = options.config.value_or("the default configuration");
+  if (invocation.globals.json) {
+    json::object answer{{"valid", warnings.has_value()}};
+    if (warnings) {
+      answer["warnings"] = json::array(warnings->begin(), warnings->end());
+    } else {
+      answer["error"] = warnings.error().message;
+      answer["key"] = warnings.error().field;
+    }
+    printJson(answer);
+    return warnings ? 0 : 1;
+  }
+  if (!warnings) return std::unexpected(warnings.error());
+  for (const std::string& warning : *warnings)
+    writeTo(STDERR_FILENO, "warning: " + warning + "\n");
+  writeTo(STDOUT_FILENO, what + " is valid\n");
+  return 0;
+}
 
 Result<int> serveCommand(const Invocation& invocation) {
   constexpr int64_t kMostFds = 1 << 20;
@@ -31,6 +60,7 @@ Result<int> serveCommand(const Invocation& invocation) {
   options.private_server = flags.has("private");
   options.lifeline = static_cast<int>(TRY(flags.integer("lifeline", 3, kMostFds)).value_or(-1));
   options.ready_fd = static_cast<int>(TRY(flags.integer("ready-fd", 3, kMostFds)).value_or(-1));
+  if (flags.has("check")) return check(invocation, options);
   TRY(supervisor::serve(options));
   return 0;
 }
@@ -47,11 +77,15 @@ const Command kServe = {
         "~/.local/state/cloister) holds the ledger, the keys and admin.key. Every request needs a\n"
         "key, wherever it comes from.\n"
         "\n"
+        "With --check the command exits with 0 for a valid configuration, with 1 for another, and\n"
+        "names the key.\n"
+        "\n"
         "An installation has the systemd units cloister.service and cloister.socket. The first\n"
         "one reads flags from /etc/default/cloister: CLOISTER_FLAGS=\"--config FILE\".",
     .flags = kFlags,
     .examples =
         "cloister serve\n"
+        "cloister serve --check --config /etc/cloister.yaml\n"
         "cloister serve --listen 0.0.0.0:8750 --state /srv/cloister --config cloister.yaml",
     .run = serveCommand};
 

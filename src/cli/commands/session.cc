@@ -15,8 +15,6 @@ namespace {
 
 using base::Flag;
 
-constexpr std::string_view kWhich = "which session: give its id (see `cloister session list`)";
-
 constexpr Verb kMade = {.said = "{id}\n"};
 
 std::string waitsText(const json::object& session, bool waits) {
@@ -63,7 +61,7 @@ Result<int> create(const Invocation& invocation) {
 
 std::string endOf(const json::object& session, std::string_view) {
   const std::string end = textOf(objectOf(session, "end_reason"), "type");
-  return end.empty() ? textOf(session, "expires_at") : end;
+  return end.empty() ? dueOf(session, "expires_at") : end;
 }
 
 Result<json::object> moveBody(const base::Flags& flags) {
@@ -86,16 +84,16 @@ std::string lineOf(const net::SseEvent& event, const json::object& data) {
 Result<bool> tell(const net::SseEvent& event, bool json) {
   json::object data = TRY(parseObject(event.data));
   const bool last = event.type == "status" && textOf(data, "status") == "ended";
-  const std::string line =
-      json ? base::toJson(json::object{{"event", event.type}, {"data", std::move(data)}})
-           : printable(lineOf(event, data));
-  if (writeTo(STDOUT_FILENO, line + "\n")) return last;
+  const std::string text =
+      json ? streamed(json::object{{"event", event.type}, {"data", std::move(data)}})
+           : printable(lineOf(event, data)) + "\n";
+  if (writeTo(STDOUT_FILENO, text)) return last;
   return fail(Code::kUnavailable, "writing the events: nobody reads them");
 }
 
 Result<int> events(const Invocation& invocation) {
-  const std::string target =
-      TRY(requestTarget({.path = "/v1/sessions/{}/events", .missing = kWhich}, invocation.flags));
+  const std::string target = TRY(requestTarget(
+      {.path = "/v1/sessions/{}/events", .missing = kWhichSession}, invocation.flags));
   return readStream(invocation.globals, target, [&](const net::SseEvent& event) {
     return tell(event, invocation.globals.json);
   });
@@ -103,42 +101,49 @@ Result<int> events(const Invocation& invocation) {
 
 constexpr Column kSessions[] = {
     {"ID", "id"},
+    {"NAME", "name"},
     {"STATUS", "status"},
-    {"RUNNING", "executions_running"},
-    {"LANGUAGE", "language"},
-    {"TENANT", "principal.tenant"},
-    {"CREATED", "created_at"},
-    {"EXPIRES OR ENDED BY", "", endOf},
+    {.heading = "RUNNING", .member = "executions_running", .fit = Fit::kWide},
+    {.heading = "LANGUAGE", .member = "language", .fit = Fit::kWide},
+    {.heading = "TENANT", .member = "principal.tenant", .fit = Fit::kWide},
+    {"AGE", "created_at", ageOf},
+    {"ENDS", "", endOf},
 };
 constexpr Verb kList = {.path = "/v1/sessions",
                         .query = "status agent",
                         .items = "sessions",
                         .paged = true,
                         .columns = kSessions};
-constexpr Verb kShow = {.path = "/v1/sessions/{}", .missing = kWhich, .text = outline};
+constexpr Verb kShow = {.path = "/v1/sessions/{}", .missing = kWhichSession, .text = outline};
 constexpr Verb kRenew = {.method = "POST",
                          .path = "/v1/sessions/{}/renew",
-                         .missing = kWhich,
+                         .missing = kWhichSession,
                          .body = renewalBody,
                          .said = "{id}: expires at {expires_at}\n"};
 constexpr Verb kMove = {.method = "POST",
                         .path = "/v1/sessions/{}:move",
-                        .missing = kWhich,
+                        .missing = kWhichSession,
                         .body = moveBody,
                         .said = "{id}: in runtime {provenance.runtime}\n"};
 constexpr Verb kEnd = {.method = "DELETE",
                        .path = "/v1/sessions/{}",
-                       .missing = kWhich,
+                       .missing = kWhichSession,
                        .each = "ended",
                        .items = "sessions"};
 constexpr Flag kListFlags[] = {
-    {.name = "status", .value = "STATUS", .help = "only these (creating, blocked, running, ended)"},
+    {.name = "status",
+     .value = "STATUS",
+     .help = "only these (creating, blocked, running, ended)",
+     .choices = "creating blocked running ended"},
     {.name = "agent", .value = "NAME", .help = "only this agent's"},
     {.name = "limit", .value = "N", .help = "at most so many, newest first (default 20)"},
 };
 constexpr Flag kMoveFlags[] = {
     {.name = "runtime", .value = "NAME", .help = "gvisor or microvm"},
-    {.name = "tier", .value = "NAME", .help = "Assisted, HumanApprove or ManualOnly"},
+    {.name = "tier",
+     .value = "NAME",
+     .help = "Assisted, HumanApprove or ManualOnly",
+     .choices = "Assisted HumanApprove ManualOnly"},
     {.name = "end-programs", .value = "", .help = "end what runs in it first"},
 };
 constexpr size_t kManyIds = 1000;
@@ -154,11 +159,12 @@ const Command kSessionCreate = {
         "an\n"
         "approval, the session is blocked: its id is printed, the escalation is named on standard\n"
         "error, and the exit status is 125. --wait-approval waits instead: 0 means that the\n"
-        "session runs, 1 that it was refused.",
+        "session runs, 3 that it was refused.",
     .flags = sessionFlags(),
     .examples =
-        "S=$(cloister session create --language python --ttl 7200)\n"
-        "cloister session create --memory 1024 -e TOKEN=x --metadata task=42",
+        "S=$(cloister session create --language python --ttl 2h)\n"
+        "cloister session create --name build && cloister exec build -- make\n"
+        "cloister session create --memory 1g -e TOKEN=x --metadata task=42",
     .run = create};
 const Command kSessionList = {.name = "session list",
                               .summary = "list sessions, newest first, ended ones too",
@@ -175,7 +181,7 @@ const Command kSessionRenew = {.name = "session renew",
                                .max_operands = 1,
                                .summary = "let a session live longer, from now on",
                                .flags = renewalFlags(),
-                               .examples = "cloister session renew ID --ttl 3600",
+                               .examples = "cloister session renew ID --ttl 1h",
                                .run = carryOut<kRenew>};
 const Command kSessionMove = {
     .name = "session move",

@@ -18,7 +18,7 @@ constexpr int64_t kMostEntries = 10'000;
 Result<std::string> targetOf(const Invocation& invocation) {
   const auto& operands = invocation.flags.operands();
   if (operands.empty()) {
-    return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
+    return fail(Code::kInvalid, std::string(kWhichSession));
   }
   const std::string path = TRY(workspacePath(operands.size() > 1 ? operands[1] : ""));
   std::string target =
@@ -41,8 +41,8 @@ constexpr Column kEntries[] = {
     {"TYPE", "type"},
     {"MODE", "mode"},
     {"SIZE", "size", bytesOf},
-    {"MODIFIED", "modified_at"},
-    {"PATH", "path", pathShown},
+    {"AGE", "modified_at", ageOf},
+    {"PATH", "path", pathShown, Fit::kWhole},
 };
 
 Result<int> files(const Invocation& invocation) {

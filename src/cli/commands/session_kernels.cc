@@ -13,10 +13,10 @@ using base::Flag;
 
 constexpr Column kKernels[] = {
     {"NAME", "name"},   {"LANGUAGE", "language"}, {"STATUS", "status"},
-    {"CELLS", "cells"}, {"LAST CELL", "number"},  {"STARTED", "started_at"},
+    {"CELLS", "cells"}, {"LAST CELL", "number"},  {"STARTED", "started_at", ageOf},
 };
 constexpr Verb kList = {.path = "/v1/sessions/{}/kernels",
-                        .missing = "which session: give its id (see `cloister session list`)",
+                        .missing = kWhichSession,
                         .items = "kernels",
                         .columns = kKernels};
 

@@ -28,7 +28,7 @@ Result<std::vector<std::string>> wordsOf(const Invocation& invocation, size_t mo
 
 Result<std::string> targetOf(const std::vector<std::string>& words) {
   if (words.empty()) {
-    return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
+    return fail(Code::kInvalid, std::string(kWhichSession));
   }
   return "/v1/sessions/" + net::percentEncode(words[0]) + "/memory";
 }
@@ -39,7 +39,8 @@ Result<std::string> targetOfKey(const std::vector<std::string>& words) {
   return fail(Code::kInvalid, "which key: give it (see `cloister session memory list`)");
 }
 
-constexpr Column kKeys[] = {{"KEY", "key"}, {"SIZE", "size", bytesOf}, {"UPDATED", "updated_at"}};
+constexpr Column kKeys[] = {
+    {"KEY", "key"}, {"SIZE", "size", bytesOf}, {"UPDATED", "updated_at", ageOf}};
 
 Result<int> list(const Invocation& invocation) {
   const std::vector<std::string> words = TRY(wordsOf(invocation, 1));

@@ -3,9 +3,10 @@
 #include <unistd.h>
 
 #include "cli/api.h"
-#include "cli/command.h"
 #include "cli/commands/copy_place.h"
+#include "cli/commands/resources.h"
 #include "cli/event_stream.h"
+#include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 
 namespace cloister::cli {
@@ -16,7 +17,7 @@ using base::Flag;
 Result<std::string> targetOf(const Invocation& invocation) {
   const auto& operands = invocation.flags.operands();
   if (operands.empty()) {
-    return fail(Code::kInvalid, "which session: give its id (see `cloister session list`)");
+    return fail(Code::kInvalid, std::string(kWhichSession));
   }
   const std::string path = TRY(workspacePath(operands.size() > 1 ? operands[1] : ""));
   return "/v1/sessions/" + net::percentEncode(operands[0]) +
@@ -37,10 +38,10 @@ std::string lineOf(const net::SseEvent& event, const json::object& data) {
 
 Result<bool> tell(const net::SseEvent& event, bool json) {
   json::object data = TRY(parseObject(event.data));
-  const std::string line =
-      json ? base::toJson(json::object{{"event", event.type}, {"data", std::move(data)}})
-           : printable(lineOf(event, data));
-  if (writeTo(STDOUT_FILENO, line + "\n")) return event.type == "end";
+  const std::string text =
+      json ? streamed(json::object{{"event", event.type}, {"data", std::move(data)}})
+           : printable(lineOf(event, data)) + "\n";
+  if (writeTo(STDOUT_FILENO, text)) return event.type == "end";
   return fail(Code::kUnavailable, "writing the changes: nobody reads them");
 }
 

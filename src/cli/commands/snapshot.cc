@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/commands/resources.h"
+#include "cli/render/amounts.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
 #include "cli/run_body.h"
@@ -15,17 +16,12 @@ using base::Flag;
 constexpr int64_t kMaxForks = 200;
 
 constexpr std::string_view kWhich = "which snapshot: give its id (see `cloister snapshot list`)";
-constexpr std::string_view kWhichSession =
-    "which session: give its id (see `cloister session list`)";
 
 Result<json::object> takeBody(const base::Flags& flags) {
-  constexpr int64_t kMaxSeconds = int64_t{100} * 365 * 86'400;
   json::object body;
   if (const auto name = flags.text("name")) body["name"] = *name;
   TRY(putPairs(flags, "metadata", body));
-  if (const auto ttl = TRY(flags.integer("ttl-seconds", 1, kMaxSeconds))) {
-    body["ttl_seconds"] = *ttl;
-  }
+  if (const auto ttl = TRY(secondsFlag(flags, "ttl"))) body["ttl_seconds"] = *ttl;
   if (flags.has("memory")) body["memory"] = true;
   return body;
 }
@@ -88,10 +84,10 @@ constexpr Column kSnapshots[] = {
     {"ID", "id"},
     {"NAME", "name"},
     {"SIZE", "size", bytesOf},
-    {"ADDED", "added_bytes", bytesOf},
-    {"ENTRIES", "entries"},
-    {"SESSION", "session_id"},
-    {"CREATED", "created_at"},
+    {.heading = "ADDED", .member = "added_bytes", .shown = bytesOf, .fit = Fit::kWide},
+    {.heading = "ENTRIES", .member = "entries", .fit = Fit::kWide},
+    {.heading = "SESSION", .member = "session_id", .fit = Fit::kWide},
+    {"AGE", "created_at", ageOf},
 };
 constexpr Verb kTake = {.method = "POST",
                         .path = "/v1/sessions/{}/snapshots",
@@ -109,9 +105,9 @@ constexpr Flag kTakeFlags[] = {
     kMemoryFlag,
     {.name = "name", .value = "NAME", .help = "what it is called"},
     {.name = "metadata", .value = "NAME=VALUE", .help = "kept with its record", .many = true},
-    {.name = "ttl-seconds",
-     .value = "N",
-     .help = "how long it is kept (default: as long as may be)"},
+    {.name = "ttl",
+     .value = "TIME",
+     .help = "how long it is kept, as 7d (default: as long as may be)"},
 };
 constexpr Flag kListFlags[] = {
     {.name = "limit", .value = "N", .help = "how many (default 20)"},

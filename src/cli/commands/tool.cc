@@ -66,7 +66,7 @@ constexpr Verb kList = {.path = "/v1/capabilities", .text = capabilitiesText};
 // --arguments, overridden by --arg.
 Result<json::object> argumentsOf(const base::Flags& flags) {
   json::object arguments;
-  if (const auto text = flags.text("arguments")) arguments = TRY(parseObject(*text));
+  if (const auto text = flags.text("arguments")) arguments = TRY(readObject(*text, "--arguments"));
   for (const std::string& pair : flags.all("arg")) {
     const size_t equals = pair.find('=');
     if (equals == std::string::npos || equals == 0) {

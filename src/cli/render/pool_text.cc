@@ -2,6 +2,7 @@
 #include "cli/render/pool_text.h"
 
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "cli/api.h"
@@ -22,8 +23,11 @@ std::string humanMicros(int64_t micros) {
   return text;
 }
 
+constexpr Heading kHeadings[] = {{"LANGUAGE"}, {"LIMITS"}, {"SCRATCH"}, {"READY"},
+                                 {"WANTED"},   {"MAKING"}, {"WAITING"}};
+
 Rows kindRows(const json::object& pool) {
-  Rows rows = {{"LANGUAGE", "LIMITS", "SCRATCH", "READY", "WANTED", "MAKING", "WAITING"}};
+  Rows rows;
   for (const json::value& item : arrayOf(pool, "kinds")) {
     if (!item.is_object()) continue;
     const json::object& kind = item.get_object();
@@ -77,7 +81,7 @@ std::string withinOf(const json::object& durations, int64_t percent) {
 }
 
 std::string poolText(const json::object& pool) {
-  const Rows rest = {
+  const std::vector<std::pair<std::string, std::string>> rest = {
       {"claims", shares(objectOf(pool, "claims"))},
       {"claim", latency(objectOf(pool, "claim_us"))},
       {"refill", latency(objectOf(pool, "refill_us"))},
@@ -89,7 +93,7 @@ std::string poolText(const json::object& pool) {
       {"teardown", textOf(pool, "teardown_backlog") + " under way"},
   };
   const Rows kinds = kindRows(pool);
-  return (kinds.size() > 1 ? table(kinds) : "nothing is kept ready\n") + "\n" + table(rest);
+  return (kinds.empty() ? "nothing is kept ready\n" : table(kHeadings, kinds)) + "\n" + pairs(rest);
 }
 
 }  // namespace cloister::cli

@@ -40,7 +40,7 @@ std::string why(const json::object& execution) {
   const std::string message = textOf(error, "message");
   // The message may name another useful limit.
   const bool other = name == limit::kDisk && message.contains(limit::kMemory);
-  return printable(message) + (other ? " (--memory, --disk)" : remedy(name));
+  return printable(inOurWords(message)) + (other ? " (--memory, --disk)" : remedy(name));
 }
 
 std::string_view opening(std::string_view status) {
@@ -91,6 +91,27 @@ std::string networkText(const json::object& execution) {
 }
 
 }  // namespace
+
+int errorStatus(const Error& error) {
+  switch (error.code) {
+    case Code::kInvalid:
+      return kStatusUsage;
+    case Code::kUnauthorized:
+    case Code::kDenied:
+    case Code::kConflict:
+    case Code::kTooLarge:
+    case Code::kQuota:
+      return kStatusRefused;
+    case Code::kNotFound:
+      return kStatusMissing;
+    case Code::kUnavailable:
+    case Code::kNoSpace:
+    case Code::kUnsupported:
+    case Code::kInternal:
+      break;
+  }
+  return kStatusService;
+}
 
 int exitStatus(const json::object& execution) {
   const std::string status = textOf(execution, "status");

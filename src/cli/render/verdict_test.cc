@@ -18,6 +18,16 @@ int statusOf(std::string_view text) {
   return exitStatus(execution(text));
 }
 
+TEST(ErrorStatus, FollowsFromTheKind) {
+  const std::pair<Code, int> cases[] = {{Code::kInvalid, 2},   {Code::kUnauthorized, 3},
+                                        {Code::kDenied, 3},    {Code::kConflict, 3},
+                                        {Code::kTooLarge, 3},  {Code::kQuota, 3},
+                                        {Code::kNotFound, 4},  {Code::kUnavailable, 125},
+                                        {Code::kNoSpace, 125}, {Code::kInternal, 125}};
+  for (const auto& [code, status] : cases)
+    EXPECT_EQ(errorStatus({code, "", ""}), status) << base::codeName(code);
+}
+
 TEST(Verdict, TheProgramsOwnStatusPasses) {
   EXPECT_EQ(statusOf(R"({"status":"completed","exit_code":0,"signal":null})"), 0);
   EXPECT_EQ(statusOf(R"({"status":"completed","exit_code":3,"signal":null})"), 3);
