@@ -190,8 +190,8 @@ struct BlockingClient::State {
     }
     const std::string fault = connecting->certificateFault();
     if (fault.empty()) co_return broken(handshakeFault(error));
-    co_return broken("TLS: the server's certificate is not believed: " + fault +
-                     "; CLOISTER_CA names a file of the authority that it is from");
+    co_return broken("TLS: the server's certificate is not believed: " + fault + "; " +
+                     endpoint.trust.ca_name + " names a file of the authority that it is from");
   }
 
   Result<HttpHead> open(const HttpRequest& request, Millis timeout) {

@@ -33,6 +33,7 @@ HttpRequest postOf(const Url& url, const Posted& posted) {
   HttpRequest request = requestOf("POST", url);
   request.headers.insert(posted.headers.begin(), posted.headers.end());
   request.body = posted.body;
+  request.type = posted.type;
   return request;
 }
 
@@ -51,6 +52,11 @@ asio::awaitable<Result<>> post(Url url, asio::ssl::context& tls, Posted posted,
     co_return unreached(url, "it answers with " + std::to_string(answer.head.status));
   }
   co_return Result<>{};
+}
+
+asio::awaitable<Result<HttpResponse>> postForAnswer(Url url, asio::ssl::context& tls, Posted posted,
+                                                    FetchLimits limits) {
+  co_return co_await send(url, tls, postOf(url, posted), limits);
 }
 
 }  // namespace cloister::net

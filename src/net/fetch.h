@@ -27,15 +27,20 @@ struct FetchLimits {
 boost::asio::awaitable<Result<std::string>> fetch(Url url, boost::asio::ssl::context& tls,
                                                   FetchLimits limits);
 
-// A JSON body with more headers. Neither names nor values may have line ends.
+// A body with more headers. Neither names nor values may have line ends.
 struct Posted {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
+  std::string type = "application/json";
 };
 // The request for a post. Keep `posted` until the end of the request.
 HttpRequest postOf(const Url& url, const Posted& posted);
 // Done with any answer of success (2xx).
 boost::asio::awaitable<Result<>> post(Url url, boost::asio::ssl::context& tls, Posted posted,
                                       FetchLimits limits);
+
+// The answer, of any status.
+boost::asio::awaitable<Result<HttpResponse>> postForAnswer(Url url, boost::asio::ssl::context& tls,
+                                                           Posted posted, FetchLimits limits);
 
 }  // namespace cloister::net

@@ -4,16 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
+#include <boost/asio/buffer.hpp>
 
 namespace cloister::net {
 namespace {
 
 namespace asio = boost::asio;
-constexpr auto kUse = asio::as_tuple(asio::use_awaitable);
 
 constexpr size_t kReadBuffer = size_t{64} << 10;
 constexpr size_t kReadStep = size_t{1} << 20;
@@ -25,7 +21,7 @@ constexpr size_t kGather = 32;                   // frames in one write
 }  // namespace
 
 FrameConnection::FrameConnection(Stream stream)
-    : stream_(std::move(stream)), buffer_(kReadBuffer), drained_(stream_.get_executor()) {}
+    : stream_(std::move(stream)), buffer_(kReadBuffer), drained_(stream_->executor()) {}
 
 asio::awaitable<Result<Frame>> FrameConnection::read(uint32_t max_payload) {
   CO_TRY(co_await fill(wire::kHeaderBytes));
@@ -51,9 +47,13 @@ asio::awaitable<Result<>> FrameConnection::readPayload(std::string& payload, siz
     const size_t have = payload.size();
     const size_t step = std::min(length - have, kReadStep);
     payload.resize(have + step);
-    const auto [error, count] =
-        co_await asio::async_read(stream_, asio::buffer(payload.data() + have, step), kUse);
-    if (error) co_return fail(Code::kUnavailable, "reading a frame: " + error.message());
+    for (size_t got = 0; got < step;) {
+      const auto [error, count] =
+          co_await stream_->read(asio::buffer(payload.data() + have + got, step - got));
+      if (error) co_return fail(Code::kUnavailable, "reading a frame: " + error.message());
+      got += count;
+      received_ += count;
+    }
   }
   co_return Result<>{};
 }
@@ -67,10 +67,11 @@ asio::awaitable<Result<>> FrameConnection::fill(size_t wanted) {
       end_ -= begin_;
       begin_ = 0;
     }
-    const auto [error, count] = co_await stream_.async_read_some(
-        asio::buffer(buffer_.data() + end_, buffer_.size() - end_), kUse);
+    const auto [error, count] =
+        co_await stream_->read(asio::buffer(buffer_.data() + end_, buffer_.size() - end_));
     if (error) co_return fail(Code::kUnavailable, "reading a frame: " + error.message());
     end_ += count;
+    received_ += count;
   }
   co_return Result<>{};
 }
@@ -110,12 +111,11 @@ void FrameConnection::pump() {
     if (!queue_[i].payload.empty()) buffers.push_back(asio::buffer(queue_[i].payload));
   }
   writing_ = true;
-  asio::async_write(stream_, buffers,
-                    [self = shared_from_this(), count](boost::system::error_code error, size_t) {
-                      self->writing_ = false;
-                      if (error) self->close();
-                      self->written(count);
-                    });
+  stream_->write(std::move(buffers), [self = shared_from_this(), count](ByteStream::Error error) {
+    self->writing_ = false;
+    if (error) self->close();
+    self->written(count);
+  });
 }
 
 void FrameConnection::written(size_t frames) {
@@ -129,8 +129,7 @@ void FrameConnection::written(size_t frames) {
 
 void FrameConnection::close() {
   if (std::exchange(closed_, true)) return;
-  boost::system::error_code ignored;
-  stream_.close(ignored);
+  stream_->close();
   drained_.notify();
 }
 

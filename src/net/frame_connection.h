@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// FrameConnection: frames (wire/frame.h) over a Unix stream, used by both ends of the control-node
-// link. Reading is buffered and strictly bounded; writes are queued, gathered and bounded. One
-// thread. Always in a shared_ptr, also held by pending writes.
+// FrameConnection: frames (wire/frame.h) over a ByteStream, used by both ends of a link between the
+// control plane and a node, or cloister-egress. Reading is buffered and strictly bounded; writes
+// are queued, gathered and bounded. One thread. Always in a shared_ptr, also held by pending
+// writes.
 #pragma once
 
 #include <array>
@@ -12,10 +13,10 @@
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 
 #include "async/signal.h"
 #include "base/result.h"
+#include "net/byte_stream.h"
 #include "wire/frame.h"
 
 namespace cloister::net {
@@ -28,7 +29,7 @@ struct Frame {
 
 class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
  public:
-  using Stream = boost::asio::local::stream_protocol::socket;
+  using Stream = std::unique_ptr<ByteStream>;
 
   explicit FrameConnection(Stream stream);
 
@@ -44,6 +45,8 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   // Ends reads and writes; queued frames are dropped. Idempotent.
   void close();
   [[nodiscard]] bool closed() const { return closed_; }
+  // Bytes received so far, including the bytes of an incomplete frame.
+  [[nodiscard]] uint64_t received() const { return received_; }
   // True while send() would wait.
   [[nodiscard]] bool congested() const;
 
@@ -65,6 +68,7 @@ class FrameConnection : public std::enable_shared_from_this<FrameConnection> {
   size_t end_ = 0;
   std::deque<Outgoing> queue_;
   size_t queued_bytes_ = 0;
+  uint64_t received_ = 0;
   bool writing_ = false;
   bool closed_ = false;
   async::Signal drained_;

@@ -9,6 +9,8 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/beast/core/error.hpp>
 
+#include "base/hop_fields.h"
+
 namespace cloister::net {
 namespace {
 
@@ -74,7 +76,7 @@ std::string HttpConnection::headOf(const HttpRequest& request) const {
     head.append(request.length ? "Content-Length: " + std::to_string(*request.length)
                                : "Transfer-Encoding: chunked");
   } else if (request.method == "POST" || request.method == "PUT") {
-    head.append("\r\nContent-Type: application/json\r\nContent-Length: ");
+    head.append("\r\nContent-Type: ").append(request.type).append("\r\nContent-Length: ");
     head.append(std::to_string(request.body.size()));
   }
   return head.append("\r\n\r\n");
@@ -172,6 +174,11 @@ asio::awaitable<Result<HttpHead>> HttpConnection::open(const HttpRequest& reques
                                                        Monotonic deadline) {
   parser_.reset();
   answered_ = false;
+  // A line break in a value would make another request of the rest.
+  for (const auto& [name, value] : request.headers) {
+    if (base::isOneLine(name) && base::isOneLine(value)) continue;
+    co_return fail(Code::kInvalid, doing_ + ": a header must be one line", "");
+  }
   std::string bytes = headOf(request);
   constexpr size_t kOnePacket = 65'536;
   const bool together = request.body.size() <= kOnePacket;

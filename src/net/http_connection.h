@@ -31,8 +31,9 @@ BodySource sourceOf(std::function<Result<std::string>()> next);
 
 struct HttpRequest {
   std::string_view method;
-  std::string target;          // already percent-encoded
-  std::string_view body = {};  // JSON; sent with POST and PUT
+  std::string target;                          // already percent-encoded
+  std::string_view body = {};                  // sent with POST and PUT
+  std::string_view type = "application/json";  // of the body
   std::string_view accept = "application/json";
   std::map<std::string, std::string> headers = {};  // without line ends
   // Sent instead of `body`, in chunks without a `length`. A server that refuses does not get all

@@ -48,7 +48,7 @@ Result<> accept(SSL_CTX* context, const Trust& trust) {
     X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context), X509_V_FLAG_PARTIAL_CHAIN);
   } else if (!trust.ca_file.empty()) {
     if (SSL_CTX_load_verify_file(context, trust.ca_file.c_str()) != 1) {
-      return unusable("CLOISTER_CA", trust.ca_file);
+      return unusable(trust.ca_name, trust.ca_file);
     }
   } else {
     SSL_CTX_set_default_verify_paths(context);
@@ -76,7 +76,8 @@ Trust Trust::fromEnvironment() {
   return {.ca_file = variable("CLOISTER_CA"),
           .pinned = {},
           .certificate = variable("CLOISTER_CERT"),
-          .key = variable("CLOISTER_CERT_KEY")};
+          .key = variable("CLOISTER_CERT_KEY"),
+          .ca_name = "CLOISTER_CA"};
 }
 
 Result<ssl::context> clientTls(const Trust& trust) {
