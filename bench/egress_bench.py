@@ -40,7 +40,8 @@ PAIRS, ROUNDS, MIB, CONNECTS, LOOK_UPS, WARM_UP, SEED = 400, 9, 256, 400, 50, 20
 BEFORE_PAIRS, BEFORE_RUNS = 9, 60
 # Two queries each; a sandbox may ask 200 queries a second.
 TTL = 60  # seconds, as many names of the internet have; a TTL of 0 would measure the resolver at each dial
-TARGETS = {"door_adds_ms": 0.5, "connect_ratio": 4.0, "throughput_ratio": 0.4, "before_ratio": 1.05}
+REQUESTS = 400  # of each kind, over one connection each
+TARGETS = {"door_adds_ms": 0.5, "inspection_adds_ms": 2.0, "connect_ratio": 4.0, "throughput_ratio": 0.4, "before_ratio": 1.05}
 
 # Blocking servers: little besides the path is measured.
 SERVERS = r'''
@@ -167,6 +168,43 @@ def by_slirp(mib):
             process.wait()
 
 
+# Requests over TLS to two names of the same server: one is read, one is relayed as it is. In turns, over kept connections.
+REQUESTS_OVER_TLS = r'''
+import http.client, json, ssl, statistics, time
+def connection(host):
+    context = ssl.create_default_context()
+    if host == PLAIN: context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return http.client.HTTPSConnection(host, timeout=20, context=context)
+connections = {host: connection(host) for host in (PLAIN, READ)}
+taken = {host: [] for host in connections}
+for number in range(REQUESTS + 20):
+    for host, each in connections.items():
+        start = time.perf_counter()
+        each.request("GET", "/")
+        answer = each.getresponse()
+        assert answer.read() and answer.status == 200
+        if number >= 20: taken[host].append(1000 * (time.perf_counter() - start))
+print(json.dumps({kind: statistics.median(taken[host]) for kind, host in (("relayed", PLAIN), ("inspected", READ))}))
+'''
+
+
+def inspection(server):
+    """Milliseconds of a request over TLS, relayed and inspected, p50."""
+    entries = (Entry("allowed.test", 443, "tls"), Entry("api.test", 443, "tls"))
+    document = json.loads(document_of(Policy(entries)))
+    for rule in document["rules"]:
+        for entry in rule.get("network", []):
+            if isinstance(entry, dict) and entry["name"] == "api.test":
+                entry["inspect"] = True
+    answer = server.request("POST", "/v1/policies", {"document": json.dumps(document)})
+    assert answer.status == 201, answer.body
+    values = f"PLAIN, READ, REQUESTS = 'allowed.test', 'api.test', {REQUESTS}\n"
+    done = server.run(values + REQUESTS_OVER_TLS, wait=120, timeout_seconds=100, artifacts=[], network_policy={"tier": "restricted"})
+    if done["status"] != "completed" or done["exit_code"] != 0:
+        raise SystemExit(f"the client of TLS failed: {done['error']} {done['stderr'][-1000:]}")
+    return {kind: round(value, 3) for kind, value in json.loads(done["stdout"]).items()}
+
+
 # --- runs ---------------------------------------------------------------------------------------
 
 
@@ -244,7 +282,7 @@ def measure(chosen):
     found = {"ways": {}}
     rounds = {"loopback": [], "link": [], "door": []}
     with World(ttl=TTL) as world, servers(world):
-        config = f"pool:\n  ready: 4\negress:\n  resolver: {world.resolver}\n  connections_per_second: 100000\n"
+        config = f"pool:\n  ready: 4\negress:\n  resolver: {world.resolver}\n  connections_per_second: 100000\n  ca_file: {world.directory}/ca.pem\n"
         with harness.Server(config) as server:
             entries = tuple(Entry("neighbour.test", port, "tcp") for port in (ECHO_PORT, SOURCE_PORT, SINK_PORT))
             answer = server.request("POST", "/v1/policies", {"document": document_of(Policy(entries))})
@@ -254,6 +292,7 @@ def measure(chosen):
                 rounds["link"].append(directly(chosen.mib))
                 rounds["door"].append(by_door(server, chosen.mib))
             found["runs"] = claims(server, chosen.pairs)
+            found["requests"] = inspection(server)
         if shutil.which("slirp4netns"):
             found["ways"]["slirp4netns"] = by_slirp(chosen.mib)
         found["ways"]["http proxy"] = by_proxy(world, chosen.mib)
@@ -262,6 +301,7 @@ def measure(chosen):
     found["ways"] = {**{way: median_round(each) for way, each in rounds.items()}, **found["ways"]}
     found.update(ratios(rounds))
     found["door_adds_ms"] = round(found["runs"]["restricted"]["p50_ms"] - found["runs"]["none"]["p50_ms"], 3)
+    found["inspection_adds_ms"] = round(found["requests"]["inspected"] - found["requests"]["relayed"], 3)
     return {**found, "targets": TARGETS, "pairs": chosen.pairs, "rounds": chosen.rounds, "mib": chosen.mib}
 
 
@@ -272,6 +312,7 @@ def table(found):
                      f"{row['look_up_p50_us'] if name == 'door' else '':>12}")
     lines += ["", f"{'':14}{'p50 ms':>10}{'p99 ms':>10}"]
     lines += [f"{tier:14}{row['p50_ms']:10.3f}{row['p99_ms']:10.3f}" for tier, row in found["runs"].items()]
+    lines += ["", *(f"{'request, ' + kind:20}{value:8.3f} ms p50" for kind, value in found["requests"].items())]
     lines += ["", *(f"{name} {found[name]} (target {'at least' if name == 'throughput_ratio' else 'at most'} {target})"
                     for name, target in TARGETS.items() if name in found)]
     return "\n".join(lines)

@@ -18,7 +18,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
 import harness  # noqa: E402
 from egress_case import CONFIG, EgressCase, door, start_world, zone  # noqa: E402
-from processes import alive  # noqa: E402
+from processes import alive, program_of  # noqa: E402
 from session_case import Session  # noqa: E402
 
 KILLS = 100 if harness.LONG else 5
@@ -59,7 +59,8 @@ class Loaded(EgressCase):
         self.session.wait_output(self.running, "begins")
 
     def goods(self):
-        return [float(line.split()[1]) for line in self.session.get(self.running)["stdout"].splitlines() if line.startswith("good ")]
+        lines = self.session.get(self.running)["stdout"].split("\n")[:-1]  # the last may not be whole
+        return [float(line.split()[1]) for line in lines if line.startswith("good ")]
 
     def wait_good(self, after, seconds=10):
         """The time of the first allowed connection after a moment."""
@@ -87,10 +88,16 @@ class Kill(Loaded):
         self.ends_without_escape()
         self.assertEqual(self.server.request("GET", "/readyz").status, 200)
 
+    def parts(self, name):
+        return [pid for pid in self.server.pids() if program_of(pid) == name]
+
     def test_the_node_and_the_control_plane_are_killed(self):
         """Their sandboxes end or go on; none gets out, and new ones work."""
         for part in ("cloisterd", "cloister-node"):
-            os.kill(self.server.pid_of(part), signal.SIGKILL)
+            killed = self.server.pid_of(part)
+            os.kill(killed, signal.SIGKILL)
+            # Until a successor is there, the service may not have noticed.
+            harness.wait_for("its successor", lambda: set(self.parts(part)) - {killed}, 30)  # noqa: B023
             harness.wait_for("readiness", lambda: self.server.read_address() and self.server._answers_ready(), 30)
         self.assertEqual(self.world.reached(self.events(), zone.EVIL, zone.EVIL6), [])
         self.assertTrue(harness.wait_for("a run with a network", lambda: self.works(

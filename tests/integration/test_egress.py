@@ -561,7 +561,7 @@ open("done", "w").close()
             harness.wait_for("the first attempt", lambda: "before" in session.get(running)["stdout"], 10)
             os.kill(daemon, signal.SIGSTOP)
             try:
-                time.sleep(11)  # the control plane cannot be asked meanwhile
+                time.sleep(16)  # the control plane cannot be asked meanwhile
             finally:
                 os.kill(daemon, signal.SIGCONT)
             told = session.wait(running)["stdout"]

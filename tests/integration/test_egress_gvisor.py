@@ -86,7 +86,7 @@ attempt("file", lambda: open("/etc/resolv.conf").read())
 """
         _, tried = self.reach(code, values={"SERVERS": ("198.18.0.1", "8.8.8.8", zone.EVIL)})
         self.assertEqual({name for name, told in tried.items() if not told["ok"]}, set(), tried)
-        self.assertEqual(tried["file"]["said"], "nameserver 198.18.0.1\n")
+        self.assertEqual(tried["file"]["said"], "nameserver 198.18.0.1\noptions timeout:1 attempts:5\n")
         self.assertEqual(self.world.asked(self.events()), [])
 
     def test_a_session_keeps_its_door_and_its_ports(self):

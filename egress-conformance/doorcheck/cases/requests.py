@@ -209,6 +209,8 @@ for method in ("POST", "PUT", "DELETE", "PATCH", "get", "GeT", "PROPFIND", "TRAC
     attempt(method, fetch, "api.test", tls=False, path="/v1/items", method=method, body=b"x" if method == "POST" else b"")
 attempt("other path", fetch, "api.test", tls=False, path="/v2/items")
 attempt("override", fetch, "api.test", tls=False, path="/v1/items", method="POST", headers=("X-HTTP-Method-Override: GET",))
+for field in ("X-HTTP-Method-Override: DELETE", "x-http-method: Put", "X_Method_Override: GET, DELETE", "X-Original-URL: /v2/items", "X-Rewrite-URL: /v1/../v2"):
+    attempt(field, fetch, "api.test", tls=False, path="/v1/items", headers=(field,))
 '''
 
 

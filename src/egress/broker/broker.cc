@@ -162,13 +162,16 @@ bool Broker::isFor(const Secret& secret, const RequestHead& head, std::string_vi
                    uint16_t port) {
   const model::PlanSecret& plan = secret.plan;
   if (plan.host != host || plan.port != port) return false;
-  if (!plan.methods.empty() && std::ranges::find(plan.methods, head.method) == plan.methods.end())
-    return false;
-  if (plan.paths.empty()) return true;
-  return model::isPlainPath(head.path) &&
-         std::ranges::any_of(plan.paths, [&](const std::string& glob) {
-           return base::globMatches(glob, head.path);
-         });
+  const auto takesMethod = [&](const std::string& method) {
+    return plan.methods.empty() || std::ranges::find(plan.methods, method) != plan.methods.end();
+  };
+  const auto takesPath = [&](const std::string& path) {
+    const auto covers = [&](const std::string& glob) { return base::globMatches(glob, path); };
+    return plan.paths.empty() ||
+           (model::isPlainPath(path) && std::ranges::any_of(plan.paths, covers));
+  };
+  return takesMethod(head.method) && std::ranges::all_of(head.field_methods, takesMethod) &&
+         takesPath(head.path) && std::ranges::all_of(head.field_paths, takesPath);
 }
 
 std::optional<Broker::Fault> Broker::apply(RequestHead& head, std::string_view host,

@@ -72,6 +72,26 @@ TEST(Broker, SetsTheHeaderForTheBoundRequestsAlone) {
   EXPECT_EQ(set(put, "api.example.com", 443), "");
 }
 
+TEST(Broker, AFieldThatNamesAnotherRequestTakesTheSecretAway) {
+  model::PlanSecret bound = secret();
+  bound.methods = {"GET"};
+  bound.paths = {"/v1/*"};
+  const auto broker = brokerOf({bound});
+  const auto set = [&](RequestHead head) {
+    EXPECT_FALSE(broker->apply(head, "api.example.com", 443));
+    return !head.field("authorization").empty();
+  };
+  RequestHead head = request();
+  head.field_methods = {"GET"};
+  head.field_paths = {"/v1/other"};
+  EXPECT_TRUE(set(head));
+  head.field_methods = {"DELETE"};
+  EXPECT_FALSE(set(head));
+  head.field_methods = {};
+  head.field_paths = {"/admin"};
+  EXPECT_FALSE(set(head));
+}
+
 TEST(Broker, TheClientsOwnHeaderIsReplacedInEverySpelling) {
   model::PlanSecret bound = secret();
   bound.header = "x-api-key";

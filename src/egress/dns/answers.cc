@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "egress/plan/judge.h"
+#include "egress/plan/star.h"
 
 namespace cloister::egress {
 namespace {
@@ -106,40 +106,6 @@ Reply answerReverse(const Query& query, const Names& names, Asked& asked) {
   return withRecord(query, *wire);
 }
 
-// The bits of information in a text, by the frequency of its characters (Shannon).
-double bitsOf(std::string_view text) {
-  std::array<size_t, 256> counts{};
-  for (const char c : text)
-    ++counts[static_cast<uint8_t>(c)];
-  double bits = 0;
-  for (const size_t count : counts) {
-    if (count == 0) continue;
-    const auto n = static_cast<double>(count);
-    bits += n * std::log2(static_cast<double>(text.size()) / n);
-  }
-  return bits;
-}
-
-// Whether the labels that stand for the star of a rule could carry data; a sentence, or "".
-std::string carriesData(std::string_view pattern, std::string_view name) {
-  constexpr std::string_view kStar = "*.";
-  const size_t apex = pattern.size() - kStar.size();
-  if (!pattern.starts_with(kStar) || name.size() <= apex + 1) return "";
-  const std::string_view labels = name.substr(0, name.size() - apex - 1);
-  size_t longest = 0;
-  size_t count = 0;
-  for (std::string_view rest = labels; !rest.empty(); ++count) {
-    const size_t length = std::min(rest.find('.'), rest.size());
-    longest = std::max(longest, length);
-    rest.remove_prefix(std::min(length + 1, rest.size()));
-  }
-  const std::string below = " below " + std::string(pattern) + ": name the host in a rule.";
-  if (longest > kMaxStarLabel) return "A label is too long" + below;
-  if (count > kMaxStarLabels) return "The name has too many labels" + below;
-  if (bitsOf(labels) > kMaxStarBits) return "The name looks like data" + below;
-  return "";
-}
-
 // The host whose rule decides about a name like "_imap._tcp.example.com" (RFC 8552), for the types
 // whose names have such labels. Longer labels than a service has (RFC 6335 §5.1) are not of a
 // service, and make no host name.
@@ -159,12 +125,6 @@ std::string_view hostOf(std::string_view name, Type type) {
 bool isHost(std::string_view name) {
   const auto host = model::hostName(name);
   return host && *host == name;
-}
-
-// Whether a rule has the host itself, not only a pattern for it.
-bool isNamed(const model::NetworkPlan& plan, std::string_view host) {
-  return std::ranges::any_of(plan.rules,
-                             [&](const model::PlanRule& rule) { return rule.entry.name == host; });
 }
 
 // Whether the host may be looked up, with the type `record_type`.
@@ -244,11 +204,6 @@ Reply answerQuery(const model::NetworkPlan& plan, const Query& query, Names& nam
 }
 
 }  // namespace
-
-std::string dataIn(const model::NetworkPlan& plan, const Verdict& verdict, std::string_view host) {
-  if (verdict.rule == nullptr || isNamed(plan, host)) return "";
-  return carriesData(verdict.rule->entry.name, host);
-}
 
 std::string answer(std::string_view query, const model::NetworkPlan& plan, Names& names,
                    size_t most_bytes, Asked& asked) {

@@ -15,9 +15,8 @@
 // | opcodes other than QUERY (updates, notifies) | NOTIMP |
 // | malformed | FORMERR |
 //
-// A program could send data out in the labels of names below an allowed wildcard. Three bounds
-// apply there: the length of a label, the information in the labels together, and the number of
-// names of a door (Names::kMost). A rule with the name itself lifts the first two.
+// A program could send data out in the labels of names below an allowed wildcard: the bounds of
+// plan/star.h apply there, and the number of names of a door (Names::kMost).
 #pragma once
 
 #include <string>
@@ -37,15 +36,6 @@ namespace cloister::egress {
 // of authority, so they are not kept at all (RFC 2308 §5).
 inline constexpr uint32_t kTtlSeconds = 10;
 inline constexpr uint32_t kMaxPassedTtlSeconds = 300;
-
-// Bounds of the labels that stand for the star of "*.example.org".
-inline constexpr size_t kMaxStarLabels = 4;
-inline constexpr size_t kMaxStarLabel = 40;  // bytes of one label
-inline constexpr double kMaxStarBits = 160;  // Shannon: a SHA-1 in hexadecimal passes
-
-// Why a name could carry data in the labels that stand for the star of the allowing rule, as a
-// sentence; "": it could not, or a rule has the name itself. For every name that is resolved.
-std::string dataIn(const model::NetworkPlan& plan, const Verdict& verdict, std::string_view host);
 
 // The question, for the record.
 struct Asked {

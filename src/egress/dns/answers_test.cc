@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "egress/plan/star.h"
+
 namespace cloister::egress {
 namespace {
 

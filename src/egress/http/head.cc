@@ -315,6 +315,29 @@ Result<> checkConnection(RequestHead& head) {
   return {};
 }
 
+// Fields by which a server takes another method or path than the request has. Frameworks read them
+// in any spelling of CGI, and methods in any case.
+void readOverrides(RequestHead& head) {
+  constexpr std::array<std::string_view, 3> kMethods = {"x-http-method-override", "x-http-method",
+                                                        "x-method-override"};
+  constexpr std::array<std::string_view, 2> kPaths = {"x-original-url", "x-rewrite-url"};
+  for (const HeadField& field : head.fields) {
+    std::string name = field.name;
+    std::ranges::replace(name, '_', '-');
+    if (std::ranges::find(kMethods, name) != kMethods.end()) {
+      for (std::string_view rest = field.value; !rest.empty();) {
+        std::string method(trimmed(takeUntil(rest, ",")));
+        for (char& c : method)
+          c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+        if (!method.empty()) head.field_methods.push_back(std::move(method));
+      }
+    }
+    if (std::ranges::find(kPaths, name) != kPaths.end()) {
+      head.field_paths.push_back(field.value.substr(0, field.value.find('?')));
+    }
+  }
+}
+
 // --- HTTP/2
 
 // Fields of a single connection, which HTTP/2 does not have (RFC 9113 §8.2.2).
@@ -368,6 +391,7 @@ Result<RequestHead> readRequest(RequestParts parts) {
   TRY(readHosts(parts.authority, head));
   TRY(checkFraming(head));
   TRY(checkConnection(head));
+  readOverrides(head);
   return head;
 }
 
@@ -418,6 +442,7 @@ Result<RequestHead> readHead(std::string_view bytes) {
   TRY(checkHost(head));
   TRY(checkFraming(head));
   TRY(checkConnection(head));
+  readOverrides(head);
   return head;
 }
 

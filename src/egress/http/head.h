@@ -42,6 +42,10 @@ struct RequestHead {
   bool chunked = false;
   bool websocket = false;  // asks for an upgrade to a WebSocket, and nothing else
   bool keep_alive = true;
+  // Servers take these in place of the method and the path, if a field such as
+  // X-HTTP-Method-Override names them.
+  std::vector<std::string> field_methods = {};
+  std::vector<std::string> field_paths = {};
 
   // The value of the first field with that name (in lower case); "" if there is none.
   [[nodiscard]] std::string_view field(std::string_view name) const;

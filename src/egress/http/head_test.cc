@@ -231,6 +231,16 @@ TEST(Head, RefusesTwoReadingsOfItsLines) {
   EXPECT_NE(whyOf(get("").substr(0, 20)), "");
 }
 
+TEST(Head, KnowsWhatItsFieldsNameInPlaceOfIt) {
+  const auto head = readHead(
+      "POST /a HTTP/1.1\r\nHost: a\r\nX-HTTP-Method-Override: delete, Put\r\n"
+      "x_http_method: PATCH\r\nX-Method-Override:\r\nX-Original-URL: /b?c\r\n"
+      "X-Rewrite-URL: /d\r\nX-Own: GET\r\n\r\n");
+  ASSERT_TRUE(head);
+  EXPECT_EQ(head->field_methods, (std::vector<std::string>{"DELETE", "PUT", "PATCH"}));
+  EXPECT_EQ(head->field_paths, (std::vector<std::string>{"/b", "/d"}));
+}
+
 TEST(Head, HasBounds) {
   std::string fields;
   for (size_t i = 1; i < kMaxHeadFields; ++i)

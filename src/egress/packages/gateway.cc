@@ -25,10 +25,12 @@ std::shared_ptr<void> placeIn(std::shared_ptr<size_t> counter, async::Signal& fr
 
 PackageGateway::PackageGateway(boost::asio::any_io_executor executor,
                                std::map<model::Ecosystem, PackageOrigin> origins,
-                               GatewayBounds bounds)
+                               GatewayBounds bounds,
+                               std::shared_ptr<model::AdvisoryFolder> advisories)
     : executor_(executor),
       origins_(std::move(origins)),
       bounds_(bounds),
+      advisories_(std::move(advisories)),
       pypi_(executor, bounds.index_kept, bounds.cache_bytes / 2),
       npm_(executor, bounds.index_kept, bounds.cache_bytes / 2),
       indexes_(std::make_shared<size_t>(0)),
@@ -48,16 +50,27 @@ PackageGateway::Task<GatewayAnswer> PackageGateway::answer(
   }
   auto segments = segmentsOf(request.path);
   if (!segments) co_return failedBy(ecosystem, segments.error());
-  const auto place = co_await turn(use, bounds_.of_one);
+  auto place = co_await turn(use, bounds_.of_one);
   if (!place) co_return failedBy(ecosystem, place.error());
+  auto of_tenant = co_await turn(usedBy(request.tenant), bounds_.of_tenant);
+  if (!of_tenant) co_return failedBy(ecosystem, of_tenant.error());
   Asked asked{.request = std::move(request),
               .packages = std::move(packages),
               .use = use,
               .segments = *std::move(segments),
               .now = base::wallMicros()};
+  if (advisories_) asked.advisories = advisories_->now();
   GatewayAnswer answer =
       ecosystem == model::Ecosystem::kPypi ? co_await pypi(asked) : co_await npm(asked);
+  answer.places = {*std::move(place), *std::move(of_tenant)};
   co_return answer;
+}
+
+std::shared_ptr<size_t> PackageGateway::usedBy(const std::string& tenant) {
+  std::erase_if(tenants_, [](const auto& each) { return each.second.expired(); });
+  auto use = tenants_[tenant].lock();
+  if (!use) tenants_[tenant] = use = std::make_shared<size_t>(0);
+  return use;
 }
 
 // Waits for a place among `counter`, for a bounded time.

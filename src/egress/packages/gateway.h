@@ -32,6 +32,7 @@
 #include "egress/packages/index_cache.h"
 #include "egress/packages/judgement.h"
 #include "egress/packages/upstream.h"
+#include "model/advisory.h"
 #include "model/packages.h"
 
 namespace cloister::egress {
@@ -46,7 +47,8 @@ struct GatewayBounds {
   Millis index_kept{60'000};
   size_t cache_bytes = size_t{128} << 20;  // of all kept indexes, about
   size_t at_once = 32;                     // requests for files, and as many for indexes
-  size_t of_one = 8;                       // of a sandbox; further ones wait
+  size_t of_one = 8;                       // answers of a sandbox; further requests wait
+  size_t of_tenant = 16;                   // the same of all sandboxes of a tenant
   Millis turn{30'000};                     // how long a request waits for its turn
   uint64_t held_file = uint64_t{4} << 20;  // a file up to this size is judged before it leaves
   uint64_t held = uint64_t{64} << 20;      // of all such files
@@ -61,6 +63,9 @@ struct GatewayAnswer {
   std::string location = {};                   // of a redirect
   std::unique_ptr<FileBody> file = {};         // in place of `body`
   std::optional<PackageRefusal> refusal = {};  // for the record
+  // The places of the answer among those of its sandbox and tenant. Whoever sends the answer keeps
+  // it until the last byte is sent: slow readers take no other's memory and turns.
+  std::vector<std::shared_ptr<void>> places = {};
 };
 
 // A sandbox's requests in flight, shared by its connections.
@@ -74,12 +79,14 @@ class PackageGateway {
   struct Request {
     model::Ecosystem ecosystem = model::Ecosystem::kPypi;
     std::string method;
-    std::string path;    // without the query, as spelled
-    std::string accept;  // the header
+    std::string path;         // without the query, as spelled
+    std::string accept;       // the header
+    std::string tenant = {};  // of the sandbox
   };
 
   PackageGateway(boost::asio::any_io_executor executor,
-                 std::map<model::Ecosystem, PackageOrigin> origins, GatewayBounds bounds);
+                 std::map<model::Ecosystem, PackageOrigin> origins, GatewayBounds bounds,
+                 std::shared_ptr<model::AdvisoryFolder> advisories = nullptr);
 
   [[nodiscard]] bool serves(model::Ecosystem ecosystem) const {
     return origins_.contains(ecosystem);
@@ -102,17 +109,20 @@ class PackageGateway {
   Task<GatewayAnswer> sendFile(Asked& asked, std::string name, UpstreamUrl url, Expected expected);
   Task<GatewayAnswer> held(Asked& asked, std::unique_ptr<FileBody> body);
   Task<Result<std::shared_ptr<void>>> turn(std::shared_ptr<size_t> counter, size_t most);
+  std::shared_ptr<size_t> usedBy(const std::string& tenant);
   [[nodiscard]] const PackageRefusal* knownRefusal(const std::string& key);
   void remember(const std::string& key, const PackageRefusal& refusal);
 
   boost::asio::any_io_executor executor_;
   std::map<model::Ecosystem, PackageOrigin> origins_;
   GatewayBounds bounds_;
+  std::shared_ptr<model::AdvisoryFolder> advisories_;  // null: none
   IndexCache<PypiProject> pypi_;
   IndexCache<NpmPackage> npm_;
-  std::shared_ptr<size_t> indexes_;  // in flight
-  std::shared_ptr<size_t> files_;    // the same
-  async::Signal freed_;              // a turn
+  std::shared_ptr<size_t> indexes_;                       // in flight
+  std::shared_ptr<size_t> files_;                         // the same
+  std::map<std::string, std::weak_ptr<size_t>> tenants_;  // answers in flight
+  async::Signal freed_;                                   // a turn
   uint64_t held_bytes_ = 0;
   // Files that were refused by their content, by ecosystem, name, file and the rules' digest.
   struct Known {

@@ -19,9 +19,10 @@ struct PackageGateway::Asked {
   GatewayUse use;
   std::vector<std::string> segments;  // of the path, decoded
   int64_t now = 0;                    // wall-clock microseconds
+  Result<std::shared_ptr<const model::Advisories>> advisories = nullptr;
 
   [[nodiscard]] PackageJudge judge(std::string_view name) const {
-    return {*packages, request.ecosystem, name, now};
+    return {*packages, request.ecosystem, name, now, advisories};
   }
 };
 

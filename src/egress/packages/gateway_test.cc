@@ -227,6 +227,30 @@ TEST_F(PypiGatewayTest, BadIndexesAreErrors) {
   EXPECT_EQ(pypi("/simple/demo/").status, 404);
 }
 
+// A sandbox that reads slowly keeps its own places, and its tenant's, and no other's.
+TEST_F(PypiGatewayTest, AnAnswerHasItsPlacesUntilItIsSent) {
+  put(kWheel, "wheel");
+  bounds.of_one = 2;
+  bounds.of_tenant = 3;
+  bounds.turn = Millis(50);
+  std::vector<GatewayAnswer> unsent;
+  const auto asks = [&] {
+    unsent.push_back(pypi("/simple/demo/"));
+    return unsent.back().status;
+  };
+  EXPECT_EQ(asks(), 200);
+  EXPECT_EQ(asks(), 200);
+  EXPECT_EQ(asks(), 503) << "the sandbox has two answers";
+  use = std::make_shared<size_t>(0);
+  EXPECT_EQ(asks(), 200);
+  EXPECT_EQ(asks(), 503) << "the tenant has three answers";
+  tenant = "other";
+  EXPECT_EQ(asks(), 200);
+  unsent.clear();
+  tenant = "acme";
+  EXPECT_EQ(asks(), 200);
+}
+
 TEST_F(PypiGatewayTest, RequestsWaitForTheirTurn) {
   put(kWheel, "wheel");
   bounds.of_one = 1;

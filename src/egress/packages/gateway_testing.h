@@ -79,7 +79,8 @@ class GatewayTest : public testing::Test {
     return run(gateway->answer({.ecosystem = ecosystem,
                                 .method = std::move(method),
                                 .path = std::move(path),
-                                .accept = std::move(accept)},
+                                .accept = std::move(accept),
+                                .tenant = tenant},
                                std::make_shared<const model::PlanPackages>(packages), use));
   }
   GatewayAnswer pypi(std::string path, std::string accept = "") {
@@ -116,6 +117,7 @@ class GatewayTest : public testing::Test {
   GatewayBounds bounds;
   model::PlanPackages packages{.ecosystems = {model::Ecosystem::kPypi, model::Ecosystem::kNpm}};
   GatewayUse use = std::make_shared<size_t>(0);
+  std::string tenant = "acme";
   std::unique_ptr<PackageGateway> gateway;
 
  private:

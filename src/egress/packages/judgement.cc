@@ -12,7 +12,12 @@ namespace {
 
 constexpr int64_t kDay = int64_t{86'400} * 1'000'000;
 constexpr size_t kMaxShown = 100;
-constexpr auto& kRuleNames = model::kPackageRuleNames;
+constexpr auto kRuleNames = [] {
+  std::array<std::string_view, model::kPackageRuleNames.size() + 1> names;
+  std::ranges::copy(model::kPackageRuleNames, names.begin());
+  names.back() = model::kAdvisoryRule;
+  return names;
+}();
 
 std::string printable(std::string_view text) {
   std::string out;
@@ -55,11 +60,13 @@ const model::PlanRule& recordRule(PackageRule rule) {
 }
 
 PackageJudge::PackageJudge(const model::PlanPackages& packages, model::Ecosystem ecosystem,
-                           std::string_view name, int64_t now)
+                           std::string_view name, int64_t now,
+                           Result<std::shared_ptr<const model::Advisories>> advisories)
     : packages_(packages),
       ecosystem_(ecosystem),
       name_(name),
       now_(now),
+      advisories_(std::move(advisories)),
       allow_(covering(packages.rules.allow, ecosystem, name)),
       deny_(covering(packages.rules.deny, ecosystem, name)) {
   if (!packages.cutoff.empty()) cutoff_ = base::parseTime(packages.cutoff).value_or(0);
@@ -109,6 +116,24 @@ std::optional<PackageRefusal> PackageJudge::byName(std::string_view version) con
       "Use an allowed version, or ask the operator (packages.rules.allow)."};
 }
 
+std::optional<PackageRefusal> PackageJudge::byAdvisory(std::string_view version) const {
+  if (!advisories_) {
+    return PackageRefusal{PackageRule::kAdvisories, "the advisories about packages cannot be read",
+                          "Ask the operator to look at packages.advisories."};
+  }
+  if (*advisories_ == nullptr) return std::nullopt;
+  const auto hit = (*advisories_)->find(ecosystem_, name_, version);
+  if (!hit) return std::nullopt;
+  return PackageRefusal{PackageRule::kAdvisories,
+                        shown(version) + " has the advisory " + hit->id +
+                            (hit->summary.empty() ? "" : ": " + hit->summary),
+                        hit->fixed.empty() ? "Use another version or package, or ask the operator "
+                                             "(packages.advisories)."
+                                           : "Use version " + hit->fixed +
+                                                 " or later, or ask the operator "
+                                                 "(packages.advisories)."};
+}
+
 std::optional<PackageRefusal> PackageJudge::byDate(const Candidate& candidate) const {
   const model::PackageRules& rules = packages_.rules;
   if (!candidate.published) {
@@ -136,6 +161,7 @@ std::optional<PackageRefusal> PackageJudge::byDate(const Candidate& candidate) c
 
 std::optional<PackageRefusal> PackageJudge::judge(const Candidate& candidate) const {
   if (auto refusal = byName(candidate.version)) return refusal;
+  if (auto refusal = byAdvisory(candidate.version)) return refusal;
   if (auto refusal = byDate(candidate)) return refusal;
   if (candidate.sdist && !packages_.rules.sdists_allowed) {
     return PackageRefusal{

@@ -15,21 +15,25 @@
 // | packages.pins | content other than pinned |
 // | packages.max_bytes | a file over `max_bytes` |
 // | packages.hash | content other than the index says |
+// | packages.advisories | a version that has an advisory (model/advisory.h) |
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
+#include "model/advisory.h"
 #include "model/network.h"
 #include "model/package_selector.h"
 #include "model/packages.h"
 
 namespace cloister::egress {
 
-// In the order of model::kPackageRuleNames.
+// In the order of model::kPackageRuleNames, and then model::kAdvisoryRule.
 enum class PackageRule : uint8_t {
   kDeny,
   kAllow,
@@ -41,6 +45,7 @@ enum class PackageRule : uint8_t {
   kPins,
   kMaxBytes,
   kHash,
+  kAdvisories,
 };
 std::string_view packageRuleName(PackageRule rule);  // "packages.deny"
 // The rule for records. Not of any plan; lives for ever.
@@ -69,9 +74,11 @@ struct Candidate {
 
 class PackageJudge {
  public:
-  // `packages` outlives the judge. `now`: wall-clock microseconds.
+  // `packages` outlives the judge. `now`: wall-clock microseconds. `advisories`: null for none; an
+  // error, which says why they cannot be read, refuses every version.
   PackageJudge(const model::PlanPackages& packages, model::Ecosystem ecosystem,
-               std::string_view name, int64_t now);
+               std::string_view name, int64_t now,
+               Result<std::shared_ptr<const model::Advisories>> advisories = nullptr);
 
   // Whether no version of the name can be allowed. Such a name is not looked up, so that names
   // carry nothing to the index.
@@ -91,6 +98,7 @@ class PackageJudge {
 
  private:
   [[nodiscard]] std::optional<PackageRefusal> byName(std::string_view version) const;
+  [[nodiscard]] std::optional<PackageRefusal> byAdvisory(std::string_view version) const;
   [[nodiscard]] std::optional<PackageRefusal> byDate(const Candidate& candidate) const;
   [[nodiscard]] PackageRefusal notAllowed() const;
   [[nodiscard]] std::string shown(std::string_view version) const;
@@ -99,6 +107,7 @@ class PackageJudge {
   model::Ecosystem ecosystem_;
   std::string name_;
   int64_t now_;
+  Result<std::shared_ptr<const model::Advisories>> advisories_;
   std::optional<int64_t> cutoff_;
   std::vector<model::PackageSelector> allow_;  // that cover the name
   std::vector<model::PackageSelector> deny_;

@@ -46,6 +46,28 @@ TEST_F(JudgementTest, RefusesAVersionWithoutADate) {
   EXPECT_EQ(judged({.version = "1.0"}), "packages.undated");
 }
 
+TEST_F(JudgementTest, RefusesAnAdvisedVersion) {
+  const auto record = model::parseAdvisory(
+      R"({"id":"GHSA-7","affected":[{"package":{"ecosystem":"PyPI","name":"Demo"},)"
+      R"("ranges":[{"type":"ECOSYSTEM","events":[{"introduced":"0"},{"fixed":"1.5"}]}]}]})");
+  const auto all = std::make_shared<const model::Advisories>(
+      std::vector{std::make_shared<const model::Advisory>(**record)});
+  const auto judged = [&](std::string_view version,
+                          Result<std::shared_ptr<const model::Advisories>> advisories) {
+    return PackageJudge(packages, Ecosystem::kPypi, "demo", kNow, std::move(advisories))
+        .judge(old(version));
+  };
+  const auto refusal = judged("1.0", all);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->text(), "packages.advisories: demo 1.0 has the advisory GHSA-7");
+  EXPECT_NE(refusal->remedy.find("1.5"), std::string::npos);
+  EXPECT_FALSE(judged("1.5", all));
+  EXPECT_FALSE(judged("1.0", nullptr));
+  const auto unread = judged("1.5", fail(Code::kInvalid, "a file is broken"));
+  ASSERT_TRUE(unread);
+  EXPECT_EQ(packageRuleName(unread->rule), "packages.advisories");
+}
+
 TEST_F(JudgementTest, RefusesDuringTheCooldown) {
   packages.rules.cooldown_days = 7;
   EXPECT_EQ(judged({.version = "1.0", .published = kNow - 7 * kDay + 1}), "packages.cooldown");

@@ -7,12 +7,19 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cloister::egress {
 
+// Bytes of a tar header, in place of the usual ones.
+struct TarBytes {
+  size_t at;
+  std::string bytes;
+};
+
 // A tar header with the data and its padding. `type`: of ustar.
 inline std::string tarEntry(const std::string& path, std::string_view data, char type = '0',
-                            bool good_sum = true) {
+                            bool good_sum = true, const std::vector<TarBytes>& odd = {}) {
   constexpr size_t kBlock = 512;
   std::string block(kBlock, '\0');
   path.copy(block.data(), 100);
@@ -23,6 +30,8 @@ inline std::string tarEntry(const std::string& path, std::string_view data, char
       "00",
       8)
       .copy(block.data() + 257, 8);
+  for (const TarBytes& each : odd)
+    each.bytes.copy(block.data() + each.at, each.bytes.size());
   std::fill_n(block.begin() + 148, 8, ' ');
   uint32_t sum = good_sum ? 0 : 1;
   for (const char c : block)

@@ -84,15 +84,23 @@ bool hasGoodSum(std::string_view block) {
   return octalOf(block, kSum, kSumSize) == sum;
 }
 
-std::string pathOf(std::string_view block) {
-  constexpr size_t kName = 100;
+constexpr size_t kNameSize = 100;
+constexpr size_t kLinkAt = 157;
+
+// The names that readers take from a header alone. Not all of them know the prefix of POSIX, and
+// npm adds its slash wherever the last bytes of the prefix are set.
+std::vector<std::string> pathsOf(std::string_view block) {
   constexpr size_t kMagic = 257;
   constexpr size_t kPrefix = 345;
   constexpr size_t kPrefixSize = 155;
-  std::string path(fieldOf(block, 0, kName));
-  const std::string_view prefix = fieldOf(block, kPrefix, kPrefixSize);
-  const bool ustar = block.substr(kMagic, 6) == std::string_view("ustar\0", 6);
-  return ustar && !prefix.empty() ? std::string(prefix) + "/" + path : path;
+  constexpr size_t kLongPrefix = kPrefix + 130;
+  const std::string name(fieldOf(block, 0, kNameSize));
+  const std::string prefix(fieldOf(block, kPrefix, kPrefixSize));
+  std::vector<std::string> paths = {name};
+  const bool posix = block.substr(kMagic, 6) == std::string_view("ustar\0", 6);
+  if (posix && (!prefix.empty() || block[kLongPrefix] != '\0'))
+    paths.push_back(prefix + "/" + name);
+  return paths;
 }
 
 // The path below the first folder, as npm unpacks it; "" for the folder itself.
@@ -107,6 +115,21 @@ std::string unpackedPath(std::string_view path) {
     out += (out.empty() ? "" : "/") + std::string(name);
   }
   return out;
+}
+
+// Whether npm installs a package into this folder of the unpacked package: the package itself, or
+// one that is bundled with it, whose scripts run as well.
+bool isPackageFolder(std::string_view folder) {
+  constexpr std::string_view kModules = "node_modules/";
+  while (!folder.empty()) {
+    if (!folder.starts_with(kModules)) return false;
+    folder.remove_prefix(kModules.size());
+    size_t end = folder.find('/');
+    if (folder.starts_with('@') && end != std::string_view::npos) end = folder.find('/', end + 1);
+    if (end == std::string_view::npos) return true;
+    folder.remove_prefix(end + 1);
+  }
+  return true;
 }
 
 // The value of `path` and of `size` in the records of a pax header.
@@ -128,6 +151,8 @@ Result<PaxRecords> readPax(std::string_view text) {
     text.remove_prefix(length);
     const size_t equal = record.find('=');
     if (equal == std::string_view::npos) return unreadable("a malformed pax header");
+    // npm ends a record at its first line feed, and finds another one behind it.
+    if (record.contains('\n')) return unreadable("a malformed pax header");
     const std::string_view value = record.substr(equal + 1);
     if (record.substr(0, equal) == "path") records.path = std::string(value);
     if (record.substr(0, equal) == "size") {
@@ -149,6 +174,9 @@ struct TarballScan::State {
   Result<> inflate(std::string_view& packed);
   Result<> tar(std::string_view bytes);
   Result<> header(std::string_view block);
+  Result<> metaHeader(std::string_view header, char type);
+  Result<> entryHeader(std::string_view header, char type);
+  void examine(std::string_view path);
   Result<> entryEnd();
   Result<> manifestEnd();
 
@@ -167,8 +195,9 @@ struct TarballScan::State {
   uint64_t data_left = 0;   // of these, without
   Keep keep = Keep::kNone;  // what becomes of the entry's data
   std::string kept;
-  PaxRecords next;    // for the next entry
-  PaxRecords global;  // for every entry
+  PaxRecords next;       // for the next entry
+  PaxRecords global;     // for every entry, as some readers have it
+  bool bundled = false;  // the entry is of a bundled package
   std::string scripts;
   std::string manifest;
 };
@@ -297,31 +326,70 @@ Result<> TarballScan::State::header(std::string_view header) {
   // Readers go on behind a header with a wrong sum in different ways.
   const auto size = octalOf(header, kSizeAt, kSizeSize);
   if (!hasGoodSum(header) || !size) return unreadable("a malformed header");
-  const char type = header[kTypeAt];
-  const bool meta = type == 'x' || type == 'g' || type == 'L' || type == 'K';
-  const bool file = type == '\0' || type == '0' || type == '7';
-  // Long names of old writers, and sparse files, have other forms in each reader.
-  if (!meta && !file && (type < '1' || type > '6')) return unreadable("an entry of an odd kind");
   data_left = *size;
   keep = Keep::kNone;
   kept.clear();
-  if (meta) {
-    keep = type == 'x'   ? Keep::kPax
-           : type == 'g' ? Keep::kGlobalPax
-           : type == 'L' ? Keep::kLongName
-                         : Keep::kNone;
-  } else {
-    const std::string path = next.path ? *next.path : global.path ? *global.path : pathOf(header);
-    if (next.size) data_left = *next.size;
-    next = {};
-    const std::string unpacked = unpackedPath(path);
-    if (file && unpacked == "package.json") keep = Keep::kManifest;
-    if (file && unpacked == "binding.gyp" && scripts.empty()) scripts = "it has a binding.gyp";
-    if (!file && data_left != 0) return unreadable("an entry of an odd kind has data");
-  }
+  const char type = header[kTypeAt];
+  const bool meta = type == 'x' || type == 'g' || type == 'L' || type == 'K';
+  TRY(meta ? metaHeader(header, type) : entryHeader(header, type));
   if (data_left > kMostUnpacked) return unreadable("an entry is too large");
   left = (data_left + kBlock - 1) / kBlock * kBlock;
   return left == 0 ? entryEnd() : Result<>{};
+}
+
+// A header about the next entry. npm skips the header alone of one without a name or with a link's
+// target, and its older readers give it the size that is for the entry: its data then are headers.
+Result<> TarballScan::State::metaHeader(std::string_view header, char type) {
+  const bool odd = fieldOf(header, 0, kNameSize).empty() ||
+                   !fieldOf(header, kLinkAt, kNameSize).empty() || next.size;
+  if (odd) return unreadable("a malformed header");
+  if (type == 'x') keep = Keep::kPax;
+  if (type == 'g') keep = Keep::kGlobalPax;
+  if (type == 'L') keep = Keep::kLongName;
+  return {};
+}
+
+// An entry that is unpacked: examined if any reader takes it for a file with scripts.
+Result<> TarballScan::State::entryHeader(std::string_view header, char type) {
+  const bool file = type == '\0' || type == '0' || type == '7';
+  // Long names of old writers, and sparse files, have other forms in each reader.
+  if (!file && (type < '1' || type > '6')) return unreadable("an entry of an odd kind");
+  std::vector<std::string> paths = pathsOf(header);
+  const bool named = next.path ? !next.path->empty() : !paths.front().empty();
+  if (global.path) paths.push_back(*global.path);
+  if (next.path) paths.push_back(*next.path);
+  if (next.size) data_left = *next.size;
+  next = {};
+  // npm skips the header alone of an entry without a name, or with a target that does not fit.
+  const bool link = type == '1' || type == '2';
+  if (!named || link == fieldOf(header, kLinkAt, kNameSize).empty()) {
+    return unreadable("an entry without a name, or with an odd link");
+  }
+  // Some readers take a file whose name ends so for a folder, which has no data.
+  const bool folder =
+      std::ranges::any_of(paths, [](const auto& each) { return each.ends_with('/'); });
+  if ((!file || folder) && data_left != 0) {
+    return unreadable("an entry of an odd kind has data");
+  }
+  for (const std::string& path : paths) {
+    if (file) examine(path);
+  }
+  return {};
+}
+
+void TarballScan::State::examine(std::string_view path) {
+  const std::string unpacked = unpackedPath(path);
+  const size_t name = unpacked.rfind('/') + 1;  // 0 without a slash
+  const std::string folder = unpacked.substr(0, name == 0 ? 0 : name - 1);
+  if (!isPackageFolder(folder)) return;
+  const std::string_view file = std::string_view(unpacked).substr(name);
+  if (file == "package.json") {
+    keep = Keep::kManifest;
+    bundled = !folder.empty();
+  }
+  if (file == "binding.gyp" && scripts.empty()) {
+    scripts = (folder.empty() ? "it" : "its " + folder) + " has a binding.gyp";
+  }
 }
 
 Result<> TarballScan::State::entryEnd() {
@@ -351,10 +419,12 @@ Result<> TarballScan::State::manifestEnd() {
   if (kept.starts_with(kMark)) kept.erase(0, kMark.size());
   const auto value = base::parseJson(kept);
   const base::json::object* object = value ? value->if_object() : nullptr;
-  if (object == nullptr) return unreadable("its package.json is malformed");
-  manifest = kept;
+  if (object == nullptr) return unreadable("a package.json is malformed");
+  if (!bundled) manifest = kept;
   std::string why;
-  if (scripts.empty() && hasInstallScripts(*object, why)) scripts = std::move(why);
+  if (scripts.empty() && hasInstallScripts(*object, why)) {
+    scripts = bundled ? "of a bundled package, " + why : std::move(why);
+  }
   return {};
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // TarballScan: looks for install scripts in a package of npm while the package streams by: in its
-// package.json, and a binding.gyp beside it. A registry's document may say less than the package
-// has, and npm runs what the package has.
+// package.json, in those of the packages bundled with it, and a binding.gyp beside either. A
+// registry's document may say less than the package has, and npm runs what the package has.
 //
 // The bytes are hostile. The archive is read as npm reads it (gzip with several members, ustar, pax
-// and GNU long names), and an archive that two readers could understand differently is refused. A
-// decompression bomb ends the scan. Pure; not thread-safe.
+// and GNU long names), and an archive that two readers could understand differently is refused:
+// else one of them sees a harmless file where the other finds a script. A decompression bomb ends
+// the scan. Pure; not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ class TarballScan {
 
   // The code that would run at the install, as a sentence's end; "": nothing was found so far.
   [[nodiscard]] const std::string& scripts() const;
-  // The text of the last package.json; "": none was found so far.
+  // The text of the package's last package.json; "": none was found so far.
   [[nodiscard]] const std::string& manifest() const;
 
  private:

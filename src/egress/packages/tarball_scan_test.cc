@@ -93,6 +93,78 @@ TEST(TarballScanTest, RefusesWhatTwoReadersCouldReadDifferently) {
   }
 }
 
+// npm runs the scripts of bundled packages, too.
+TEST(TarballScanTest, FindsScriptsOfBundledPackages) {
+  const std::string evil = R"({"scripts":{"install":"x"}})";
+  for (const char* folder : {"node_modules/a", "node_modules/@s/a", "node_modules/a/node_modules/b",
+                             "node_modules/@s/a/node_modules/@t/b"}) {
+    const std::string place = std::string("package/") + folder;
+    EXPECT_EQ(scanned(npmPackage(kPlain, tarEntry(place + "/package.json", evil))),
+              "of a bundled package, it has the script install");
+    EXPECT_EQ(scanned(npmPackage(kPlain, tarEntry(place + "/binding.gyp", "{}"))),
+              std::string("its ") + folder + " has a binding.gyp");
+  }
+  for (const char* place : {"package/lib/package.json", "package/test/node_modules/a/package.json",
+                            "package/node_modules/a/test/package.json"}) {
+    EXPECT_EQ(scanned(npmPackage(kPlain, tarEntry(place, evil))), "") << place;
+    EXPECT_EQ(scanned(npmPackage(kPlain, tarEntry(place, "{ no JSON"))), "") << place;
+  }
+}
+
+// Each entry is a readme for one reader and a binding.gyp for another: with or without the prefix
+// of POSIX, the slash of an empty one, the records of pax.
+TEST(TarballScanTest, FindsWhatOneReaderCallsAScript) {
+  constexpr size_t kMagic = 257;
+  constexpr size_t kPrefix = 345;
+  const std::string found = "it has a binding.gyp";
+  const auto entry = [](const std::string& name, const std::vector<TarBytes>& odd) {
+    return tarEntry(name, "{}", '0', true, odd);
+  };
+  const std::string readme = tarEntry("package/readme", "{}");
+  const std::string gyp = tarEntry("package/binding.gyp", "{}");
+  const auto pax = [](const std::string& record, char type) {
+    return tarEntry("x", paxRecord(record), type);
+  };
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"a global path, which npm ignores", pax("path=package/readme", 'g') + gyp},
+      {"a global path, which others take", pax("path=package/binding.gyp", 'g') + readme},
+      {"a path that is no UTF-8, which npm ignores", pax("path=package/\xff", 'x') + gyp},
+      {"a prefix under another version, which npm ignores",
+       entry("package/binding.gyp", {{kMagic + 6, "01"}, {kPrefix, "more/package"}})},
+      {"a prefix under another version, which others take",
+       entry("binding.gyp", {{kMagic + 6, "01"}, {kPrefix, "package"}})},
+      {"an empty prefix whose last bytes are set", entry("binding.gyp", {{kPrefix + 130, "x"}})}};
+  for (const auto& [what, more] : cases)
+    EXPECT_EQ(scanned(npmPackage(kPlain, more)), found) << what;
+}
+
+// npm skips such a header alone, and reads the data behind it as headers.
+TEST(TarballScanTest, RefusesDataThatAReaderTakesForHeaders) {
+  constexpr size_t kLink = 157;
+  const std::string hidden = tarEntry("package/binding.gyp", "{}");
+  const std::vector<TarBytes> link = {{kLink, "target"}};
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"a file with a target", tarEntry("package/a", hidden, '0', true, link)},
+      {"a file without a name", tarEntry("", hidden)},
+      {"a file with a global name alone",
+       tarEntry("g", paxRecord("path=package/a"), 'g') + tarEntry("", hidden)},
+      {"a file with an empty name",
+       tarEntry("x", paxRecord("path="), 'x') + tarEntry("package/a", hidden)},
+      {"a folder's name", tarEntry("package/a/", hidden)},
+      {"a folder's name by pax",
+       tarEntry("x", paxRecord("path=package/a/"), 'x') + tarEntry("package/a", hidden)},
+      {"a link without a target", tarEntry("package/a", "", '2')},
+      {"a long name with a target", tarEntry("package/a", hidden, 'L', true, link)},
+      {"a pax header without a name", tarEntry("", hidden, 'x')},
+      {"a size before a long name", tarEntry("x", paxRecord("size=512"), 'x') +
+                                        tarEntry("package/a", "package/b", 'L') + hidden},
+      {"a record within a record",
+       tarEntry("x", "41 comment=a\n28 path=package/binding.gyp\n", 'x') +
+           tarEntry("package/a", "{}")}};
+  for (const auto& [what, more] : cases)
+    EXPECT_TRUE(scanned(npmPackage(kPlain, more)).starts_with("unreadable")) << what;
+}
+
 TEST(TarballScanTest, EndsABomb) {
   // Zeros in the smallest form: a packed byte stands for a thousand.
   namespace zlib = boost::beast::zlib;

@@ -61,6 +61,32 @@ Stop pathStop(const std::vector<std::string>& globs, std::string_view path) {
   return covered ? Stop::kNowhere : Stop::kPath;
 }
 
+// The first refused method: of the attempt, or of a header field.
+std::optional<std::string_view> wrongMethod(const PlanRule& rule, const Attempt& attempt) {
+  const auto& methods = rule.entry.methods;
+  if (attempt.method && !permits(methods, *attempt.method)) return attempt.method;
+  for (const std::string& method : attempt.field_methods) {
+    if (!permits(methods, method)) return method;
+  }
+  return std::nullopt;
+}
+
+// The first refused path, and why.
+struct WrongPath {
+  Stop stop = Stop::kNowhere;
+  std::string_view path;
+};
+WrongPath wrongPath(const PlanRule& rule, const Attempt& attempt) {
+  if (!attempt.path) return {};
+  const Stop own = pathStop(rule.entry.paths, *attempt.path);
+  if (own != Stop::kNowhere) return {own, *attempt.path};
+  for (const std::string& path : attempt.field_paths) {
+    const Stop stop = pathStop(rule.entry.paths, path);
+    if (stop != Stop::kNowhere) return {stop, path};
+  }
+  return {};
+}
+
 // An attempt passes the checks of its unknown members.
 Stop stopOf(const PlanRule& rule, const Attempt& attempt) {
   const model::NetworkEntry& entry = rule.entry;
@@ -74,8 +100,8 @@ Stop stopOf(const PlanRule& rule, const Attempt& attempt) {
   }
   if (!permits(entry.ports, attempt.port)) return Stop::kPort;
   if (attempt.protocol && !speaks(entry.protocol, *attempt.protocol)) return Stop::kProtocol;
-  if (attempt.method && !permits(entry.methods, *attempt.method)) return Stop::kMethod;
-  return attempt.path ? pathStop(entry.paths, *attempt.path) : Stop::kNowhere;
+  if (wrongMethod(rule, attempt)) return Stop::kMethod;
+  return wrongPath(rule, attempt).stop;
 }
 
 std::string shown(std::string_view text) {
@@ -188,23 +214,32 @@ Sentences notThisProtocol(const PlanRule& rule, const Attempt& attempt) {
           "Speak " + allowed + " there. " + askingFor(attempt)};
 }
 
+constexpr std::string_view kWithoutField =
+    "Send the request without the header field that names another method or path.";
+
 Sentences notThisMethod(const PlanRule& rule, const Attempt& attempt) {
+  const std::string_view wrong = wrongMethod(rule, attempt).value_or("");
+  const bool own = wrong == attempt.method;
   return {"Rule " + shown(rule.rule) + " allows " + listed(rule.entry.methods) + " requests to " +
-              destination(attempt) + ", but not " + shown(attempt.method.value_or("")) + ".",
-          askingForRequest(attempt)};
+              destination(attempt) + ", but not " + shown(wrong) +
+              (own ? "." : ", which a header field names."),
+          own ? askingForRequest(attempt) : std::string(kWithoutField)};
 }
 
 Sentences notThisSpelling(const PlanRule& rule, const Attempt& attempt) {
   return {"Rule " + shown(rule.rule) + " allows certain paths of " + destination(attempt) +
-              ", and servers can read the path " + shown(attempt.path.value_or("")) +
+              ", and servers can read the path " + shown(wrongPath(rule, attempt).path) +
               " in different ways.",
           "Send the path in its plain form, without \"..\", \"//\", \";\" and escapes of them."};
 }
 
 Sentences notThisPath(const PlanRule& rule, const Attempt& attempt) {
+  const std::string_view wrong = wrongPath(rule, attempt).path;
+  const bool own = wrong == attempt.path;
   return {"Rule " + shown(rule.rule) + " allows the paths " + listed(rule.entry.paths) + " of " +
-              destination(attempt) + ", but not " + shown(attempt.path.value_or("")) + ".",
-          askingForRequest(attempt)};
+              destination(attempt) + ", but not " + shown(wrong) +
+              (own ? "." : ", which a header field names."),
+          own ? askingForRequest(attempt) : std::string(kWithoutField)};
 }
 
 Sentences sentencesOf(Stop stop, const PlanRule& rule, const Attempt& attempt) {

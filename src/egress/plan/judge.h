@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,11 @@ struct Attempt {
   std::optional<model::Protocol> protocol = {};
   std::optional<std::string_view> method = {};
   std::optional<std::string_view> path = {};  // without the query
-  std::string_view record_type = "A";         // of a look-up
+  // Further methods and paths, from header fields: servers may take them instead. A rule has to
+  // allow all.
+  std::span<const std::string> field_methods = {};
+  std::span<const std::string> field_paths = {};
+  std::string_view record_type = "A";  // of a look-up
 };
 
 struct Verdict {

@@ -58,6 +58,32 @@ Attempt request(std::string_view host, std::string_view method, std::string_view
   return {.host = host, .port = 80, .protocol = Protocol::kHttp, .method = method, .path = path};
 }
 
+// Servers that read such fields take another method or path than the request line has.
+TEST(Judge, HeaderFieldsThatNameAnotherRequestAreJudgedToo) {
+  const model::NetworkPlan plan = samplePlan();
+  const auto with = [&](const std::vector<std::string>& methods,
+                        const std::vector<std::string>& paths) {
+    Attempt attempt = request("www.example.com", "GET", "/v1/items");
+    attempt.field_methods = methods;
+    attempt.field_paths = paths;
+    return judge(plan, attempt);
+  };
+  EXPECT_TRUE(with({"GET", "HEAD"}, {"/v1/other", "/status"}).allowed);
+  const Verdict method = with({"HEAD", "DELETE"}, {});
+  EXPECT_FALSE(method.allowed);
+  EXPECT_THAT(method.reason, HasSubstr("but not \"DELETE\", which a header field names."));
+  EXPECT_THAT(method.remedy, HasSubstr("without the header field"));
+  const Verdict path = with({}, {"/v2/items"});
+  EXPECT_FALSE(path.allowed);
+  EXPECT_THAT(path.reason, HasSubstr("but not \"/v2/items\", which a header field names."));
+  EXPECT_THAT(with({}, {"/v1/../v2"}).reason, HasSubstr("in different ways"));
+  Attempt free = request("db.example.com", "GET", "/x");
+  free.port = 5432;
+  const std::vector<std::string> any = {"DELETE"};
+  free.field_methods = any;
+  EXPECT_TRUE(judge(plan, free).allowed) << "a rule without methods";
+}
+
 // The name of the rule that allows; "" if none does.
 std::string allowing(const model::NetworkPlan& plan, const Attempt& attempt) {
   const Verdict verdict = judge(plan, attempt);

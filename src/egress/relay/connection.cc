@@ -49,7 +49,11 @@ void abort(tcp::socket& socket) {
 }  // namespace
 
 Attempt Standing::attempt() const {
-  Attempt attempt{.host = host, .port = port, .protocol = protocol};
+  Attempt attempt{.host = host,
+                  .port = port,
+                  .protocol = protocol,
+                  .field_methods = field_methods,
+                  .field_paths = field_paths};
   if (method) attempt.method = *method;
   if (path) attempt.path = *path;
   return attempt;
@@ -156,6 +160,19 @@ Ruling Connection::refuse(const Standing& standing, Refusal refusal) {
                   .remedy = std::move(refusal.remedy)};
   guard_->refused(attempt, verdict);
   return rulingOf(verdict);
+}
+
+void Connection::note(const Standing& standing, RequestRules& rules) {
+  for (const auto& [rule, count] : rules.news()) {
+    if (rule->action != redact::RuleAction::kRefuse)
+      guard_->found(standing.attempt(), dlpRuleName(*rule), count);
+  }
+}
+
+Ruling Connection::refuse(const Standing& standing, const redact::Rule& rule) {
+  const std::string name = dlpRuleName(rule);
+  return refuse(standing,
+                {.reason = dlpReason(rule), .remedy = std::string(kDlpRemedy), .rule = name});
 }
 
 Task<Result<>> Connection::dial(const Standing& standing, const Ruling& ruling) {

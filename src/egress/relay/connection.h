@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "egress/dial/dial.h"
 #include "egress/relay/guard.h"
+#include "egress/relay/request_rules.h"
 #include "net/tls_session.h"
 
 namespace cloister::egress {
@@ -31,6 +32,8 @@ struct Standing {
   std::optional<model::Protocol> protocol = {};
   std::optional<std::string> method = {};
   std::optional<std::string> path = {};
+  std::vector<std::string> field_methods = {};
+  std::vector<std::string> field_paths = {};
 
   [[nodiscard]] Attempt attempt() const;
 };
@@ -84,6 +87,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Records the relay's own refusal.
   Ruling refuse(const Standing& standing, std::string reason, std::string remedy);
   Ruling refuse(const Standing& standing, Refusal refusal);
+
+  // Records the texts that DLP rules found in a request that passes.
+  void note(const Standing& standing, RequestRules& rules);
+  // A DLP rule refuses the request: records the refusal.
+  Ruling refuse(const Standing& standing, const redact::Rule& rule);
 
   // Connects outside(), and sends inside what the peer sent with it. kDenied is recorded, and so is
   // kQuota of the guard.

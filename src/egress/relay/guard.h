@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <boost/asio/awaitable.hpp>
@@ -18,6 +19,7 @@
 #include "egress/broker/broker.h"
 #include "egress/plan/judge.h"
 #include "egress/tls/authority.h"
+#include "redact/rules.h"
 
 namespace cloister::egress {
 
@@ -47,6 +49,8 @@ class Guard {
   // An attempt was refused, for the record. The verdict may be of the relay: an address, a Host
   // header or a server name that does not match.
   virtual void refused(const Attempt& attempt, const Verdict& verdict) = 0;
+  // A DLP rule found `count` texts in a request that passes, perhaps masked: for the record.
+  virtual void found(const Attempt&, std::string_view, uint64_t) {}
   // Notified when the plan changed: open connections are judged again.
   virtual async::Signal& changed() = 0;
   // The connection has to end now.
@@ -79,6 +83,7 @@ struct RelayLimits {
   Millis idle{300'000};     // without a byte in either direction
   Millis greeting{10'000};  // until a ClientHello, or the head of a request, is complete
   Millis linger{2'000};     // until a client has read a refusal and closed
+  std::shared_ptr<const redact::Rules> dlp = nullptr;  // over requests; null: none
 };
 
 }  // namespace cloister::egress

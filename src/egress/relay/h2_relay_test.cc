@@ -121,6 +121,36 @@ TEST_F(InspectHttp2, JudgesEachRequest) {
   EXPECT_EQ(guard->refusals.size(), 6U) << refusalsText();
 }
 
+TEST_F(InspectHttp2, MasksTextsOfARequest) {
+  inspected();
+  search("[0-9]{16}", redact::RuleAction::kRedact);
+  open();
+  EXPECT_EQ(ask(request("/?card=4111111111111111", "POST", {{"x-card", "4111111111111111"}}),
+                "card=4111111111111111&b")
+                .head.status,
+            200);
+  const H2Peer::Seen& there = server->of(server->streams().at(0));
+  EXPECT_EQ(there.head.path, "/?card=****************");
+  EXPECT_EQ(field(there.head.fields, "x-card"), "****************");
+  EXPECT_EQ(there.body, "card=****************&b");
+  EXPECT_EQ(guard->notes,
+            (std::vector<std::string>{"origin.test dlp.card 2", "origin.test dlp.card 1"}));
+}
+
+TEST_F(InspectHttp2, RefusesARequestWithAText) {
+  inspected();
+  search("[0-9]{16}", redact::RuleAction::kRefuse);
+  open();
+  EXPECT_EQ(ask(request("/fine")).head.status, 200);
+  EXPECT_EQ(ask(request("/4111111111111111")).head.status, 403);
+  const H2Peer::Seen& refused = ask(request("/", "POST"), "card 4111111111111111");
+  EXPECT_EQ(refused.head.status, 403);
+  EXPECT_THAT(refused.body, HasSubstr("dlp.card"));
+  EXPECT_EQ(server->streams().size(), 1U);
+  EXPECT_THAT(refusalsText(), HasSubstr("(dlp.card)"));
+  EXPECT_EQ(refusalsText().find("4111"), std::string::npos);
+}
+
 TEST_F(InspectHttp2, ARefusedUploadNeedNotBeSent) {
   inspected().entry.methods = {"GET"};
   open();

@@ -208,6 +208,8 @@ void H2Streams::begin(int32_t stream, h2::Message message, bool end) {
     return refuse(*exchange, kMisdirected, ruling);
   }
   exchange->standing.method = head->method;
+  exchange->standing.field_methods = head->field_methods;
+  exchange->standing.field_paths = head->field_paths;
   exchange->standing.path = head->form == TargetForm::kAsterisk ? "*" : head->path;
   exchange->head = *std::move(head);
   async::spawn(connection_->inside().get_executor(), decide(shared_from_this(), exchange));
@@ -241,6 +243,16 @@ Task<void> H2Streams::decide(std::shared_ptr<H2Streams> self, ExchangePtr exchan
 
 void H2Streams::sendRequest(Exchange& exchange, const ExchangePtr& self) {
   const Standing& to = exchange.standing;
+  if (connection_->limits().dlp) {
+    exchange.rules.emplace(connection_->limits().dlp);
+    exchange.rules->head(exchange.head);
+    for (auto& [name, value] : exchange.request_trailers)
+      exchange.rules->value(value);
+    // What has come already is searched before anything leaves.
+    exchange.searched = exchange.request_ended;
+    exchange.held = exchange.rules->body(exchange.held, exchange.searched);
+    if (refusedByRules(exchange)) return;
+  }
   exchange.broker = connection_->broker();
   if (exchange.broker) {
     if (const auto fault = exchange.broker->apply(exchange.head, to.host, to.port)) {
@@ -263,11 +275,18 @@ void H2Streams::sendRequest(Exchange& exchange, const ExchangePtr& self) {
   }
   by_outside_[exchange.outside] = self;
   if (whole) return;
-  if (!exchange.held.empty()) passOut(exchange, std::exchange(exchange.held, {}));
+  if (!exchange.held.empty()) sendBody(exchange, std::exchange(exchange.held, {}));
   if (exchange.request_ended) endRequest(exchange);
 }
 
 void H2Streams::passOut(Exchange& exchange, std::string_view bytes) {
+  if (!exchange.rules) return sendBody(exchange, bytes);
+  const std::string passing = exchange.rules->body(bytes, false);
+  if (!refusedByRules(exchange)) sendBody(exchange, passing);
+}
+
+void H2Streams::sendBody(Exchange& exchange, std::string_view bytes) {
+  if (bytes.empty()) return;
   if (exchange.watched) {
     std::ignore = exchange.watched->feed(bytes);
     if (exchange.watched->hits() > 0) {
@@ -281,6 +300,14 @@ void H2Streams::passOut(Exchange& exchange, std::string_view bytes) {
 
 void H2Streams::endRequest(Exchange& exchange) {
   if (exchange.refused || exchange.outside_closed || exchange.outside == 0) return;
+  if (exchange.rules && !std::exchange(exchange.searched, true)) {
+    for (auto& [name, value] : exchange.request_trailers)
+      exchange.rules->value(value);
+    const std::string rest = exchange.rules->body("", true);
+    if (refusedByRules(exchange)) return;
+    sendBody(exchange, rest);
+    if (exchange.refused) return;
+  }
   if (exchange.watched) {
     std::ignore = exchange.watched->finish();
     if (exchange.watched->hits() > 0) {
@@ -297,13 +324,27 @@ void H2Streams::endRequest(Exchange& exchange) {
   outside_->finish(exchange.outside, std::move(exchange.request_trailers));
 }
 
-// A request that the broker refuses, perhaps after its head was sent.
+// Records what the operator's rules found. True: a rule refuses the request.
+bool H2Streams::refusedByRules(Exchange& exchange) {
+  connection_->note(exchange.standing, *exchange.rules);
+  const redact::Rule* rule = exchange.rules->refusing();
+  if (rule == nullptr) return false;
+  stopRequest(exchange, kForbidden, connection_->refuse(exchange.standing, *rule));
+  return true;
+}
+
 void H2Streams::misplaced(Exchange& exchange, const Broker::Fault& fault) {
-  const Ruling ruling = connection_->refuse(
-      exchange.standing, {.reason = fault.reason, .remedy = fault.remedy, .rule = fault.rule});
+  stopRequest(
+      exchange, fault.status,
+      connection_->refuse(exchange.standing,
+                          {.reason = fault.reason, .remedy = fault.remedy, .rule = fault.rule}));
+}
+
+// Refuses a request, perhaps after its head was sent.
+void H2Streams::stopRequest(Exchange& exchange, int status, const Ruling& ruling) {
   if (exchange.answered) return cut(exchange, NGHTTP2_CANCEL);
   if (exchange.outside != 0) outside_->reset(exchange.outside, NGHTTP2_CANCEL);
-  refuse(exchange, fault.status, ruling);
+  refuse(exchange, status, ruling);
 }
 
 void H2Streams::refuse(Exchange& exchange, int status, const Ruling& ruling) {

@@ -54,6 +54,8 @@ class H2Streams : public std::enable_shared_from_this<H2Streams> {
     std::shared_ptr<const Broker> broker;
     bool cleans = false;  // the origin gets a secret
     std::optional<redact::Stream> watched;
+    std::optional<RequestRules> rules;  // the operator's, over the request
+    bool searched = false;              // by them, to its end
     std::optional<CleanBody> clean;
     bool answered = false;  // the head of the answer was passed
     bool answer_ended = false;
@@ -104,7 +106,10 @@ class H2Streams : public std::enable_shared_from_this<H2Streams> {
   void sendRequest(Exchange& exchange, const ExchangePtr& self);
   void passOut(Exchange& exchange, std::string_view bytes);
   void endRequest(Exchange& exchange);
+  bool refusedByRules(Exchange& exchange);
+  void sendBody(Exchange& exchange, std::string_view bytes);
   void misplaced(Exchange& exchange, const Broker::Fault& fault);
+  void stopRequest(Exchange& exchange, int status, const Ruling& ruling);
   void refuse(Exchange& exchange, int status, const Ruling& ruling);
   void answer(Exchange& exchange, const OwnAnswer& own);
   void cut(Exchange& exchange, uint32_t error);

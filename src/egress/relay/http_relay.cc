@@ -69,6 +69,8 @@ Standing HttpRelay::unjudged() const {
 std::optional<Standing> HttpRelay::standingOf(const RequestHead& head, std::string& fault) const {
   Standing standing = unjudged();
   standing.method = head.method;
+  standing.field_methods = head.field_methods;
+  standing.field_paths = head.field_paths;
   standing.path = head.form == TargetForm::kAsterisk ? "*" : head.path;
   const std::string given = head.host + ":" + std::to_string(head.port.value_or(usualPort()));
   const bool https = head.scheme == "https";
@@ -117,6 +119,7 @@ Task<bool> HttpRelay::serve(RequestHead head) {
   if (connection_.over()) co_return false;
   if (!ruling.allowed) co_return co_await refuse(head, kForbidden, ruling);
   const Wiped wiped(head);
+  if (const auto end = co_await applyRules(head, *standing)) co_return *end;
   if (const auto end = co_await applySecrets(head, *standing)) co_return *end;
   if (const auto end = co_await reachOrigin(head, *standing, ruling)) co_return *end;
   switch (co_await exchange(head)) {
@@ -157,13 +160,28 @@ Task<void> HttpRelay::answer(int status, std::string detail) {
   co_await incoming_.linger();
 }
 
+// The operator's rules look at what the program wrote, before a secret is put in. With a value: the
+// request was refused; whether the connection continues.
+Task<std::optional<bool>> HttpRelay::applyRules(RequestHead& head, const Standing& standing) {
+  constexpr int kForbidden = 403;
+  rules_.reset();
+  if (!connection_.limits().dlp) co_return std::nullopt;
+  rules_.emplace(connection_.limits().dlp);
+  rules_->head(head);
+  connection_.note(standing, *rules_);
+  if (const redact::Rule* rule = rules_->refusing()) {
+    co_return co_await refuse(head, kForbidden, connection_.refuse(standing, *rule));
+  }
+  co_return std::nullopt;
+}
+
 // Puts the secrets into the request. With a value: the request was refused; whether the connection
 // continues.
 Task<std::optional<bool>> HttpRelay::applySecrets(RequestHead& head, const Standing& standing) {
   standing_ = standing;
   cleans_ = false;
   watched_.reset();
-  misplaced_.reset();
+  stopped_.reset();
   broker_ = connection_.broker();
   if (!broker_) co_return std::nullopt;
   if (const auto fault = broker_->apply(head, standing.host, standing.port)) {
@@ -217,18 +235,30 @@ Task<void> HttpRelay::sendBody(const RequestHead& head) {
     const bool last = piece->empty();
     if (watched_) std::ignore = last ? watched_->finish() : watched_->feed(*piece);
     if (watched_ && watched_->hits() > 0) co_return misplaced(watched_->firstName());
-    const std::string bytes = head.chunked ? asChunk(*piece) : *piece;
+    std::string bytes = *piece;
+    if (rules_) {
+      bytes = rules_->body(bytes, last);
+      connection_.note(standing_, *rules_);
+      if (const redact::Rule* rule = rules_->refusing())
+        co_return stopBody(connection_.refuse(standing_, *rule));
+    }
+    if (head.chunked) bytes = (bytes.empty() ? "" : asChunk(bytes)) + (last ? asChunk("") : "");
     if (!connection_.moved(0, bytes.size())) co_return;
     if (!bytes.empty() && co_await connection_.write(connection_.outside(), bytes)) co_return;
     if (last) co_return;
   }
 }
 
-// The body has a placeholder. The origin gets no whole request, and passAnswer() sees an end.
+// The body has a placeholder.
 void HttpRelay::misplaced(const std::string& name) {
   const auto fault = Broker::misplacedIn("the body of a request", name);
-  misplaced_ = connection_.refuse(
-      standing_, {.reason = fault.reason, .remedy = fault.remedy, .rule = fault.rule});
+  stopBody(connection_.refuse(
+      standing_, {.reason = fault.reason, .remedy = fault.remedy, .rule = fault.rule}));
+}
+
+// The origin gets no whole request, and passAnswer() sees an end.
+void HttpRelay::stopBody(Ruling ruling) {
+  stopped_ = std::move(ruling);
   Connection::Error ignored;
   connection_.outside().shutdown(Connection::Socket::shutdown_both, ignored);
 }
@@ -340,10 +370,10 @@ Task<HttpRelay::Answered> HttpRelay::broken(std::string cause) {
   if (started_ || connection_.over()) co_return Answered::kBroken;
   started_ = true;
   OwnAnswer own{.status = kBadGateway, .detail = "Reaching " + origin_ + ": " + cause + "."};
-  if (misplaced_) {
+  if (stopped_) {
     own = {.status = kForbidden,
-           .detail = misplaced_->reason,
-           .ruling = &*misplaced_,
+           .detail = stopped_->reason,
+           .ruling = &*stopped_,
            .host = standing_.host,
            .port = standing_.port};
   }

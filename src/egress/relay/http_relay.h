@@ -50,6 +50,7 @@ class HttpRelay {
                                         const Ruling& ruling);
   [[nodiscard]] uint16_t usualPort() const;
   [[nodiscard]] Standing unjudged() const;
+  Task<std::optional<bool>> applyRules(RequestHead& head, const Standing& standing);
   Task<std::optional<bool>> applySecrets(RequestHead& head, const Standing& standing);
   Task<Answered> exchange(const RequestHead& head);
   Task<void> sendBody(const RequestHead& head);
@@ -60,6 +61,7 @@ class HttpRelay {
   Task<Answered> broken(std::string cause);
   Task<Answered> unreadableAnswer(std::string cause);
   void misplaced(const std::string& name);
+  void stopBody(Ruling ruling);
   Task<void> tunnelSwitched();
   Task<bool> more();
 
@@ -78,7 +80,8 @@ class HttpRelay {
   std::shared_ptr<const Broker> broker_;   // null: the sandbox has no brokered secret
   bool cleans_ = false;                    // the origin gets a secret: its answer is cleaned
   std::optional<redact::Stream> watched_;  // the request's body, for placeholders
-  std::optional<Ruling> misplaced_;        // one was found
+  std::optional<RequestRules> rules_;      // the operator's, over the request
+  std::optional<Ruling> stopped_;          // the body was refused
 };
 
 }  // namespace cloister::egress

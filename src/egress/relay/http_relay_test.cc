@@ -105,6 +105,67 @@ TEST_F(HttpRelayTest, ARefusedClientThatStaysIsLeft) {
   EXPECT_LT(base::monotonicNow() - before, Millis(1'500));
 }
 
+TEST_F(HttpRelayTest, MasksTextsOfARequestWithoutAChangeOfLengths) {
+  allow(Protocol::kHttp);
+  search("[0-9]{16}", redact::RuleAction::kRedact);
+  Socket sandbox = connect();
+  run(send(sandbox, "POST /pay?card=4111111111111111 HTTP/1.1\r\n" + host() +
+                        "X-Card: 4111111111111111\r\nContent-Length: 25\r\n\r\ncard=411111"));
+  Socket peer = run(accept());
+  run(send(sandbox, "1111111111&b=1"));
+  const std::string seen = run(receiveUntil(peer, "b=1"));
+  EXPECT_TRUE(seen.starts_with("POST /pay?card=**************** HTTP/1.1\r\n")) << seen;
+  EXPECT_TRUE(seen.contains("x-card: ****************\r\n")) << seen;
+  EXPECT_TRUE(seen.ends_with("\r\n\r\ncard=****************&b=1")) << seen;
+  run(send(peer, "HTTP/1.1 204 No Content\r\n\r\n"));
+  EXPECT_TRUE(run(receiveUntil(sandbox, "\r\n\r\n")).starts_with("HTTP/1.1 204 "));
+  run(send(sandbox, "POST / HTTP/1.1\r\n" + host() +
+                        "Transfer-Encoding: chunked\r\n\r\n8\r\n41111111\r\n9\r\n11111111.\r\n"
+                        "0\r\n\r\n"));
+  const std::string chunked = run(receiveUntil(peer, "0\r\n\r\n"));
+  EXPECT_TRUE(chunked.ends_with("\r\n\r\n11\r\n****************.\r\n0\r\n\r\n")) << chunked;
+  EXPECT_EQ(guard->notes,
+            (std::vector<std::string>{"origin.test dlp.card 2", "origin.test dlp.card 1",
+                                      "origin.test dlp.card 1"}));
+  EXPECT_TRUE(guard->refusals.empty());
+}
+
+TEST_F(HttpRelayTest, ReportsTextsThatPass) {
+  allow(Protocol::kHttp);
+  search("[0-9]{16}", redact::RuleAction::kReport);
+  Socket sandbox = connect();
+  run(send(sandbox, get("/4111111111111111")));
+  Socket peer = run(accept());
+  EXPECT_TRUE(run(receiveUntil(peer, "\r\n\r\n")).starts_with("GET /4111111111111111 "));
+  EXPECT_EQ(guard->notes, std::vector<std::string>{"origin.test dlp.card 1"});
+}
+
+TEST_F(HttpRelayTest, RefusesARequestWithAText) {
+  allow(Protocol::kHttp);
+  search("[0-9]{16}", redact::RuleAction::kRefuse);
+  const std::string answer = refusedAnswer(get("/?card=4111111111111111"));
+  const json::object problem = problemOf(answer, 403);
+  EXPECT_EQ(textOf(problem, "rule"), "dlp.card");
+  EXPECT_FALSE(answer.contains("4111"));
+  EXPECT_TRUE(refusalsText().contains("(dlp.card)"));
+  EXPECT_FALSE(refusalsText().contains("4111"));
+  EXPECT_TRUE(guard->notes.empty());
+}
+
+TEST_F(HttpRelayTest, EndsARequestWhoseBodyHasAText) {
+  allow(Protocol::kHttp);
+  search("[0-9]{16}", redact::RuleAction::kRefuse);
+  Socket sandbox = connect();
+  run(send(sandbox, "POST / HTTP/1.1\r\n" + host() +
+                        "Content-Length: 100\r\n\r\nfirst\nthen 4111111111111111\n"));
+  Socket peer = run(accept());
+  const std::string seen = run(receive(peer, kAll));  // up to the end of the stream
+  EXPECT_TRUE(seen.contains("\r\n\r\n"));
+  EXPECT_FALSE(seen.contains("4111")) << seen;
+  peer.close();
+  EXPECT_EQ(textOf(problemOf(run(receiveUntil(sandbox, "}\n")), 403), "rule"), "dlp.card");
+}
+
 TEST_F(HttpRelayTest, RefusesAnotherHost) {
   allow(Protocol::kHttp);
   for (const char* other : {"evil.test", "origin.test", "origin.test:1", "127.0.0.1"}) {

@@ -48,6 +48,10 @@ class FakeGuard final : public Guard {
                        verdict.reason +
                        (verdict.rule == nullptr ? "" : " (" + verdict.rule->rule + ")"));
   }
+  void found(const Attempt& attempt, std::string_view rule, uint64_t count) override {
+    notes.push_back(std::string(attempt.host) + " " + std::string(rule) + " " +
+                    std::to_string(count));
+  }
   async::Signal& changed() override { return changed_; }
   [[nodiscard]] bool cut() const override { return is_cut; }
   Task<Verdict> hold(const Attempt& attempt, Verdict verdict) override {
@@ -78,6 +82,7 @@ class FakeGuard final : public Guard {
   uint64_t bytes_out = 0;
   std::vector<std::string> addresses;
   std::vector<std::string> refusals;
+  std::vector<std::string> notes;  // of DLP rules
   std::shared_ptr<Authority> issuer;
   std::shared_ptr<const Broker> secrets;
 
@@ -200,6 +205,11 @@ class RelayTest : public testing::Test {
     co_return bytes;
   }
   static constexpr size_t kAll = size_t{1} << 20;
+
+  // A DLP rule over requests.
+  void search(const std::string& pattern, redact::RuleAction action) {
+    limits.dlp = *redact::Rules::make({{"card", pattern, action}}, 64);
+  }
 
   std::string refusalsText() const {
     std::string all;

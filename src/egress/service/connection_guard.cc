@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "egress/dns/answers.h"
+#include "egress/plan/star.h"
 
 namespace cloister::egress {
 namespace {
@@ -56,9 +56,7 @@ Verdict ConnectionGuard::judge(const Attempt& attempt) {
   Verdict verdict = permit_->judge(attempt);
   if (!verdict.allowed || verdict.rule == nullptr) return verdict;
   if (std::string leak = leakOf(verdict, attempt.host); !leak.empty()) {
-    return {.rule = verdict.rule,
-            .reason = std::move(leak),
-            .remedy = "Ask for a rule with the name of the host itself."};
+    return {.rule = verdict.rule, .reason = std::move(leak), .remedy = std::string(kNameTheHost)};
   }
   const std::string& rule = verdict.rule->rule;
   const bool same_host = allowed_.host == attempt.host && allowed_.port == attempt.port;
@@ -100,6 +98,11 @@ void ConnectionGuard::dialled(const std::string& address) {
 void ConnectionGuard::refused(const Attempt& attempt, const Verdict& verdict) {
   refused_ = true;
   hub_.denied(*permit_, destinationOf(attempt, program_), verdict, protocolOf(attempt));
+}
+
+// A row of its own beside that of the connection: the rule's name, and no bytes.
+void ConnectionGuard::found(const Attempt& attempt, std::string_view rule, uint64_t count) {
+  hub_.allowed(*permit_, destinationOf(attempt, program_), rule, count);
 }
 
 bool ConnectionGuard::cut() const {

@@ -71,6 +71,7 @@ class ConnectionGuard : public Guard {
   std::string overBounds() override;
   void dialled(const std::string& address) override;
   void refused(const Attempt& attempt, const Verdict& verdict) override;
+  void found(const Attempt& attempt, std::string_view rule, uint64_t count) override;
   async::Signal& changed() override { return permit_->changed(); }
   [[nodiscard]] bool cut() const override;
   Task<void> findProgram(const Attempt& attempt, const Verdict& verdict) override;

@@ -29,6 +29,7 @@
 #include "egress/service/listen.h"
 #include "egress/service/service.h"
 #include "net/frame_connection.h"
+#include "net/unix_stream.h"
 #include "wire/codec.h"
 #include "wire/egress.h"
 #include "wire/node.h"
@@ -120,9 +121,8 @@ class ControlTest : public testing::Test {
 
   [[nodiscard]] std::string controlPath() const { return dir_ + "/egress.sock"; }
   asio::awaitable<std::shared_ptr<net::FrameConnection>> dialControl() {
-    asio::local::stream_protocol::socket socket(io_);
-    co_await socket.async_connect(asio::local::stream_protocol::endpoint(controlPath()), kQuiet);
-    co_return std::make_shared<net::FrameConnection>(std::move(socket));
+    co_return std::make_shared<net::FrameConnection>(
+        (co_await net::connectUnix(controlPath())).value());
   }
   void connectControl() {
     control_ = run(dialControl());

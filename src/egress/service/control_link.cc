@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "egress/broker/vault.h"
 #include "egress/service/listen.h"
+#include "net/unix_stream.h"
 #include "wire/codec.h"
 #include "wire/node.h"
 #include "wire/string_writer.h"
@@ -72,7 +73,7 @@ asio::awaitable<void> ControlLink::listen(std::shared_ptr<ControlLink> self, Fd 
       base::log(base::Level::kWarn, "connection refused", {{"reason", admitted.error().message}});
       continue;
     }
-    self->connection_ = std::make_shared<net::FrameConnection>(std::move(peer));
+    self->connection_ = std::make_shared<net::FrameConnection>(net::unixStream(std::move(peer)));
     async::spawn(self->executor_, serve(self));
   }
 }

@@ -208,7 +208,7 @@ Task<void> Door::serve(std::shared_ptr<Door> self, Socket socket, std::string na
       self->hub_, self->permit_, self->life_,
       [dns = self->dns_](std::string_view host) { return dns->takesName(host); },
       [self, who]() -> Task<std::string> { return self->who_is_(who); });
-  const RelayLimits limits{.idle = self->hub_.settings.idle};
+  const RelayLimits limits{.idle = self->hub_.settings.idle, .dlp = self->hub_.settings.dlp};
   Inside inside{std::move(socket), std::move(name), port};
   const auto ecosystem = model::ecosystemOfGateway(inside.name);
   if (ecosystem && port == kGatewayPort && self->hub_.gateway != nullptr) {

@@ -72,7 +72,8 @@ class GatewayRelay {
     PackageGateway::Request request{.ecosystem = ecosystem_,
                                     .method = head.method,
                                     .path = head.path,
-                                    .accept = std::string(head.field("accept"))};
+                                    .accept = std::string(head.field("accept")),
+                                    .tenant = plan->plan.tenant};
     GatewayAnswer answer = co_await gateway_.answer(std::move(request), rules, permit_.packages());
     if (connection_.over()) co_return false;
     if (answer.refusal) report(head, *answer.refusal);

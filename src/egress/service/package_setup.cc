@@ -111,6 +111,7 @@ Result<std::string> readAuthorization(const std::string& path, const std::string
 }
 
 Result<MakeGateway> prepareGateway(const model::PackageSettings& packages,
+                                   uint32_t advisories_seconds,
                                    const model::EgressSettings& egress) {
   const std::vector<Ecosystem> ecosystems = packages.ecosystems();
   if (ecosystems.empty()) return MakeGateway();
@@ -124,11 +125,15 @@ Result<MakeGateway> prepareGateway(const model::PackageSettings& packages,
   bounds.at_once = packages.concurrent;
   constexpr size_t kParts = 4;  // a single sandbox cannot take all
   bounds.of_one = std::max<size_t>(2, packages.concurrent / kParts);
-  return [prepared, bounds](boost::asio::any_io_executor executor, Dialler& dialler) {
+  bounds.of_tenant = std::max<size_t>(2, packages.concurrent / 2);  // nor can a single tenant
+  auto advisories = model::advisoriesOf(packages.advisories, advisories_seconds);
+  if (advisories) TRY(advisories->now());
+  return [prepared, bounds, advisories](boost::asio::any_io_executor executor, Dialler& dialler) {
     std::map<Ecosystem, PackageOrigin> origins;
     for (const Prepared& each : *prepared)
       origins.emplace(each.ecosystem, originOf(each, dialler));
-    return std::make_unique<PackageGateway>(std::move(executor), std::move(origins), bounds);
+    return std::make_unique<PackageGateway>(std::move(executor), std::move(origins), bounds,
+                                            advisories);
   };
 }
 

@@ -22,6 +22,7 @@ using MakeGateway =
 
 // An empty function where no upstream is configured. Errors name the setting.
 Result<MakeGateway> prepareGateway(const model::PackageSettings& packages,
+                                   uint32_t advisories_seconds,
                                    const model::EgressSettings& egress);
 
 // The value of Authorization for the one line of a credentials file: "USER:PASSWORD" is sent as

@@ -6,9 +6,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/clock.h"
+#include "redact/rules.h"
 
 namespace cloister::egress {
 
@@ -27,6 +29,7 @@ struct Settings {
   size_t connections = 16'384;            // of the process
   size_t plans = 8192;                    // of the process
   size_t plan_bytes = size_t{256} << 20;  // of all plans, encoded
+  std::shared_ptr<const redact::Rules> dlp = nullptr;  // over requests; null: none
 };
 
 }  // namespace cloister::egress
