@@ -3,10 +3,14 @@
 """Verify an exported audit log without Cloister: docs/AUDIT.md is all this knows of it.
 
     verify_audit.py LOG.jsonl [--checkpoints FILE --key BASE64]
+    verify_audit.py --proof FILE --key BASE64 [--roots FILE]
 
 LOG.jsonl has one entry a line (`cloister audit export`), from the first on; "-" is stdin. With the
 checkpoint file and the public key (audit.pub) the log is also held to what was signed. Prints the
 last entry's position and hash, or names the first bad entry and exits 1.
+
+With --proof (`cloister audit proof`) a single entry is verified: that it is in a signed root. With --roots
+(`cloister audit roots`) the root must be one of the kept ones.
 """
 
 import argparse
@@ -150,12 +154,101 @@ def check(checkpoints, key, hashes):
             raise ValueError(f"entry {point['seq']}: its signed checkpoint has another hash")
 
 
+ROOT_TEXT = "cloister-audit-root v1\n{number}\n{begins}\n{ends}\n{root}\n{log}\n{prev}\n"
+ROOT_MEMBERS = {"number", "begins", "ends", "root", "log", "prev", "key", "signature"}
+
+
+def digest(text, size=32):
+    data = bytes.fromhex(text)
+    if len(data) != size or data.hex() != text:
+        raise ValueError(f"{text!r} is not {2 * size} lower-case hex digits")
+    return data
+
+
+def check_root(root, key):
+    if root.keys() != ROOT_MEMBERS:
+        raise ValueError("a root has other members than those of a root")
+    name = f"root {root['number']}"
+    if root["key"] != hashlib.sha256(key).hexdigest()[:16]:
+        raise ValueError(f"{name} is signed by another key, {root['key']}")
+    if not signed(key, ROOT_TEXT.format(**root).encode(), base64.b64decode(root["signature"], validate=True)):
+        raise ValueError(f"{name} has a signature that is not valid")
+
+
+def check_entry(line):
+    entry = dict(line)
+    known, sealed = entry.pop("hash"), entry.pop("sealed", {})
+    entry.pop("position", None)
+    if entry.keys() != set(MEMBERS):
+        raise ValueError("the entry's members are not those of an entry")
+    if hashlib.sha256(canonical(entry)).hexdigest() != known:
+        raise ValueError("the entry's bytes do not match its hash")
+    for name, member in sealed.items():
+        if entry["details"].get(name) != {"sealed": seal(member)}:
+            raise ValueError(f"the entry's sealed {name} is another")
+    return digest(known)
+
+
+def check_proof(proof, key, kept):
+    """Raises ValueError with the first defect of a proof. `kept`: the lines of kept roots, or None."""
+    if proof.keys() != {"version", "entry", "place", "siblings", "record"} or proof["version"] != 1:
+        raise ValueError("this is no proof of version 1")
+    if len(proof["siblings"]) != 64:
+        raise ValueError("a proof has 64 siblings")
+    place = digest(proof["place"], 8)
+    node = hashlib.sha256(b"cloister-audit-leaf v1\n" + place + check_entry(proof["entry"])).digest()
+    for level, sibling in enumerate(map(digest, proof["siblings"])):
+        right = int.from_bytes(place, "big") >> level & 1
+        node = hashlib.sha256(b"\x01" + (sibling + node if right else node + sibling)).digest()
+    record = proof["record"]
+    if node.hex() != record["root"]:
+        raise ValueError(f"the siblings do not lead from the entry to root {record['number']}")
+    check_root(record, key)
+    before = None
+    for root in map(json.loads, kept or ()):
+        check_root(root, key)
+        if before and (root["number"] != before["number"] + 1 or
+                       root["prev"] != hashlib.sha256(ROOT_TEXT.format(**before).encode()).hexdigest()):
+            raise ValueError(f"root {root['number']} does not follow root {before['number']}")
+        if root["number"] == record["number"]:
+            if root != record:
+                raise ValueError(f"the kept root {record['number']} is another")
+            kept = ()
+        before = root
+    if kept:
+        raise ValueError(f"the kept roots have no root {record['number']}")
+
+
+def verify_proof(args):
+    try:
+        with open(args.proof, encoding="utf-8") as file:
+            proof = json.load(file)
+        kept = None
+        if args.roots:
+            with open(args.roots, encoding="utf-8") as file:
+                kept = file.read().splitlines()
+                if not kept:
+                    raise ValueError("the file of kept roots is empty")
+        check_proof(proof, args.key, kept)
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        sys.exit(f"BROKEN: {error}")
+    print(f"ok: entry {proof['entry']['seq']} of tenant {proof['entry']['tenant']} is in root {proof['record']['number']}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("log")
+    parser.add_argument("log", nargs="?")
     parser.add_argument("--checkpoints")
     parser.add_argument("--key", type=base64.b64decode)
+    parser.add_argument("--proof")
+    parser.add_argument("--roots")
     args = parser.parse_args()
+    if args.proof:
+        if args.key is None or args.log or args.checkpoints:
+            parser.error("--proof goes with --key, and without a log")
+        return verify_proof(args)
+    if args.log is None or args.roots:
+        parser.error("give a log, or --proof and --key")
     if (args.key is None) != (args.checkpoints is None):
         parser.error("--checkpoints and --key go together")
     try:

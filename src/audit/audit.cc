@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "audit/rights.h"
+#include "audit/root_check.h"
 #include "model/numbering.h"
 #include "store/anchor.h"
 #include "store/sql/checkpoint_file.h"
@@ -44,6 +45,7 @@ class Walk {
     if (numbering_.old()) report_.notes.emplace_back(kOldNumbers);
     checkRecords();
     if (report_.ok) checkRights();
+    if (report_.ok) checkRoots();
     return std::move(report_);
   }
 
@@ -268,6 +270,15 @@ class Walk {
     const auto problem = rights_ ? rights_->problem(store_) : std::unexpected(rights_.error());
     if (!problem) {
       bad(0, "reading keys and policies: " + problem.error().message);
+    } else if (!problem->empty()) {
+      bad(0, *problem);
+    }
+  }
+
+  void checkRoots() {
+    const auto problem = rootsProblem(store_, key_);
+    if (!problem) {
+      bad(0, "reading the roots: " + problem.error().message);
     } else if (!problem->empty()) {
       bad(0, *problem);
     }

@@ -35,7 +35,9 @@ class AuditNumbers : public AuditVerify {
       entry.seq = entry.position;
     write(std::move(entries));
     sql("ALTER TABLE audit DROP COLUMN number; CREATE INDEX audit_by_tenant ON audit(tenant, seq);"
-        "DROP TABLE layers; DROP TABLE bills; DROP TABLE secrets;"
+        "DROP TABLE audit_roots; DROP TABLE ui_sessions; DROP TABLE documents; DROP TABLE layers;"
+        "DROP TABLE bills; DROP TABLE secrets;"
+        "DROP INDEX sessions_by_name; ALTER TABLE sessions DROP COLUMN name;"
         "DROP TABLE escalation_workspaces; PRAGMA user_version=17");
   }
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "audit/rights.h"
 
+#include "store/rows/ui_sessions.h"
+
 namespace cloister::audit {
 namespace {
+
+constexpr uint32_t kMost = UINT32_MAX;
 
 std::string told(const model::AuditEntry& entry, std::string_view name) {
   const base::json::value* value = entry.event.details.if_contains(name);
@@ -20,6 +24,8 @@ Result<Rights> Rights::read(store::Store& store) {
   Rights rights;
   for (const store::KeyRecord& key : TRY(store.keys(store::Scope::allTenants())))
     rights.ids_.insert(key.id);
+  for (const store::UiSession& session : TRY(store.uiSessions(store::Scope::allTenants(), kMost)))
+    rights.ids_.insert(session.id);
   store::PolicyQuery query{.limit = kPage, .before = 0};
   for (size_t read = kPage; read == kPage;) {
     const auto page = TRY(store.policyVersions(query));
@@ -39,6 +45,12 @@ void Rights::note(const model::AuditEntry& entry) {
         .made = entry.position, .revoked = 0, .roles = told(entry, "roles")};
   } else if (action == "key.revoked") {
     keys_[entry.event.subject].revoked = entry.position;
+  } else if (action == "ui.signed_in") {
+    SignIn& sign_in = sign_ins_[entry.event.subject];
+    sign_in.made = entry.position;
+    sign_in.rights = told(entry, store::kSessionRights);
+  } else if (action == "ui.signed_out" || action == "ui.sign_in_ended") {
+    sign_ins_[entry.event.subject].ended = entry.position;
   } else if (action.starts_with("policy.") && version != nullptr && version->is_int64()) {
     applications_[version->get_int64()] = {entry.position, told(entry, "sha256")};
   }
@@ -59,10 +71,26 @@ std::string Rights::problemOf(const store::KeyRecord& key) const {
   return "its roles are not those of " + entryName(log.made);
 }
 
+std::string Rights::problemOf(const store::UiSession& session) const {
+  const auto found = sign_ins_.find(session.id);
+  if (found == sign_ins_.end() || found->second.made == 0) {
+    return "no audit entry tells that it was begun";
+  }
+  const SignIn& log = found->second;
+  if (log.ended != 0) return "it is open, though " + entryName(log.ended) + " ended it";
+  if (log.rights == model::canonicalJson(store::rightsOf(session))) return "";
+  return "its rights are not those of " + entryName(log.made);
+}
+
 Result<std::string> Rights::problem(store::Store& store) const {
   for (const store::KeyRecord& key : TRY(store.keys(store::Scope::allTenants()))) {
     const std::string wrong = ids_.contains(key.id) ? problemOf(key) : "";
     if (!wrong.empty()) return "key " + key.id + ": " + wrong;
+  }
+  const auto sessions = TRY(store.uiSessions(store::Scope::allTenants(), kMost));
+  for (const store::UiSession& session : sessions) {
+    const std::string wrong = ids_.contains(session.id) ? problemOf(session) : "";
+    if (!wrong.empty()) return "sign-in " + session.id + ": " + wrong;
   }
   for (const auto& [version, digest] : digests_) {
     const std::string name = "policy version " + std::to_string(version);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the sources of rights, API keys and versions of the policy, with the log. Their rows are
-// not hashed, unlike records of executions. But an entry of the log records each row's creation,
-// and each key's revocation. For one verification, on its thread.
+// Compares the sources of rights with the log: API keys, sign-ins of the web interface and versions
+// of the policy. Their rows are not hashed, unlike records of executions. But an entry of the log
+// records each row's creation, and the end of each key and sign-in. For one verification, on its
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +34,19 @@ class Rights {
     std::string roles;     // as canonical JSON; "" if not recorded
   };
 
-  [[nodiscard]] std::string problemOf(const store::KeyRecord& key) const;
+  struct SignIn {
+    uint64_t made = 0;   // as for a key
+    uint64_t ended = 0;  // the entry of signing out, by the person or by an administrator; 0: none
+    std::string rights;  // as canonical JSON
+  };
 
-  std::set<std::string> ids_;                                         // of existing keys
+  [[nodiscard]] std::string problemOf(const store::KeyRecord& key) const;
+  [[nodiscard]] std::string problemOf(const store::UiSession& session) const;
+
+  std::set<std::string> ids_;                                         // of existing keys, sign-ins
   std::map<int64_t, std::string> digests_;                            // of existing versions
   std::map<std::string, Key> keys_;                                   // as recorded in the log
+  std::map<std::string, SignIn> sign_ins_;                            // the same
   std::map<int64_t, std::pair<uint64_t, std::string>> applications_;  // version → entry, digest
 };
 

@@ -7,6 +7,7 @@
 #include "base/crypto.h"
 #include "store/rows/keys.h"
 #include "store/rows/policies.h"
+#include "store/rows/ui_sessions.h"
 
 namespace cloister::audit {
 namespace {
@@ -73,6 +74,47 @@ TEST_F(AuditRights, FindsAKeyThatTheLogDoesNotBearOut) {
     sql("DELETE FROM api_keys; INSERT INTO api_keys SELECT * FROM kept; DROP TABLE kept");
   }
   EXPECT_TRUE(reopenAndVerify().ok);
+}
+
+TEST_F(AuditRights, FindsASignInThatTheLogDoesNotBearOut) {
+  open();
+  store::UiSession session{.id = "uis_a",
+                           .sha256 = base::sha256Hex("cookie"),
+                           .person = "user_1",
+                           .issuer = "https://login.test",
+                           .principal = store::testing::principal("acme"),
+                           .created_at = 100,
+                           .used_at = 100,
+                           .ends_at = 1000};
+  session.principal.roles = model::Role::kViewer;
+  session.principal.key_id = session.id;
+  model::AuditEvent begun = event("ui.signed_in", session.id);
+  begun.details[store::kSessionRights] = rightsOf(session);
+  ASSERT_TRUE(
+      store::testing::commit(*store_, store::putUiSession, session, store::UiSessionRoom{}, begun));
+  close();
+  ASSERT_TRUE(reopenAndVerify().ok);
+  close();
+  const std::pair<std::string, std::string> cases[] = {
+      {"UPDATE ui_sessions SET roles='admin'", "sign-in uis_a: its rights are not those of audit"},
+      {"UPDATE ui_sessions SET sha256='" + base::sha256Hex("mine") + "'",
+       "sign-in uis_a: its rights are not those of audit"},
+      {"UPDATE ui_sessions SET id='uis_mine', credential='key_good', issuer=''",
+       "sign-in uis_mine: no audit entry tells that it was begun"}};
+  for (const auto& [change, words] : cases) {
+    SCOPED_TRACE(change);
+    sql("CREATE TABLE kept AS SELECT * FROM ui_sessions; " + change);
+    expectBad(reopenAndVerify(), 0, words);
+    close();
+    sql("DELETE FROM ui_sessions; INSERT INTO ui_sessions SELECT * FROM kept; DROP TABLE kept");
+  }
+  sql("CREATE TABLE kept AS SELECT * FROM ui_sessions");
+  open();
+  ASSERT_TRUE(store::testing::commit(*store_, store::removeUiSession, session.id,
+                                     event("ui.sign_in_ended", session.id)));
+  close();
+  sql("INSERT INTO ui_sessions SELECT * FROM kept; DROP TABLE kept");
+  expectBad(reopenAndVerify(), 0, "sign-in uis_a: it is open, though audit entry ");
 }
 
 TEST_F(AuditRights, FindsAPolicyThatNobodyApplied) {

@@ -19,7 +19,9 @@
 #include "store/open.h"
 #include "store/quota_store.h"
 #include "store/rows/agents.h"
+#include "store/rows/documents.h"
 #include "store/rows/escalation_rows.h"
+#include "store/rows/secrets.h"
 #include "store/session_testing.h"
 #include "store/sql/raw_testing.h"
 
@@ -91,6 +93,16 @@ Rows fill(Store& store) {
   EXPECT_TRUE(testing::commit(store, addEscalation, asked));
   const std::string session = memory::running(store);
   EXPECT_TRUE(memory::put(store, session, "k", std::string("\"") + kWord + "\""));
+  const model::AuditEvent set{.action = "set", .subject = "s", .principal = {}, .details = {}};
+  const NewSecret secret{.of = {"acme", "API_KEY"}, .value = kWord};
+  EXPECT_TRUE(testing::commit(store, putSecret, secret, uint64_t{100}, set));
+  const NewDocument document{.id = "one",
+                             .tenant = "acme",
+                             .agent = "",
+                             .kind = "tool",
+                             .name = "a tool",
+                             .json = std::string(R"({"a":")") + kWord + "\"}"};
+  EXPECT_TRUE(testing::commit(store, createDocument, document, uint64_t{100}, set));
   return {.execution = done.id, .session = session};
 }
 
@@ -144,6 +156,15 @@ TEST(Encryption, NothingOfARequestOrItsOutputStandsInTheFiles) {
   const Rows rows = fill(*store);
   EXPECT_THAT(filesWith(dir), ::testing::IsEmpty());
   expectWhole(*store, rows);
+}
+
+// Each table with a tenant is looked through at a start, whatever its other columns are named.
+TEST(Encryption, AnEncryptedLedgerIsOpenedAgain) {
+  const TempDir dir;
+  const Rows rows = fill(*openSqlite(encryptedIn(dir)).value());
+  const auto again = openSqlite(encryptedIn(dir));
+  ASSERT_TRUE(again) << again.error().message;
+  expectWhole(**again, rows);
 }
 
 TEST(Encryption, AnOlderLedgerIsEncryptedAndItsOldTextIsGone) {

@@ -2,10 +2,12 @@
 // The ledger's reads: a function beside its rows for each, run on a read-only connection.
 #include "base/clock.h"
 #include "store/agent_store.h"
+#include "store/document_store.h"
 #include "store/memory_store.h"
 #include "store/quota_store.h"
 #include "store/rows/agents.h"
 #include "store/rows/artifacts.h"
+#include "store/rows/documents.h"
 #include "store/rows/escalation_rows.h"
 #include "store/rows/executions.h"
 #include "store/rows/keys.h"
@@ -18,6 +20,7 @@
 #include "store/rows/secrets.h"
 #include "store/rows/sessions.h"
 #include "store/rows/snapshots.h"
+#include "store/rows/ui_sessions.h"
 #include "store/secret_store.h"
 #include "store/sql/engine.h"
 #include "store/store.h"
@@ -90,6 +93,10 @@ Result<model::Session> Store::session(const Scope& scope, const std::string& id)
   return engine_->read(id, [&](Database& db) { return getSession(db, scope, id); });
 }
 
+Result<std::string> Store::sessionNamed(const model::Principal& by, const std::string& name) {
+  return engine_->read("", [&](Database& db) { return store::sessionNamed(db, by, name); });
+}
+
 Result<std::vector<model::Session>> Store::sessions(const Scope& scope, const SessionQuery& query) {
   return engine_->read("", [&](Database& db) { return listSessions(db, scope, query); });
 }
@@ -119,12 +126,28 @@ Result<KeyRecord> Store::key(const Scope& scope, const std::string& id) {
   return engine_->read("", [&](Database& db) { return getKey(db, scope, id); });
 }
 
+Result<std::optional<UiSession>> Store::uiSessionByHash(const std::string& sha256) {
+  return engine_->read("", [&](Database& db) { return findUiSession(db, sha256); });
+}
+
+Result<std::optional<UiSession>> Store::uiSession(const std::string& id) {
+  return engine_->read("", [&](Database& db) { return getUiSession(db, id); });
+}
+
+Result<std::vector<UiSession>> Store::uiSessions(const Scope& scope, uint32_t limit) {
+  return engine_->read("", [&](Database& db) { return listUiSessions(db, scope, limit); });
+}
+
 Result<std::optional<PolicyVersion>> Store::policyVersion(int64_t version) {
   return engine_->read("", [&](Database& db) { return getPolicy(db, version); });
 }
 
 Result<std::vector<PolicyVersion>> Store::policyVersions(const PolicyQuery& query) {
   return engine_->read("", [&](Database& db) { return listPolicies(db, query); });
+}
+
+Result<RecordedRequest> Store::request(const Scope& scope, const std::string& execution) {
+  return engine_->read(execution, [&](Database& db) { return getRequest(db, scope, execution); });
 }
 
 Result<std::vector<RecordedRequest>> Store::requests(const Scope& scope, uint32_t limit) {
@@ -194,6 +217,21 @@ Result<SecretInfo> SecretStore::info(const SecretName& of) {
 
 Result<StoredSecret> SecretStore::value(const SecretName& of) {
   return engine_.read("", [&](Database& db) { return getSecret(db, of); });
+}
+
+Result<Document> DocumentStore::get(const DocumentReader& reader, const std::string& kind,
+                                    const std::string& id) {
+  return engine_.read("", [&](Database& db) { return getDocument(db, reader, kind, id); });
+}
+
+Result<Document> DocumentStore::named(const DocumentReader& reader, const std::string& kind,
+                                      const std::string& name) {
+  return engine_.read("", [&](Database& db) { return documentNamed(db, reader, kind, name); });
+}
+
+Result<std::vector<Document>> DocumentStore::list(const DocumentReader& reader,
+                                                  const DocumentQuery& query) {
+  return engine_.read("", [&](Database& db) { return listDocuments(db, reader, query); });
 }
 
 Result<model::MemoryValue> MemoryStore::get(const Scope& scope, const std::string& session,

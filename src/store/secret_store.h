@@ -64,6 +64,9 @@ class SecretStore {
   Result<SecretInfo> info(const SecretName& of);
   Result<StoredSecret> value(const SecretName& of);
 
+  // For another part of the ledger that keeps encrypted values of tenants (document_store.h).
+  [[nodiscard]] Engine& engine() const { return engine_; }
+
  private:
   Engine& engine_;
 };

@@ -70,7 +70,9 @@ void runSql(const std::string& path, const std::string& sql) {
 
 // Takes a ledger back to before its tenants had numbers of their own.
 std::string withoutNumbers() {
-  return "DROP TABLE layers; DROP TABLE bills; DROP TABLE secrets;"
+  return "DROP TABLE audit_roots; DROP TABLE ui_sessions; DROP TABLE documents; DROP TABLE layers;"
+         "DROP TABLE bills; DROP TABLE secrets;"
+         "DROP INDEX sessions_by_name; ALTER TABLE sessions DROP COLUMN name;"
          "DROP TABLE escalation_workspaces;"
          "DROP INDEX audit_by_number; ALTER TABLE audit DROP COLUMN number;"
          "CREATE INDEX audit_by_tenant ON audit(tenant, seq);";

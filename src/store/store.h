@@ -40,6 +40,7 @@
 #include "store/policy_version.h"
 #include "store/query.h"
 #include "store/records/key_record.h"
+#include "store/records/ui_session.h"
 #include "store/scope.h"
 #include "store/values.h"
 #include "store/write.h"
@@ -97,6 +98,9 @@ class Store {
   // Every execution without a terminal state, oldest first. For start-up.
   Result<std::vector<Pending>> unfinished();
   Result<model::Session> session(const Scope& scope, const std::string& id);
+  // The id of a session with this name among those that `by` sees: of its own agent if there is
+  // one, not ended if there is one, and the newest.
+  Result<std::string> sessionNamed(const model::Principal& by, const std::string& name);
   // The result of an earlier committed request with the same idempotency key; errors as of
   // accept().
   Result<std::optional<model::Execution>> earlier(const NewExecution& request);
@@ -114,6 +118,12 @@ class Store {
   // Keys that the key `id` was rotated to, directly or through keys that have expired by `now`
   // unrevoked; in no order, and at most `limit`.
   Result<std::vector<KeyRecord>> successors(const std::string& id, int64_t now, uint32_t limit);
+  // A session of the web interface, by the digest of its cookie or by its id, even an ended one;
+  // nullopt: there is none.
+  Result<std::optional<UiSession>> uiSessionByHash(const std::string& sha256);
+  Result<std::optional<UiSession>> uiSession(const std::string& id);
+  // Newest first, ended ones included until their removal.
+  Result<std::vector<UiSession>> uiSessions(const Scope& scope, uint32_t limit);
   // A version with its document, the newest for 0; nullopt: there is none.
   Result<std::optional<PolicyVersion>> policyVersion(int64_t version);
   // Newest first, without documents.
@@ -122,6 +132,8 @@ class Store {
   Result<std::vector<model::DependencyLayer>> layers();
   // The bill of materials with this SHA-256, as JSON; nullopt: there is none.
   Result<std::optional<std::string>> bill(const std::string& sha256);
+  // The accepted request of an execution. kNotFound too if the request is not kept any more.
+  Result<RecordedRequest> request(const Scope& scope, const std::string& execution);
   // Kept requests, newest first, at most `limit` (1..1000).
   Result<std::vector<RecordedRequest>> requests(const Scope& scope, uint32_t limit);
   // Entries with a number (numberFor() of `scope`) above `after`; oldest first, at most `limit`

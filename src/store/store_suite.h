@@ -9,6 +9,7 @@
 #include "store/suite/artifacts.h"
 #include "store/suite/audit.h"
 #include "store/suite/boundary.h"
+#include "store/suite/documents.h"
 #include "store/suite/escalations.h"
 #include "store/suite/images.h"
 #include "store/suite/keys.h"
@@ -19,3 +20,4 @@
 #include "store/suite/secrets.h"
 #include "store/suite/sessions.h"
 #include "store/suite/snapshots.h"
+#include "store/suite/ui_sessions.h"

@@ -50,6 +50,7 @@ ChangeLine::ChangeLine(const model::AuditEntry& entry)
   add("agent", who.agent);
   add("user", who.user);
   add("request", who.request);
+  if (who.trace) add("trace", model::toHex(who.trace.trace));
   fields_.emplace_back("audit_position", static_cast<int64_t>(position_));
 }
 

@@ -70,6 +70,23 @@ void describeNetwork(A& a, T& e) {
   }
 }
 
+// A run of less than a second has no history.
+template <class A, Of<model::Execution> T>
+void describeHistory(A& a, T& e) {
+  if constexpr (A::kReads) {
+    base::json::array points;
+    a.since().array("usage_history", points);
+    if (points.empty()) return;
+    if (auto history = model::UsageHistory::fromJson(points)) {
+      e.usage_history = *std::move(history);
+    } else {
+      a.refuse();
+    }
+  } else {
+    a.when(!e.usage_history.empty()).array("usage_history", e.usage_history.toJson());
+  }
+}
+
 template <class A, Of<Record> T>
 void describe(A& a, T& v) {
   auto& e = v.execution;
@@ -98,6 +115,7 @@ void describe(A& a, T& v) {
   a.when(!e.parent_id.empty()).text("parent_id", e.parent_id);
   a.when(e.depth > 0).number("depth", e.depth);
   describeNetwork(a, e);
+  describeHistory(a, e);
 }
 
 std::string encodeRecord(const Record& record) {

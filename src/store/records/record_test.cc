@@ -135,6 +135,22 @@ TEST(Records, WhatAnExecutionLacksIsNotWritten) {
   EXPECT_FALSE(decodeRecord("{}"));
 }
 
+TEST(Records, TheUseOverTimeIsKept) {
+  EXPECT_FALSE(encodeRecord(someRecord()).contains("usage_history")) << "it ran for no second";
+  Record record = someRecord();
+  record.execution.usage_history.add({.wall_ms = 1'000, .cpu_ms = 900, .max_rss_bytes = 5});
+  record.execution.usage_history.add({.wall_ms = 2'000, .cpu_ms = 950, .memory_bytes = 4});
+  const std::string text = encodeRecord(record);
+  EXPECT_TRUE(text.contains(R"("usage_history":[[1000,900,5,0,0,0,0],[2000,950,0,4,0,0,0]])"))
+      << text;
+  const auto read = decodeRecord(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->execution.usage_history.points(), record.execution.usage_history.points());
+  std::string broken = text;
+  broken.replace(broken.find("[1000,"), 6, R"(["x",)");
+  EXPECT_FALSE(decodeRecord(broken));
+}
+
 TEST(Records, TheUseOfTheNetworkIsKept) {
   EXPECT_FALSE(encodeRecord(someRecord()).contains("network")) << "nothing was used";
   Record record = someRecord();

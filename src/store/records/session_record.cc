@@ -46,6 +46,7 @@ void describe(A& a, T& v) {
   a.number("last_used_at", s.last_used_at);
   a.number("expires_at", s.expires_at);
   a.number("ended_at", s.ended_at);
+  a.when(!s.name.empty()).text("name", s.name);
   a.when(s.nested).flag("nested", s.nested);
   a.when(s.usage != model::Usage{}).in("usage", s.usage);
   a.when(!s.from_snapshot.empty()).text("from_snapshot", s.from_snapshot);

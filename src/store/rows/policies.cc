@@ -34,6 +34,11 @@ constexpr char kRequests[] =
     " decrypted(r.encrypted, e.tenant, 'request ' || e.id, r.body) FROM plain_executions e"
     " JOIN requests r ON r.execution=e.seq WHERE (?1 IS NULL OR e.tenant=?1)"
     " ORDER BY e.seq DESC LIMIT ?2";
+constexpr char kRequest[] =
+    "SELECT e.seq, e.record, e.archived_at,"
+    " decrypted(r.encrypted, e.tenant, 'request ' || e.id, r.body), r.execution IS NULL"
+    " FROM plain_executions e LEFT JOIN requests r ON r.execution=e.seq"
+    " WHERE e.id=?1 AND (?2 IS NULL OR e.tenant=?2) AND (?3 IS NULL OR e.agent=?3)";
 constexpr uint32_t kMaxList = 500;
 constexpr uint32_t kMaxRequests = 1000;
 constexpr int kDocument = 12;
@@ -54,6 +59,14 @@ PolicyVersion readRow(const Statement& row) {
           .document = {}};
 }
 
+Result<RecordedRequest> readRequest(const Statement& row) {
+  Record record = TRY(readRecord(row));
+  return RecordedRequest{.execution = std::move(record.execution.id),
+                         .session_id = std::move(record.execution.session_id),
+                         .principal = std::move(record.execution.principal),
+                         .request_json = row.text(3)};
+}
+
 Result<int64_t> newestVersion(Database& db) {
   Statement row = TRY(db.use(kNewest));
   TRY(row.step());
@@ -66,8 +79,10 @@ Result<int64_t> putPolicy(Transaction tx, const NewPolicy& made, const model::Au
   const PolicyVersion& policy = made.policy;
   const int64_t newest = TRY(newestVersion(tx.db));
   if (made.expected && *made.expected != newest) {
-    return fail(Code::kConflict, "applying the policy: version " + std::to_string(newest) +
-                                     " is in force, not " + std::to_string(*made.expected));
+    return fail(Code::kConflict,
+                "applying the policy: version " + std::to_string(newest) + " is in force, not " +
+                    std::to_string(*made.expected),
+                "expected_version");
   }
   const model::Principal& who = policy.applied_by;
   {
@@ -109,18 +124,24 @@ Result<std::vector<PolicyVersion>> listPolicies(Database& db, const PolicyQuery&
   return out;
 }
 
+Result<RecordedRequest> getRequest(Database& db, const Scope& scope, const std::string& execution) {
+  Statement row = TRY(db.use(kRequest));
+  if (!TRY(row.bind(execution, scope.tenant(), scope.agent()).step())) {
+    return fail(Code::kNotFound, "there is no execution " + execution);
+  }
+  if (row.integer(4) != 0) {
+    return fail(Code::kNotFound, "the request of " + execution + " is not kept any more");
+  }
+  return readRequest(row);
+}
+
 Result<std::vector<RecordedRequest>> listRequests(Database& db, const Scope& scope,
                                                   uint32_t limit) {
   Statement row = TRY(db.use(kRequests));
   row.bind(scope.tenant(), std::clamp(limit, 1U, kMaxRequests));
   std::vector<RecordedRequest> out;
-  while (TRY(row.step())) {
-    Record record = TRY(readRecord(row));
-    out.push_back({.execution = std::move(record.execution.id),
-                   .session_id = std::move(record.execution.session_id),
-                   .principal = std::move(record.execution.principal),
-                   .request_json = row.text(3)});
-  }
+  while (TRY(row.step()))
+    out.push_back(TRY(readRequest(row)));
   return out;
 }
 

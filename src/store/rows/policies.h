@@ -19,6 +19,7 @@ namespace cloister::store {
 Result<int64_t> putPolicy(Transaction tx, const NewPolicy& made, const model::AuditEvent& event);
 Result<std::optional<PolicyVersion>> getPolicy(Database& db, int64_t version);
 Result<std::vector<PolicyVersion>> listPolicies(Database& db, const PolicyQuery& query);
+Result<RecordedRequest> getRequest(Database& db, const Scope& scope, const std::string& execution);
 Result<std::vector<RecordedRequest>> listRequests(Database& db, const Scope& scope, uint32_t limit);
 
 }  // namespace cloister::store

@@ -18,8 +18,8 @@ constexpr char kByIdempotencyKey[] =
     " WHERE tenant=? AND app=? AND agent=? AND user=? AND idempotency_key=?";
 constexpr char kInsert[] =
     "INSERT INTO sessions(id, status, tenant, app, agent, user, idempotency_key, ended_at,"
-    " created_row, state_row, record, encrypted) VALUES (?1,?2,?3,?4,?5,?6,?7,0,?8,?9,"
-    " encrypt(?3, 'session ' || ?1, ?10), encrypts())";
+    " created_row, state_row, name, record, encrypted) VALUES (?1,?2,?3,?4,?5,?6,?7,0,?8,?9,?10,"
+    " encrypt(?3, 'session ' || ?1, ?11), encrypts())";
 constexpr char kById[] = "SELECT seq, record FROM plain_sessions WHERE id=?";
 constexpr char kUpdate[] =
     "UPDATE sessions SET status=?1, ended_at=?2, state_row=?3,"
@@ -30,6 +30,11 @@ constexpr char kDrop[] =
 constexpr char kGet[] =
     "SELECT seq, record FROM plain_sessions WHERE id=?1 AND (?2 IS NULL OR tenant=?2)"
     " AND (?3 IS NULL OR agent=?3)";
+// The caller's own first, then a session that has not ended, then the newest.
+constexpr char kNamed[] =
+    "SELECT id FROM sessions WHERE name=?1 AND (?2 IS NULL OR tenant=?2)"
+    " AND (?3 IS NULL OR agent=?3)"
+    " ORDER BY tenant=?4 AND agent=?5 DESC, ended_at=0 DESC, seq DESC LIMIT 1";
 constexpr char kUnfinished[] =
     "SELECT seq, record FROM plain_sessions WHERE ended_at=0 ORDER BY seq";
 constexpr uint32_t kMaxList = 500;
@@ -95,7 +100,7 @@ Result<Created> createSession(Transaction tx, const NewSession& request,
       request.idempotency_key.empty() ? std::nullopt : std::optional(request.idempotency_key);
   Statement insert = TRY(tx.db.use(kInsert));
   insert.bind(session.id, model::statusName(session.status), who.tenant, who.app, who.agent,
-              who.user, key, row, row, text);
+              who.user, key, row, row, session.name, text);
   TRY(insert.run());
   session.seq = static_cast<uint64_t>(tx.db.lastRowId());
   return Created{std::move(session), false};
@@ -143,6 +148,15 @@ Result<model::Session> getSession(Database& db, const Scope& scope, const std::s
     return fail(Code::kNotFound, "there is no session " + id);
   }
   return std::move(TRY(readRow(row)).session);
+}
+
+Result<std::string> sessionNamed(Database& db, const model::Principal& by,
+                                 const std::string& name) {
+  const Scope scope = Scope::of(by);
+  Statement row = TRY(db.use(kNamed));
+  row.bind(name, scope.tenant(), scope.agent(), by.tenant, by.agent);
+  if (!TRY(row.step())) return fail(Code::kNotFound, "there is no session " + name);
+  return std::string(row.text(0));
 }
 
 Result<std::vector<model::Session>> listSessions(Database& db, const Scope& scope,

@@ -27,6 +27,8 @@ Result<void> updateSession(Transaction tx, const model::Session& session,
 Result<uint64_t> dropSessions(Database& db, int64_t ended_by, int limit);
 
 Result<model::Session> getSession(Database& db, const Scope& scope, const std::string& id);
+// As Store::sessionNamed().
+Result<std::string> sessionNamed(Database& db, const model::Principal& by, const std::string& name);
 Result<std::vector<model::Session>> listSessions(Database& db, const Scope& scope,
                                                  const SessionQuery& query);
 Result<std::vector<model::Session>> unfinishedSessionRows(Database& db);

@@ -53,7 +53,8 @@ model::AuditEvent cleanEvent(const model::AuditEvent& event) {
                         .user = cleanText(who.user),
                         .roles = who.roles,
                         .key_id = cleanText(who.key_id),
-                        .request = who.request},
+                        .request = who.request,
+                        .trace = who.trace},
           .details = cleanObject(event.details)};
 }
 

@@ -99,19 +99,24 @@ constexpr Step kSteps[] = {
      " value=encrypt(tenant, 'secret ' || name || ' ' || version, value)"
      " WHERE (tenant, name) IN (SELECT tenant, name FROM secrets WHERE encrypted=0 LIMIT ?)",
      16},
+    {"UPDATE documents SET encrypted=1,"
+     " body=encrypt(tenant, 'document ' || id || ' ' || version, body)"
+     " WHERE seq IN (SELECT seq FROM documents WHERE encrypted=0 LIMIT ?)",
+     16},
 };
 
 // Each table has an index that begins with the tenant.
-constexpr const char* kTables[] = {"executions", "sessions", "violations", "escalations",
-                                   "secrets"};
+constexpr const char* kTables[] = {"executions",  "sessions", "violations",
+                                   "escalations", "secrets",  "documents"};
 
 // Tenants with encrypted rows in `table`: steps from tenant to tenant instead of scanning all rows.
+// A bare column of `t` would be read as the table's own column of the same name.
 std::string tenantsIn(const std::string& table) {
-  return "WITH RECURSIVE t(name) AS (SELECT min(tenant) FROM " + table +
+  return "WITH RECURSIVE t(reached) AS (SELECT min(tenant) FROM " + table +
          " UNION ALL SELECT (SELECT min(tenant) FROM " + table +
-         " WHERE tenant>name) FROM t WHERE name IS NOT NULL)"
-         " SELECT name FROM t WHERE EXISTS (SELECT 1 FROM " +
-         table + " WHERE tenant=name AND encrypted=1)";
+         " WHERE tenant>t.reached) FROM t WHERE t.reached IS NOT NULL)"
+         " SELECT t.reached FROM t WHERE EXISTS (SELECT 1 FROM " +
+         table + " WHERE tenant=t.reached AND encrypted=1)";
 }
 
 // The log seals for the tenant of the entry's actor.

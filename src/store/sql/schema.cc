@@ -27,17 +27,22 @@
 #include "store/migrations/m020_escalation_workspaces.h"
 #include "store/migrations/m021_secrets.h"
 #include "store/migrations/m022_layers.h"
+#include "store/migrations/m023_session_names.h"
+#include "store/migrations/m024_documents.h"
+#include "store/migrations/m025_ui_sessions.h"
+#include "store/migrations/m026_audit_roots.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 22> kMigrations = {
+constexpr std::array<const char*, 26> kMigrations = {
     kInitial,        kSessions,      kArtifacts,     kSnapshots,
     kKeyRoles,       kPolicies,      kAgents,        kEscalations,
     kEscalationRows, kQuotas,        kSealed,        kImageBindings,
     kEncrypted,      kSessionMemory, kCutArtifacts,  kEscalationRequests,
     kArtifactAgents, kNumbers,       kKeySuccessors, kEscalationWorkspaces,
-    kSecrets,        kLayers};
+    kSecrets,        kLayers,        kSessionNames,  kDocuments,
+    kUiSessions,     kAuditRoots};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

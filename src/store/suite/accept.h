@@ -211,11 +211,13 @@ TEST_P(StoreSuite, ShowsNothingOfAnotherTenant) {
   const Scope theirs = Scope::of(principal("rival"));
   EXPECT_EQ(store_->get(theirs, e.id).error().code, Code::kNotFound);
   EXPECT_EQ(store_->get(theirs, e.id).error().message, "there is no execution " + e.id);
+  EXPECT_EQ(store_->request(theirs, e.id).error().message, "there is no execution " + e.id);
   EXPECT_TRUE(store_->list(theirs, {})->empty());
   EXPECT_EQ(store_->artifact(theirs, "art_1").error().code, Code::kNotFound);
   EXPECT_TRUE(store_->audit(theirs, 0, 100)->empty());
   const Scope own = Scope::of(principal("acme"));
   EXPECT_TRUE(store_->get(own, e.id));
+  EXPECT_EQ(store_->request(own, e.id)->request_json, queued("acme").request_json);
   EXPECT_EQ(store_->list(own, {})->size(), 1U);
   EXPECT_EQ(store_->artifact(own, "art_1")->ref.content_type, "image/png");
   EXPECT_EQ(store_->artifact(own, "art_1")->ref.full_size, uint64_t{INT64_MAX} - 1);

@@ -208,6 +208,9 @@ TEST_P(StoreSuite, ArchivesByAge) {
   EXPECT_TRUE(archived->out.truncated);
   EXPECT_EQ(archived->out.total, 3U);
   EXPECT_EQ(store_->get(all_, fresh.id)->out.bytes, "hi\n");
+  EXPECT_EQ(store_->request(all_, old.id).error().message,
+            "the request of " + old.id + " is not kept any more");
+  EXPECT_TRUE(store_->request(all_, fresh.id));
   EXPECT_EQ(auditAll().back().event.action, "ledger.retained");
   EXPECT_EQ(testing::retain(*store_, {.archive_after_us = 1'000'000})->archived, 0U);
   EXPECT_TRUE(store_->mismatches(0, 10)->empty());
