@@ -2,6 +2,7 @@
 #include "auth/auth.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/clock.h"
 #include "base/crypto.h"
@@ -11,7 +12,11 @@
 namespace cloister::auth {
 namespace {
 
-constexpr std::string_view kPrefix = "clo_";
+struct FormatRow {
+  std::string_view name;
+  std::string_view prefix;
+};
+constexpr std::array<FormatRow, 2> kFormats = {{{"cloister", "clo_"}, {"e2b", "e2b_"}}};
 constexpr size_t kSecretBytes = 32;
 constexpr size_t kMaxSecret = 256;
 constexpr size_t kMaxCached = 1024;
@@ -36,7 +41,10 @@ bool looksLikeToken(std::string_view credential) {
 
 // Whether makeKey() could have made the credential: 256 random bits, impossible to guess.
 bool looksLikeKey(std::string_view credential) {
-  return credential.starts_with(kPrefix) && credential.size() == kPrefix.size() + 2 * kSecretBytes;
+  return std::ranges::any_of(kFormats, [&](const FormatRow& format) {
+    return credential.starts_with(format.prefix) &&
+           credential.size() == format.prefix.size() + 2 * kSecretBytes;
+  });
 }
 
 Result<Identity> identityOf(Result<model::Principal> of_key) {
@@ -66,16 +74,26 @@ store::KeyRecord recordFor(std::string_view secret, model::Principal principal, 
   return record;
 }
 
-NewKey makeKey(model::Principal principal, std::string name, int64_t expires_at) {
+std::optional<KeyFormat> keyFormatFromName(std::string_view name) {
+  const auto* const at = std::ranges::find(kFormats, name, &FormatRow::name);
+  if (at == kFormats.end()) return std::nullopt;
+  return static_cast<KeyFormat>(at - kFormats.begin());
+}
+
+NewKey makeKey(model::Principal principal, std::string name, int64_t expires_at, KeyFormat format) {
   NewKey key;
-  key.secret = std::string(kPrefix) + base::randomHex(kSecretBytes);
+  key.secret =
+      std::string(kFormats.at(static_cast<size_t>(format)).prefix) + base::randomHex(kSecretBytes);
   key.record = recordFor(key.secret, std::move(principal), std::move(name));
   key.record.expires_at = expires_at;
   return key;
 }
 
 Authenticator::Authenticator(store::Store& store, AuthOptions options)
-    : store_(store), options_(std::move(options)), attempts_(options_.failures_per_minute) {}
+    : store_(store),
+      options_(std::move(options)),
+      attempts_(options_.failures_per_minute),
+      sessions_(store, options_.web) {}
 
 Task<Result<Identity>> Authenticator::identify(std::string_view credential,
                                                std::optional<base::Address> peer) {
@@ -97,9 +115,34 @@ Task<Result<Identity>> Authenticator::identify(std::string_view credential,
   co_return who;
 }
 
+Result<> Authenticator::mayTry(std::optional<base::Address> peer) {
+  const int wait = peer ? attempts_.waitSeconds(*peer, base::monotonicNow()) : 0;
+  if (wait > 0) return tooMany(wait);
+  return {};
+}
+
+void Authenticator::noteWrong(std::optional<base::Address> peer) {
+  if (peer) attempts_.failed(*peer, base::monotonicNow());
+}
+
 Result<Identity> Authenticator::identify(const ClientCertificate& certificate) const {
   Identity who{.principal = TRY(options_.certificates.identify(certificate, base::wallMicros())),
                .ends_at = certificate.not_after};
+  if (who.principal.isOwn()) return refused();
+  return who;
+}
+
+Result<Identity> Authenticator::identifyCookie(std::string_view cookie,
+                                               std::optional<base::Address> peer, bool attended) {
+  const store::UiSession session = TRY(sessions_.find(cookie, attended));
+  Identity who{.principal = session.principal, .session = session.id};
+  if (session.issuer.empty()) {
+    const std::string key = who.principal.key_id;
+    who.principal = TRY(holderOf(key, peer));
+    who.principal.key_id = key;
+  } else {
+    who.ends_at = session.ends_at;
+  }
   if (who.principal.isOwn()) return refused();
   return who;
 }
@@ -110,6 +153,14 @@ Result<model::Principal> Authenticator::authenticate(std::string_view secret,
   const Entry* entry = TRY(find(base::sha256Hex(secret), base::wallMicros()));
   if (!mayComeFrom(entry->networks, peer)) return refused();
   return entry->principal;
+}
+
+Result<model::Principal> Authenticator::holderOf(const std::string& key_id,
+                                                 std::optional<base::Address> peer) const {
+  const auto record = store_.key(store::Scope::allTenants(), key_id);
+  if (!record || !store::stillHolds(store_, key_id)) return refused();
+  if (!mayComeFrom(record->networks, peer)) return refused();
+  return record->principal;
 }
 
 Result<const Authenticator::Entry*> Authenticator::find(const std::string& hash, int64_t now) {
@@ -150,6 +201,10 @@ void Authenticator::forget() {
 bool Authenticator::stands(const Credential& credential) const {
   if (credential.id.empty()) return true;
   if (isOver(credential.ends_at, base::wallMicros())) return false;
+  // A link that a sign-in through the provider made has no session, but a credential that is one.
+  const bool sign_in = credential.session.empty() && credential.id.starts_with("uis_");
+  const std::string& session = sign_in ? credential.id : credential.session;
+  if (!session.empty() && !sessions_.stands(session)) return false;
   return store::stillHolds(store_, credential.id).has_value();
 }
 

@@ -141,7 +141,7 @@ Result<std::pair<std::string, model::Role>> parseRole(const std::string& text) {
 
 }  // namespace
 
-Result<TokenRules> TokenRules::from(const model::Config::Auth::Oidc& config) {
+Result<TokenRules> TokenRules::from(const model::OidcSettings& config) {
   TokenRules rules{.issuer = config.issuer,
                    .audience = config.audience,
                    .algorithms = {},

@@ -35,7 +35,7 @@ struct TokenRules {
   std::vector<Requirement> require;
 
   // kInvalid names the key.
-  static Result<TokenRules> from(const model::Config::Auth::Oidc& config);
+  static Result<TokenRules> from(const model::OidcSettings& config);
 };
 
 // Issuer, audience and times (RFC 7519 §4.1) at `now`, in seconds since 1970. kInvalid otherwise:

@@ -12,8 +12,8 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kNow = 1'800'000'000;
 
-model::Config::Auth::Oidc settings() {
-  model::Config::Auth::Oidc oidc;
+model::OidcSettings settings() {
+  model::OidcSettings oidc;
   oidc.issuer = "https://login.test";
   oidc.audience = {"cloister", "other"};
   oidc.roles = {"runner = agent", "a = b = viewer"};
@@ -115,7 +115,7 @@ TEST(Claims, ThatMakeNobody) {
 }
 
 TEST(Claims, NeverMakeAnAdminUnlessMapped) {
-  model::Config::Auth::Oidc oidc = settings();
+  model::OidcSettings oidc = settings();
   oidc.default_roles = {"viewer"};
   EXPECT_EQ(principalOf(with({{"roles", "admin"}}), TokenRules::from(oidc).value())->roles,
             model::Roles(model::Role::kViewer));
@@ -126,7 +126,7 @@ TEST(Claims, NeverMakeAnAdminUnlessMapped) {
 }
 
 TEST(Claims, MustMeetEveryRule) {
-  model::Config::Auth::Oidc oidc = settings();
+  model::OidcSettings oidc = settings();
   oidc.require = {"email_verified = true", "team.groups contains eng", "level = 3"};
   const TokenRules strict = TokenRules::from(oidc).value();
   const json::object team{{"groups", {"ops", "eng"}}};
@@ -146,7 +146,7 @@ TEST(Claims, MustMeetEveryRule) {
 
 TEST(Claims, ConfigurationNamesWhatIsWrong) {
   const auto field = [](auto change) {
-    model::Config::Auth::Oidc oidc = settings();
+    model::OidcSettings oidc = settings();
     change(oidc);
     const auto parsed = TokenRules::from(oidc);
     return parsed ? std::string() : parsed.error().field;

@@ -167,7 +167,7 @@ Task<void> OidcTokens::ask(std::shared_ptr<State> state) {
 }
 
 Result<std::unique_ptr<OidcTokens>> openTokens(asio::any_io_executor executor,
-                                               const model::Config::Auth::Oidc& config) {
+                                               const model::OidcSettings& config) {
   if (config.issuer.empty()) return nullptr;
   const TokenRules rules = TRY(TokenRules::from(config));
   std::string base = config.issuer;

@@ -61,6 +61,6 @@ class OidcTokens final : public TokenVerifier {
 // before the process gives up its view of the file system. kInvalid names the wrong key; nullptr
 // without a provider.
 Result<std::unique_ptr<OidcTokens>> openTokens(boost::asio::any_io_executor executor,
-                                               const model::Config::Auth::Oidc& config);
+                                               const model::OidcSettings& config);
 
 }  // namespace cloister::auth

@@ -23,7 +23,7 @@ using testing::TestKey;
 class TokensTest : public ::testing::Test {
  protected:
   void open(KeyTimes times = {}) {
-    model::Config::Auth::Oidc oidc;
+    model::OidcSettings oidc;
     oidc.issuer = "https://login.test";
     oidc.audience = {"cloister"};
     oidc.roles = {"runner = agent"};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Config: the one configuration file (YAML), shared by every process of the service. Every key is
 // optional; names carry their unit. docs/CONFIGURATION.md explains each key; a test compares the
-// two. To add a key: a member here and a row in config.cc's table.
+// two. To add a key: a member here and a row in config_keys.cc.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,23 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/compat_settings.h"
+#include "model/dlp_settings.h"
 #include "model/egress_settings.h"
 #include "model/escalation_settings.h"
 #include "model/guest_settings.h"
 #include "model/image.h"
+#include "model/layer_settings.h"
 #include "model/limits.h"
+#include "model/mcp_settings.h"
 #include "model/node_settings.h"
+#include "model/oidc_settings.h"
 #include "model/packages.h"
 #include "model/run_request.h"
+#include "model/s3_settings.h"
 #include "model/session_settings.h"
+#include "model/trace_settings.h"
+#include "model/ui_settings.h"
 
 namespace cloister::model {
 
@@ -62,10 +70,11 @@ struct Config {
                                           // locks out others
     uint32_t header_bytes = 16'384;
     uint64_t body_bytes = uint64_t{32} << 20;
-    uint32_t header_timeout_seconds = 10;    // to receive a whole request head
-    uint32_t idle_timeout_seconds = 60;      // between requests, and between bytes of a body
-    uint32_t heartbeat_seconds = 15;         // on event streams
-    std::vector<std::string> allowed_hosts;  // names in Host beyond loopback and `listen`
+    uint32_t header_timeout_seconds = 10;      // to receive a whole request head
+    uint32_t idle_timeout_seconds = 60;        // between requests, and between bytes of a body
+    uint32_t heartbeat_seconds = 15;           // on event streams
+    std::vector<std::string> allowed_hosts;    // names in Host beyond loopback and `listen`
+    std::vector<std::string> trusted_proxies;  // networks whose X-Forwarded-* are believed
   } http;
 
   struct Tls {  // HTTPS on every TCP listener, and clients' certificates; docs/IDENTITY.md
@@ -76,6 +85,18 @@ struct Config {
     std::string client_crl;            // PEM file: certificates revoked by these authorities
     std::vector<std::string> clients;  // "NAME = tenant:T agent:A … roles:R"
   } tls;
+
+  // Browsers that call the API from pages of other origins.
+  struct Api {
+    std::vector<std::string> cors_origins;  // "https://app.example"
+  } api;
+
+  UiSettings ui;
+
+  // Servers in sessions.
+  struct Ports {
+    std::string domain;  // NAME[:PORT], whose names below are ports of sessions; "": none
+  } ports;
 
   struct Run {
     uint32_t concurrent = 0;  // sandboxes at once; 0: as many as the node offers
@@ -151,13 +172,18 @@ struct Config {
       uint64_t max_mb = 4096;
       uint32_t ttl_seconds = 86'400;
     } resume;
-    // A command that checks each artifact before any client can read the artifact; docs/adr/0026.
+    // Checks each artifact before any client can read the artifact; docs/adr/0026. One of command
+    // and URL; neither: nothing is scanned.
     struct Scan {
-      std::vector<std::string> command;  // argv; none: nothing is scanned
+      std::vector<std::string> command;  // argv
+      std::string url;                   // gets the bytes as the body of a POST
+      std::string token_file;            // "Authorization: Bearer" for the URL; "": none
+      std::string ca_file;               // "" = the system's authorities
       uint32_t timeout_seconds = 60;     // of a file
       uint32_t concurrent = 2;
     } scan;
     std::string master_key_file;  // "" = the systemd credential, or <state>/keys/artifacts.key
+    S3Settings s3;
   } artifacts;
 
   // Permissions of agents; docs/AGENTS.md.
@@ -194,6 +220,7 @@ struct Config {
     uint64_t inline_image_bytes = 256 << 10;  // of each; larger ones are only linked
     uint32_t sessions = 4096;                 // of clients of 2025-11-25 and before, at once
     uint32_t session_idle_seconds = 3600;
+    McpServerSettings servers;
   } mcp;
 
   // Saved workspaces of sessions; also count as artifacts.
@@ -219,42 +246,26 @@ struct Config {
 
   struct Auth {
     OnRevoke on_revoke = OnRevoke::kFinish;
-    uint32_t failures_per_minute = 120;  // wrong credentials from an address; further ones are not
-                                         // checked
-    // Tokens of an OpenID Connect provider; docs/IDENTITY.md.
-    struct Oidc {
-      std::string issuer;                 // "": tokens are not taken
-      std::vector<std::string> audience;  // `aud` must contain an entry
-      std::string resource;               // our own URL (RFC 9728); "": of `listen`
-      std::vector<std::string> algorithms = {"RS256", "ES256", "EdDSA"};
-      std::string ca_file;                 // "" = the system's authorities
-      uint32_t leeway_seconds = 30;        // between the provider's clock and ours
-      uint32_t max_life_seconds = 86'400;  // of a token, from `iat` to `exp`
-      uint32_t keys_seconds = 3600;        // interval of fetching the provider's keys
-      uint32_t stale_seconds = 86'400;     // further use of the keys if fetching fails
-      uint32_t refresh_seconds = 30;       // at least, between fetches for a key we do not have
-      uint32_t fetch_timeout_ms = 5000;
-      std::string tenant_claim = "tenant";
-      std::string tenant;  // of tokens without the claim; "": refuse such tokens
-      std::string app_claim = "client_id";
-      std::string agent_claim = "agent";
-      std::string user_claim = "sub";
-      std::string roles_claim = "roles";
-      std::vector<std::string> roles;          // "value of the claim = role"
-      std::vector<std::string> default_roles;  // of tokens to which no entry of `roles` applies
-      std::vector<std::string> require;        // "claim = value", "claim contains value"
-    } oidc;
+    uint32_t failures_per_minute = 120;  // wrong credentials, checked from an address
+    OidcSettings oidc;
   } auth;
-
   EscalationSettings escalation;
   EgressSettings egress;
   PackageSettings packages;  // docs/PACKAGES.md
+  CompatSettings compat;
+  LayerSettings layers;
+  DlpSettings dlp;  // docs/DLP.md
+  TraceSettings traces;
 
   struct Audit {
     uint32_t checkpoint_every = 1000;  // entries
     std::string checkpoint_file;       // "" = <state>/ledger/audit.checkpoints
     std::string anchor_file;           // "" = <state>/ledger/audit.anchor
     uint32_t anchor_max_kb = 1024;
+    struct Roots {
+      uint32_t every_seconds = 60;
+      uint32_t keep = 600'000;  // records
+    } roots;
     struct Publish {
       uint32_t every_seconds = 60;  // at most so often, where there are new entries
       std::string file;             // "": none

@@ -46,6 +46,25 @@ TEST(Config, EveryKindOfValue) {
   EXPECT_EQ(config->retention.every_seconds, 5u);
 }
 
+TEST(Config, OriginsAndDomainsAreExact) {
+  const auto good = parseConfig(
+      "api: {cors_origins: ['https://app.example', 'http://localhost:5173', 'http://[::1]:80']}\n"
+      "ports: {domain: 'boxes.example:8750'}\n",
+      "c.yaml");
+  EXPECT_FALSE(good) << "80 is the scheme's own port, which browsers leave out";
+  EXPECT_TRUE(parseConfig("api: {cors_origins: ['http://[::1]:81', 'http://localhost:5173']}", ""));
+  for (const char* origin : {"*", "app.example", "https://app.example/", "https://App.example",
+                             "https://app.example:443", "ftp://app.example", "https://", "null"})
+    EXPECT_THAT(problem("api: {cors_origins: ['" + std::string(origin) + "']}"),
+                HasSubstr("api.cors_origins: has \"" + std::string(origin)));
+  EXPECT_EQ(parseConfig("ports: {domain: 'a-1.example:80'}", "")->ports.domain, "a-1.example:80");
+  for (const char* domain :
+       {"https://a.example", "A.example", "a..example", ".example", "-a.example",
+        "a.example:", "a.example:x", "a_b.example", "a.example/x", "*.example"})
+    EXPECT_THAT(problem("ports: {domain: '" + std::string(domain) + "'}"),
+                HasSubstr("ports.domain: must be a domain name"));
+}
+
 TEST(Config, WhatARevokedKeyEndsIsSaidInWords) {
   EXPECT_EQ(parseConfig("", "c.yaml")->auth.on_revoke, OnRevoke::kFinish);
   EXPECT_EQ(parseConfig("auth: {on_revoke: finish}", "c.yaml")->auth.on_revoke, OnRevoke::kFinish);
@@ -135,6 +154,25 @@ TEST(Config, WrongDestinationsNameTheKey) {
   EXPECT_EQ(field("upstream: \"https://192.0.2.1:3128\", ca_file: /x"), "none");
   EXPECT_EQ(field("ca_file: /x"), "none");
   EXPECT_EQ(field("upstream_credentials_file: /x"), "egress.upstream_credentials_file");
+}
+
+TEST(Config, PullsOfImages) {
+  const auto config = parseConfig(
+      "images:\n  mirrors: {docker.io: [https://a.example, https://b.example], ghcr.io: []}\n"
+      "  keys: [/k.pub]\n  require_signature: true\n  unsigned: [r.example/*]\n",
+      "c.yaml");
+  ASSERT_TRUE(config) << config.error().message;
+  EXPECT_EQ(config->images.mirrors.at("docker.io"),
+            (std::vector<std::string>{"https://a.example", "https://b.example"}));
+  EXPECT_TRUE(config->images.mirrors.at("ghcr.io").empty());
+  EXPECT_EQ(config->images.unsigned_images, std::vector<std::string>{"r.example/*"});
+  EXPECT_THAT(problem("images: {mirrors: [a]}"), HasSubstr("images.mirrors: must be a map"));
+  EXPECT_THAT(problem("images: {mirrors: {a: b}}"), HasSubstr("must be a list of text"));
+  EXPECT_THAT(problem("images: {mirrors: {a: [], a: []}}"), HasSubstr("names each key once"));
+  EXPECT_THAT(problem("images: {require_signature: true}"), HasSubstr("needs images.keys"));
+  EXPECT_THAT(problem("images: {severity: worst}"), HasSubstr("low, medium, high or critical"));
+  EXPECT_THAT(problem("images: {deny: ['']}"), HasSubstr("images.deny: has an empty text"));
+  EXPECT_EQ(parseConfig("images: {deny: ['']}", "c").error().field, "images.deny");
 }
 
 TEST(Config, DefaultsLieInTheirRanges) {

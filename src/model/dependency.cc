@@ -244,7 +244,10 @@ Result<std::vector<LockedPackage>> lockOfNpm(std::string_view lock) {
     const size_t at = place.rfind(kFolder);
     if (at == std::string_view::npos || !value.is_object()) continue;
     const json::object& entry = value.get_object();
-    LockedPackage package{.name = std::string(place.substr(at + kFolder.size())),
+    // A package under another name has its own beside the path.
+    std::string name = textOf(entry, "name");
+    if (name.empty()) name = place.substr(at + kFolder.size());
+    LockedPackage package{.name = std::move(name),
                           .version = textOf(entry, "version"),
                           .file = fileOf(textOf(entry, "resolved")),
                           .sha256 = {},
@@ -293,6 +296,7 @@ json::object toJsonObject(const DependencyLayer& layer) {
     packages.emplace_back(toJsonObject(package));
   return {{"key", layer.key},
           {"tenant", layer.tenant},
+          {"maker", layer.maker},
           {"ecosystem", ecosystemName(layer.ecosystem)},
           {"deps", json::array(layer.deps.begin(), layer.deps.end())},
           {"digest", layer.digest},
@@ -300,7 +304,8 @@ json::object toJsonObject(const DependencyLayer& layer) {
           {"files", layer.files},
           {"packages", std::move(packages)},
           {"made_at", layer.made_at},
-          {"used_at", layer.used_at}};
+          {"used_at", layer.used_at},
+          {"users", json::array(layer.users.begin(), layer.users.end())}};
 }
 
 Result<DependencyLayer> parseDependencyLayer(std::string_view text) {
@@ -309,6 +314,7 @@ Result<DependencyLayer> parseDependencyLayer(std::string_view text) {
   DependencyLayer layer;
   layer.key = TRY(reader.text("key")).value_or("");
   layer.tenant = TRY(reader.text("tenant")).value_or("");
+  layer.maker = TRY(reader.text("maker")).value_or("");
   const std::string ecosystem = TRY(reader.text("ecosystem")).value_or("");
   layer.ecosystem =
       ecosystem == ecosystemName(Ecosystem::kNpm) ? Ecosystem::kNpm : Ecosystem::kPypi;
@@ -327,6 +333,11 @@ Result<DependencyLayer> parseDependencyLayer(std::string_view text) {
   }
   layer.made_at = TRY(reader.integer("made_at", 0, INT64_MAX)).value_or(0);
   layer.used_at = TRY(reader.integer("used_at", 0, INT64_MAX)).value_or(0);
+  if (const json::array* users = TRY(reader.array("users"))) {
+    for (const json::value& user : *users) {
+      if (user.is_string()) layer.users.emplace_back(user.get_string());
+    }
+  }
   TRY(reader.finish());
   return layer;
 }

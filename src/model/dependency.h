@@ -57,6 +57,7 @@ Result<std::vector<LockedPackage>> lockOfNpm(std::string_view lock);
 struct DependencyLayer {
   std::string key;     // of what was asked for: layerKey()
   std::string tenant;  // the only one that may use it; "": every tenant
+  std::string maker;   // the tenant whose request made it, and whose quota has it; never shown
   Ecosystem ecosystem = Ecosystem::kPypi;
   std::vector<std::string> deps;
   std::string digest;  // "sha256:…"
@@ -65,6 +66,7 @@ struct DependencyLayer {
   std::vector<LockedPackage> packages;
   int64_t made_at = 0;  // wall-clock microseconds, as the next
   int64_t used_at = 0;
+  std::vector<std::string> users = {};  // tenants that had the layer, sorted
 
   friend bool operator==(const DependencyLayer&, const DependencyLayer&) = default;
 };

@@ -89,16 +89,19 @@ TEST(Lock, OfNpmHasNestedPackagesToo) {
   const auto packages = lockOfNpm(
       R"({"packages":{"":{"name":"x"},"node_modules/a":{"version":"1.0.0","license":"MIT",)"
       R"("resolved":"http://npm.cloister.internal/a/-/a-1.0.0.tgz","integrity":"sha512-/wA="},)"
-      R"("node_modules/a/node_modules/@s/b":{"version":"2.0.0"}}})");
+      R"("node_modules/a/node_modules/@s/b":{"version":"2.0.0"},)"
+      R"("node_modules/alias":{"name":"real","version":"3.0.0"}}})");
   ASSERT_TRUE(packages) << packages.error().message;
   EXPECT_THAT(*packages,
               ElementsAre(LockedPackage{"@s/b", "2.0.0", "", "", "", ""},
-                          LockedPackage{"a", "1.0.0", "a-1.0.0.tgz", "", "sha512:ff00", "MIT"}));
+                          LockedPackage{"a", "1.0.0", "a-1.0.0.tgz", "", "sha512:ff00", "MIT"},
+                          LockedPackage{"real", "3.0.0", "", "", "", ""}));
 }
 
 DependencyLayer layer() {
   return {.key = "k",
           .tenant = "",
+          .maker = "acme",
           .ecosystem = Ecosystem::kNpm,
           .deps = {"a"},
           .digest = "sha256:" + std::string(64, 'a'),
@@ -106,7 +109,8 @@ DependencyLayer layer() {
           .files = 2,
           .packages = {{"@s/b", "2.0.0", "b.tgz", "", "sha512:ff00", "MIT"}},
           .made_at = 7,
-          .used_at = 9};
+          .used_at = 9,
+          .users = {"acme", "other"}};
 }
 
 TEST(Layer, ComesBackFromItsJson) {

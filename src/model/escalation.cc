@@ -16,6 +16,7 @@ namespace json = base::json;
 using base::ObjectReader;
 
 constexpr size_t kMaxReason = 2000;
+constexpr int64_t kMostGrantSeconds = 2'592'000;  // 30 days, as of the configuration
 constexpr size_t kMaxSubject = 8192;
 constexpr size_t kMaxName = 256;
 
@@ -180,6 +181,7 @@ json::object toJsonObject(const Escalation& e) {
           {"created_at", timeOrNull(e.created_at)},
           {"expires_at", timeOrNull(e.expires_at)},
           {"decided_at", timeOrNull(e.decided_at)},
+          {"grant_seconds", e.grant_us / 1'000'000},
           {"grant_expires_at", timeOrNull(e.grant_expires_at)},
           {"ended_at", timeOrNull(e.ended_at)}};
 }
@@ -256,6 +258,10 @@ Result<Vote> parseVote(const json::object& body, bool needs_reason) {
     return invalid("reason", "is required: the requester reads why");
   }
   vote.approver = TRY(boundedText(reader, "approver", kMaxName));
+  if (!needs_reason) {
+    const auto seconds = TRY(reader.integer("grant_seconds", 1, kMostGrantSeconds));
+    vote.grant_us = seconds.value_or(0) * 1'000'000;
+  }
   TRY(reader.finish());
   return vote;
 }

@@ -126,6 +126,7 @@ Result<EscalationRequest> parseEscalationRequest(const base::json::object& body)
 struct Vote {
   std::string reason;
   std::string approver;  // the approver as claimed by the caller, "" without a claim; must match
+  int64_t grant_us = 0;  // of an approval: how long it is good at most; 0: as the request says
 };
 Result<Vote> parseVote(const base::json::object& body, bool needs_reason);
 

@@ -12,6 +12,7 @@
 #include "model/network.h"
 #include "model/outcome.h"
 #include "model/principal.h"
+#include "model/usage_history.h"
 
 namespace cloister::model {
 
@@ -140,6 +141,7 @@ struct Execution {
   KeptOutput err;
   std::vector<ArtifactRef> artifacts;
   Usage usage;
+  UsageHistory usage_history;
   Provenance provenance;
   NetworkUse network;  // of a program of a session: between its start and its end
   std::optional<RunError> error;

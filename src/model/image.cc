@@ -11,6 +11,7 @@ namespace {
 namespace json = base::json;
 
 constexpr size_t kMaxText = 64;
+constexpr size_t kMaxReference = 1024;
 constexpr int64_t kMost = INT64_MAX;
 constexpr std::string_view kSources[] = {"oci", "docker", "directory"};
 constexpr base::JsonLimits kLimits{
@@ -30,6 +31,10 @@ Result<uint64_t> countOf(base::ObjectReader& reader, const char* name) {
   const auto number = TRY(reader.integer(name, 0, kMost));
   if (!number) return invalid(name, "must be there");
   return static_cast<uint64_t>(*number);
+}
+
+json::value orNull(const std::string& text) {
+  return text.empty() ? json::value(nullptr) : json::value(text);
 }
 
 Result<> check(const Image& image) {
@@ -53,18 +58,22 @@ bool validImageName(std::string_view name) {
   return isImageName(name) && name != kHostImage;
 }
 
+json::value toJsonValue(const std::optional<VerifiedImage>& verified) {
+  if (!verified) return nullptr;
+  return json::object{{"reference", verified->reference},
+                      {"key", orNull(verified->key)},
+                      {"sbom", orNull(verified->sbom)}};
+}
+
 json::object toJsonObject(const Image& image) {
   json::object env;
   for (const auto& [name, value] : image.env)
     env[name] = value;
-  const auto text_or_null = [](const std::string& text) {
-    return text.empty() ? json::value(nullptr) : json::value(text);
-  };
-  return {{"name", image.name},        {"digest", image.digest},
-          {"source", image.source},    {"reference", text_or_null(image.reference)},
-          {"env", std::move(env)},     {"size_bytes", image.size_bytes},
-          {"files", image.files},      {"created", image.created},
-          {"squashfs", image.squashfs}};
+  return {{"name", image.name},         {"digest", image.digest},
+          {"source", image.source},     {"reference", orNull(image.reference)},
+          {"env", std::move(env)},      {"size_bytes", image.size_bytes},
+          {"files", image.files},       {"created", image.created},
+          {"squashfs", image.squashfs}, {"verified", toJsonValue(image.verified)}};
 }
 
 std::string toJson(const Image& image) {
@@ -99,6 +108,25 @@ Result<ImageEnv> parseImageEnv(const json::object& variables) {
   return env;
 }
 
+Result<VerifiedImage> parseVerifiedImage(const json::object& object) {
+  base::ObjectReader reader(object, "verified");
+  VerifiedImage out;
+  out.reference = TRY(reader.text("reference")).value_or("");
+  out.key = TRY(reader.text("key")).value_or("");
+  out.sbom = TRY(reader.text("sbom")).value_or("");
+  TRY(reader.finish());
+  if (out.reference.empty() || out.reference.size() > kMaxReference) {
+    return invalid("verified.reference", "must be a reference");
+  }
+  for (const auto& [name, digest] : {std::pair<std::string, std::string>{"verified.key", out.key},
+                                     {"verified.sbom", out.sbom}}) {
+    if (!digest.empty() && !isImageDigest(digest)) {
+      return invalid(name, "must be sha256: and 64 hex digits, or null");
+    }
+  }
+  return out;
+}
+
 Result<Image> parseImage(std::string_view text) {
   const json::value value = TRY(base::parseJson(text, kLimits));
   if (!value.is_object()) return fail(Code::kInvalid, "must be an object");
@@ -114,6 +142,9 @@ Result<Image> parseImage(std::string_view text) {
   image.files = TRY(countOf(reader, "files"));
   image.created = TRY(textOf(reader, "created"));
   image.squashfs = TRY(reader.boolean("squashfs")).value_or(false);
+  if (const json::object* verified = TRY(reader.object("verified"))) {
+    image.verified = TRY(parseVerifiedImage(*verified));
+  }
   TRY(reader.finish());
   TRY(check(image));
   return image;

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,11 +30,12 @@ struct Image {
   uint64_t files = 0;       // files, directories and links
   std::string created;      // time of the import, RFC 3339
   bool squashfs = false;    // a squashfs for virtual machines exists
+  std::optional<VerifiedImage> verified = {};  // of a pulled image
 
   friend bool operator==(const Image&, const Image&) = default;
 };
 
-// Configured limits of an import.
+// Limits of imports and pulls, and how the node verifies its own image.
 struct ImageSettings {
   uint64_t max_mb = 16'384;
   uint64_t max_files = 1'000'000;   // files, directories and links of all layers together
@@ -42,6 +45,25 @@ struct ImageSettings {
                                     // reading
   uint32_t verify_seconds = 600;    // between two looks at its content
   uint32_t idle_seconds = 30;       // without a sandbox; then a node releases the image
+
+  // Pulls from registries.
+  std::string credentials_file;  // in the form of docker's config.json; "": no logins
+  std::string ca_file;           // authorities of registries; "": the system's
+  std::map<std::string, std::vector<std::string>> mirrors;  // URLs, by the registry in references
+  uint32_t pull_seconds = 1800;                             // of a whole pull
+  uint32_t pull_stall_seconds = 60;                         // without a byte
+  uint32_t pull_attempts = 5;                               // of each request
+
+  // What a pull verifies before it fetches layers.
+  std::vector<std::string> keys;                 // files of public keys in PEM
+  bool require_signature = false;                // by one of the keys
+  std::vector<std::string> unsigned_images;      // globs of REGISTRY/PATH that need none
+  bool require_sbom = false;                     // a bill of materials
+  uint32_t sbom_mb = 32;                         // the largest one
+  std::vector<std::string> deny;                 // globs of packages, "NAME" or "TYPE/NAME"
+  std::string advisories;                        // folder of OSV files; "": none
+  std::string severity = "high";                 // of the least advisory that refuses an image
+  std::vector<std::string> accepted_advisories;  // ids
 };
 
 // A permitted name for an image: isImageName(), and not the host's.
@@ -49,6 +71,10 @@ bool validImageName(std::string_view name);
 
 base::json::object toJsonObject(const Image& image);
 std::string toJson(const Image& image);
+
+base::json::value toJsonValue(const std::optional<VerifiedImage>& verified);  // null for none
+
+Result<VerifiedImage> parseVerifiedImage(const base::json::object& object);
 
 // Strict: kInvalid names the member, kTooLarge the member above its bound.
 Result<Image> parseImage(std::string_view text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The names of images: the root file systems that sandboxes can have. Pure.
+// The names of images, the root file systems that sandboxes can have, and their origin. Pure.
 #pragma once
 
 #include <string>
@@ -28,6 +28,15 @@ struct ImageRef {
   friend bool operator==(const ImageRef&, const ImageRef&) = default;
 };
 
+// What a pull has verified before the image was imported.
+struct VerifiedImage {
+  std::string reference;  // "registry.example/team/app@sha256:…"
+  std::string key;        // "sha256:…" of the public key of its signature; "": none was verified
+  std::string sbom;       // "sha256:…" of its bill of materials; "": none was checked
+
+  friend bool operator==(const VerifiedImage&, const VerifiedImage&) = default;
+};
+
 // "host", or "NAME@sha256:…".
 std::string toText(const ImageRef& image);
 Result<ImageRef> parseImageRef(std::string_view text);
@@ -35,7 +44,7 @@ Result<ImageRef> parseImageRef(std::string_view text);
 // PATH of programs without a different setting.
 inline constexpr std::string_view kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 // Programs that package tools install inside of a sandbox; behind PATH where there is a gateway.
-inline constexpr std::string_view kInstalledPath = ":/workspace/.local/bin";
+inline constexpr std::string_view kInstalledPath = ":/home/user/.local/bin";
 
 // Adds an image's variables ("NAME=value") to a program's, unless the program has the name; PATH is
 // replaced if equal to kDefaultPath.

@@ -18,7 +18,10 @@ Image example() {
           .size_bytes = 12'345,
           .files = 7,
           .created = "2026-01-02T03:04:05.678Z",
-          .squashfs = true};
+          .squashfs = true,
+          .verified = VerifiedImage{.reference = "r.example/a@sha256:" + std::string(64, '0'),
+                                    .key = "sha256:" + std::string(64, '1'),
+                                    .sbom = {}}};
 }
 
 TEST(Image, IsReadAsItWasWritten) {
@@ -26,6 +29,7 @@ TEST(Image, IsReadAsItWasWritten) {
   EXPECT_EQ(parseImage(toJson(image)).value(), image);
   image.reference.clear();
   image.env.clear();
+  image.verified.reset();
   EXPECT_EQ(parseImage(toJson(image)).value(), image);
 }
 
@@ -57,6 +61,10 @@ TEST(Image, RefusesWhatIsNone) {
   refused([](O& o) { o["created"] = ""; }, "created");
   refused([](O& o) { o["squashfs"] = "yes"; }, "squashfs");
   refused([](O& o) { o["more"] = 1; }, "more");
+  refused([](O& o) { o["verified"] = O(); }, "verified.reference");
+  refused([](O& o) { o["verified"].as_object()["key"] = "x"; }, "verified.key");
+  refused([](O& o) { o["verified"].as_object()["sbom"] = "sha256:1"; }, "verified.sbom");
+  refused([](O& o) { o["verified"].as_object()["more"] = 1; }, "verified.more");
   refused([](O& o) { o["env"] = O{{"A=B", "c"}}; }, "env");
   refused([](O& o) { o["env"] = O{{"A", std::string_view("\0", 1)}}; }, "env.A");
   refused([](O& o) { o["env"] = O{{"A", 1}}; }, "env.A");

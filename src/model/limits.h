@@ -20,7 +20,7 @@ struct Limits {
   std::chrono::milliseconds cpu_time{0};        // sum over all processes; 0 only before `settle`
   uint32_t cpu_millis = 800;                    // thousandths of a core, on average
   uint64_t memory_bytes = uint64_t{256} << 20;  // everything charged: heap, files in tmpfs, kernel
-  uint64_t disk_bytes = uint64_t{1024} << 20;   // /workspace, /tmp and /dev/shm together
+  uint64_t disk_bytes = uint64_t{1024} << 20;   // all of kWritablePlaces together
   uint64_t inodes = 65'536;                     // files and directories there
   uint64_t file_bytes = uint64_t{1024} << 20;   // of a file (RLIMIT_FSIZE)
   uint32_t open_files = 1024;                   // per process (RLIMIT_NOFILE)

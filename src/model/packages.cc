@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "model/advisory.h"
 #include "model/image_name.h"
 #include "model/network.h"
 #include "model/package_selector.h"
@@ -105,7 +106,8 @@ std::string_view ecosystemName(Ecosystem ecosystem) {
 }
 
 bool isPackageRule(std::string_view name) {
-  return std::ranges::find(kPackageRuleNames, name) != kPackageRuleNames.end();
+  return name == kAdvisoryRule ||
+         std::ranges::find(kPackageRuleNames, name) != kPackageRuleNames.end();
 }
 
 std::optional<Ecosystem> ecosystemFromName(std::string_view name) {
@@ -169,7 +171,7 @@ Result<> checkPackages(const PackageSettings& packages) {
 std::vector<std::pair<std::string, std::string>> packageEnvironment(
     const std::vector<Ecosystem>& ecosystems) {
   // PIP_USER and npm_config_global would change what a person's command means, so neither is set.
-  constexpr const char* kBase = "/workspace/.local";
+  constexpr const char* kBase = "/home/user/.local";
   const std::string pypi = "http://" + std::string(kPypiName);
   const std::string npm = "http://" + std::string(kNpmName) + "/";
   std::vector<std::pair<std::string, std::string>> env;

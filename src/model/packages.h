@@ -96,7 +96,7 @@ Result<> checkPackages(const PackageSettings& packages);
 Result<> checkPackageRules(const PackageRules& rules, const std::string& path);
 
 // Variables for programs of a sandbox with a network: the package tools ask the gateway, and
-// install below /workspace/.local. Values of the request take precedence.
+// install below /home/user/.local. Values of the request take precedence.
 std::vector<std::pair<std::string, std::string>> packageEnvironment(
     const std::vector<Ecosystem>& ecosystems);
 

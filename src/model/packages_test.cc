@@ -174,7 +174,7 @@ TEST(PackagesTest, Environment) {
     return std::string("absent");
   };
   EXPECT_EQ(value("PIP_INDEX_URL"), "http://pypi.cloister.internal/simple");
-  EXPECT_EQ(value("PYTHONUSERBASE"), "/workspace/.local");
+  EXPECT_EQ(value("PYTHONUSERBASE"), "/home/user/.local");
   EXPECT_EQ(value("npm_config_registry"), "absent");
 }
 

@@ -2,8 +2,11 @@
 // The output of `--dry-run` and the offer of a node: values that describe, never act.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "model/image_name.h"
 
 namespace cloister::model {
 
@@ -37,9 +40,10 @@ struct OfferedImage {
   std::string created;
   uint64_t size_bytes = 0;
   uint64_t files = 0;
-  bool machines = false;               // also usable by virtual machines
-  std::vector<std::string> languages;  // names whose toolchain is present
-  std::vector<ProgramLink> links;      // at most kMaxProgramLinks
+  bool machines = false;                       // also usable by virtual machines
+  std::vector<std::string> languages;          // names whose toolchain is present
+  std::vector<ProgramLink> links;              // at most kMaxProgramLinks
+  std::optional<VerifiedImage> verified = {};  // of a pulled image
 
   bool operator==(const OfferedImage&) const = default;
 };

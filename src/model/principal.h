@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "model/roles.h"
+#include "model/trace_context.h"
 
 namespace cloister::model {
 
@@ -25,6 +26,7 @@ struct Principal {
   Roles roles = Role::kAgent;
   std::string key_id;        // the credential, for the audit log
   std::string request = {};  // X-Request-Id of the request, for the service's log; not recorded
+  TraceContext trace = {};   // of the request; not recorded
   int64_t ends_at = 0;       // of `key_id`, as in auth::Credential; not recorded
 
   // Whether only the service itself can be this.

@@ -108,4 +108,13 @@ json::object shownRequest(const Escalation& escalation, const json::object& requ
           {"unusual_left_out", finder.leftOut()}};
 }
 
+bool withholdEnv(json::object& request) {
+  json::value* env = request.if_contains("env");
+  json::object* variables = env == nullptr ? nullptr : env->if_object();
+  if (variables == nullptr || variables->empty()) return false;
+  for (auto& [name, value] : *variables)
+    value = nullptr;
+  return true;
+}
+
 }  // namespace cloister::model

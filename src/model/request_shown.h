@@ -15,4 +15,7 @@ inline constexpr size_t kMostUnusual = 1000;
 base::json::object shownRequest(const Escalation& escalation, const base::json::object& request,
                                 base::json::value workspace);
 
+// Replaces each value of the request's environment by null. False: the request sets no variable.
+bool withholdEnv(base::json::object& request);
+
 }  // namespace cloister::model

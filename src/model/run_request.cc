@@ -255,6 +255,11 @@ Result<> parseSurroundings(ObjectReader& reader, const RequestBounds& bounds, Ru
     return invalid("metadata." + own->first,
                    "names that begin with cloister. are the service's own");
   }
+  const auto type = request.metadata.find("tool_type");
+  if (!bounds.own_metadata && type != request.metadata.end() &&
+      type->second.starts_with(kReservedMetadata)) {
+    return invalid("metadata.tool_type", "types that begin with cloister. are the service's own");
+  }
   request.env = TRY(textMap(reader, "env", bounds.env, bounds.text_bytes));
   for (const auto& [name, value] : request.env) {
     if (!isEnvironmentName(name)) {

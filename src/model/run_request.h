@@ -56,6 +56,8 @@ struct RunRequest {
   // The session's program gets a separate sandbox with the session's workspace. Only for programs
   // of sessions.
   bool fresh = false;
+  // For a session's program: the language of the session's dependencies; "" if there are none.
+  std::string layers_of;
   std::string approval;  // id of an escalation that approved exactly this request; "" if none
 };
 

@@ -19,10 +19,11 @@ struct StatusRow {
   SessionStatus status;
   std::string_view name;
 };
-constexpr std::array<StatusRow, 4> kStatuses = {{{SessionStatus::kCreating, "creating"},
+constexpr std::array<StatusRow, 5> kStatuses = {{{SessionStatus::kCreating, "creating"},
                                                  {SessionStatus::kRunning, "running"},
                                                  {SessionStatus::kEnded, "ended"},
-                                                 {SessionStatus::kBlocked, "blocked"}}};
+                                                 {SessionStatus::kBlocked, "blocked"},
+                                                 {SessionStatus::kPaused, "paused"}}};
 
 json::value textOrNull(const std::string& text) {
   return text.empty() ? json::value(nullptr) : json::value(text);
@@ -58,6 +59,10 @@ json::object provenanceOf(const Provenance& p) {
           {"weakened", json::array(p.weakened.begin(), p.weakened.end())}};
 }
 
+json::object idleOf(std::chrono::milliseconds pause_after) {
+  return {{"pause_after_seconds", toSeconds(pause_after)}};
+}
+
 json::object usageOf(const Session& session) {
   json::object usage = toJsonObject(session.usage);
   usage.erase("wall_ms");
@@ -84,6 +89,7 @@ std::optional<SessionStatus> sessionStatusFromName(std::string_view name) {
 
 bool mayBecome(SessionStatus from, SessionStatus to) {
   if (from == SessionStatus::kEnded || to == SessionStatus::kBlocked) return false;
+  if (from == SessionStatus::kPaused || to == SessionStatus::kPaused) return false;
   const bool blocked = from == SessionStatus::kBlocked;
   return blocked ? to != SessionStatus::kRunning : to != SessionStatus::kCreating;
 }
@@ -101,6 +107,7 @@ std::vector<std::string> beyondScope(const Session& session,
 json::object toJsonObject(const Session& session) {
   json::object object;
   object["id"] = session.id;
+  object["name"] = textOrNull(session.name);
   object["status"] = statusName(session.status);
   object["language"] = textOrNull(session.language);
   object["limits"] = limitsObject(session.limits);
@@ -116,6 +123,7 @@ json::object toJsonObject(const Session& session) {
     object["capabilities"] = json::array(scope.begin(), scope.end());
   object["ttl_seconds"] = toSeconds(session.ttl);
   object["idle_ttl_seconds"] = toSeconds(session.idle_ttl);
+  if (session.pause_after.count() > 0) object["idle"] = idleOf(session.pause_after);
   object["executions_running"] = session.running;
   object["resource_usage"] = usageOf(session);
   object["provenance"] = provenanceOf(session.provenance);
@@ -159,6 +167,17 @@ Result<std::chrono::milliseconds> readTtl(base::ObjectReader& reader, std::strin
                               "session.max_ttl_seconds in the server's configuration");
   }
   return std::chrono::milliseconds(static_cast<int64_t>(*value * 1000));
+}
+
+// `idle`: {"pause_after_seconds"}
+Result<std::chrono::milliseconds> readIdle(base::ObjectReader& reader,
+                                           std::chrono::milliseconds max) {
+  const json::object* idle = TRY(reader.object("idle"));
+  if (idle == nullptr) return std::chrono::milliseconds(0);
+  base::ObjectReader inner(*idle, "idle");
+  const auto after = TRY(readTtl(inner, "pause_after_seconds", {}, max));
+  TRY(inner.finish());
+  return after;
 }
 
 Result<std::string> readCwd(base::ObjectReader& reader, std::string otherwise) {
@@ -389,16 +408,6 @@ Result<> checkFresh(ExecRequest& request) {
                  "\"sandbox\": \"session\"");
 }
 
-}  // namespace
-
-bool isKernelName(std::string_view name) {
-  constexpr size_t kMost = 32;
-  return !name.empty() && name.size() <= kMost &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
-}
-
-namespace {
-
 // Values in the environment or in a file are for single programs, which name them.
 Result<> checkSecretsOf(const SessionRequest& request) {
   const auto& secrets = request.settings.secrets;
@@ -416,8 +425,11 @@ Result<SessionRequest> readSessionRequest(base::ObjectReader& reader, const Requ
   SessionRequest request;
   TRY(readSettings(reader, bounds, request.settings));
   TRY(checkSecretsOf(request));
+  request.name = TRY(reader.text("name")).value_or("");
+  if (!request.name.empty()) TRY(checkSessionName(request.name, reader.pathOf("name")));
   request.ttl = TRY(readTtl(reader, "ttl_seconds", times.ttl, times.max_ttl));
   request.idle_ttl = TRY(readTtl(reader, "idle_ttl_seconds", times.idle_ttl, times.max_ttl));
+  request.pause_after = TRY(readIdle(reader, times.max_ttl));
   request.cwd = TRY(readCwd(reader, ""));
   request.from_snapshot = TRY(readSnapshot(reader));
   request.capabilities = TRY(readScope(reader, request.settings));
@@ -446,11 +458,13 @@ json::object toJsonObject(const SessionRequest& request) {
   json::object object = toJsonObject(request.settings);
   object["cwd"] = request.cwd;
   // Only if set: digests of earlier versions' requests must not change.
+  if (!request.name.empty()) object["name"] = request.name;
   if (!request.from_snapshot.empty()) object["from_snapshot"] = request.from_snapshot;
   if (const auto& scope = request.capabilities; !scope.empty())
     object["capabilities"] = json::array(scope.begin(), scope.end());
   object["ttl_seconds"] = toSeconds(request.ttl);
   object["idle_ttl_seconds"] = toSeconds(request.idle_ttl);
+  if (request.pause_after.count() > 0) object["idle"] = idleOf(request.pause_after);
   return object;
 }
 
@@ -519,6 +533,7 @@ Result<ExecRequest> parseExecRequest(const json::object& body, const RequestBoun
   TRY(checkSecretsOf(request));
   request.kernel = TRY(readKernel(reader, request));
   request.run.env.insert(session.env.begin(), session.env.end());
+  if (!session.deps.empty()) request.run.layers_of = session.language;
   request.cwd = TRY(readCwd(reader, session.cwd));
   request.parent_id = TRY(reader.text("parent_id")).value_or("");
   if (!request.parent_id.empty() && !base::isId("exec", request.parent_id)) {
@@ -564,36 +579,6 @@ json::object toJsonObject(const ExecRequest& request) {
         json::object{{"cols", request.terminal->cols}, {"rows", request.terminal->rows}};
   }
   return object;
-}
-
-Result<int> parseSignal(const json::object& body) {
-  constexpr int kMost = 64;  // SIGRTMAX
-  base::ObjectReader reader(body, "");
-  const json::value* value = reader.any("signal");
-  if (value == nullptr) return invalid("signal", "is required");
-  const json::string* name = value->if_string();
-  json::error_code error;
-  int64_t number = name != nullptr ? signalNumber(*name) : 0;
-  if (name == nullptr && value->is_number()) number = value->to_number<int64_t>(error);
-  if (error || number < 1 || number > kMost) {
-    return invalid("signal", R"(must be a name such as "SIGINT" or a number from 1 to 64)");
-  }
-  TRY(reader.finish());
-  return static_cast<int>(number);
-}
-
-Result<ProgramInput> parseProgramInput(const json::object& body, const RequestBounds& bounds) {
-  base::ObjectReader reader(body, "");
-  ProgramInput input;
-  const auto encoding = TRY(reader.text("encoding"));
-  const auto data = TRY(reader.text("data"));
-  input.data = TRY(decodeText({"data", "encoding"}, data.value_or(""), encoding));
-  input.eof = TRY(reader.boolean("eof")).value_or(false);
-  TRY(reader.finish());
-  if (!data && !input.eof) return invalid("data", "is required, unless eof is true");
-  if (input.data.size() <= bounds.input_bytes) return input;
-  return fail(Code::kTooLarge,
-              "data: at most " + std::to_string(bounds.input_bytes) + " bytes are allowed", "data");
 }
 
 }  // namespace cloister::model

@@ -26,6 +26,7 @@ enum class SessionStatus : uint8_t {
   kRunning,
   kEnded,
   kBlocked,  // accepted, waiting for an approval, and then for its sandbox
+  kPaused,   // shown for a running session whose programs are stopped where they are; not recorded
 };
 
 std::string_view statusName(SessionStatus status);
@@ -36,6 +37,7 @@ bool mayBecome(SessionStatus from, SessionStatus to);
 
 struct Session {
   std::string id;    // ses_…
+  std::string name;  // unique among its agent's sessions that have not ended; "" if none
   uint64_t seq = 0;  // order of creation
   SessionStatus status = SessionStatus::kCreating;
   Principal principal;
@@ -52,16 +54,21 @@ struct Session {
   Limits limits;  // of the sandbox; wall, cpu_time and output_bytes: an exec's defaults
   std::chrono::milliseconds ttl{0};       // from creation, or the last renewal
   std::chrono::milliseconds idle_ttl{0};  // without a program running
-  Provenance provenance;                  // runtime, node, image, weakened, policy, permit
-  uint32_t running = 0;                   // programs now
-  Usage usage;                            // of its sandbox so far, or to its end
-  std::optional<RunError> error = {};     // of a blocked session: the awaited approval
-  std::optional<RunError> end;            // reason of the end
-  int64_t created_at = 0;                 // wall-clock microseconds, as the others
+  // Time without a program until a pause, which the next request ends; 0: no such pause.
+  std::chrono::milliseconds pause_after{0};
+  Provenance provenance;               // runtime, node, image, weakened, policy, permit
+  uint32_t running = 0;                // programs now
+  Usage usage;                         // of its sandbox so far, or to its end
+  std::optional<RunError> error = {};  // of a blocked session: the awaited approval
+  std::optional<RunError> end;         // reason of the end
+  int64_t created_at = 0;              // wall-clock microseconds, as the others
   int64_t last_used_at = 0;
   int64_t expires_at = 0;  // the earlier of both; without an end to come, 0
   int64_t ended_at = 0;
 };
+
+// Checks a name for a session: kInvalid with the rule. A name never looks like an id.
+Result<> checkSessionName(const std::string& name, const std::string& field);
 
 // The needed capabilities that the session lacks.
 std::vector<std::string> beyondScope(const Session& session, const std::vector<std::string>& needs);
@@ -82,11 +89,13 @@ struct SessionBounds {
 // The body of POST /v1/sessions.
 struct SessionRequest {
   RunRequest settings;  // language, env, deps, metadata, limits, network, runtime, image, tier
+  std::string name;     // as Session's
   std::string cwd;
   std::string from_snapshot;              // its id; "" for an empty workspace
   std::vector<std::string> capabilities;  // as Session's
   std::chrono::milliseconds ttl{0};
   std::chrono::milliseconds idle_ttl{0};
+  std::chrono::milliseconds pause_after{0};  // as Session's
 };
 // As parseRunRequest().
 Result<SessionRequest> parseSessionRequest(const base::json::object& body,

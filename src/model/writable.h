@@ -8,8 +8,20 @@
 
 namespace cloister::model {
 
+// The home directory of programs (HOME), separate from the workspace: settings and caches of
+// programs are no results of a run.
+inline constexpr std::string_view kHome = "/home/user";
+
+// The directories whose files are served to clients. The first is the default.
+struct FileRoot {
+  std::string_view name;  // in requests
+  std::string_view path;
+};
+inline constexpr FileRoot kFileRoots[] = {
+    {"workspace", "/workspace"}, {"home", kHome}, {"tmp", "/tmp"}};
+
 // The only directories of a sandbox with changeable files.
-inline constexpr std::string_view kWritablePlaces[] = {"/workspace", "/tmp", "/dev/shm"};
+inline constexpr std::string_view kWritablePlaces[] = {"/workspace", kHome, "/tmp", "/dev/shm"};
 
 // Bits. The kernel does not distinguish new from existing files: beneath a directory, the
 // permission to write includes making files, and the permission to create includes writing existing

@@ -162,6 +162,13 @@ Result<> vote(Escalation& e, const Ballot& ballot) {
     return fail(Code::kConflict,
                 "deciding on " + e.id + ": you have approved it already, and a person counts once");
   }
+  if (ballot.grant_us > e.grant_us) {
+    return fail(Code::kInvalid,
+                "grant_seconds: an approval of " + e.id + " is good for at most " +
+                    std::to_string(e.grant_us / 1'000'000) + " seconds",
+                "grant_seconds");
+  }
+  if (ballot.grant_us > 0) e.grant_us = ballot.grant_us;
   const int64_t at = std::max(ballot.now, latestTime(e));
   e.decisions.push_back({.by = ballot.by,
                          .person = ballot.person,

@@ -37,13 +37,15 @@ struct Ballot {
   std::string person;  // the person represented by `by`
   bool approve = false;
   std::string reason;
-  int64_t now = 0;  // wall-clock microseconds
+  int64_t grant_us = 0;  // as model::Vote
+  int64_t now = 0;       // wall-clock microseconds
 };
 
-// Counts a vote. A single denial denies; approvals by `quorum` distinct persons approve. A denial
-// can revoke an unused approval. A person whose vote was struck may vote again. kDenied: the voter
-// is the requester, runs code, or has none of the roles; kConflict: already decided, expired, or
-// the person has voted.
+// Counts a vote. The shortest validity that an approver wants holds; kInvalid: longer than asked. A
+// single denial denies; approvals by `quorum` distinct persons approve. A denial can revoke an
+// unused approval. A person whose vote was struck may vote again. kDenied: the voter is the
+// requester, runs code, or has none of the roles; kConflict: already decided, expired, or the
+// person has voted.
 Result<> vote(model::Escalation& escalation, const Ballot& ballot);
 
 // Removes votes made with any of the revoked `credentials`. An approval that thereby loses its

@@ -78,6 +78,21 @@ TEST(Approval, OneApproverApproves) {
   EXPECT_FALSE(vote(e, ballot("other"))) << "it is decided";
 }
 
+TEST(Approval, TheShortestTimeOfItsApproversHolds) {
+  Escalation e = asked();
+  e.quorum = 3;
+  Ballot longer = ballot("boss");
+  longer.grant_us = e.grant_us + 1;
+  EXPECT_EQ(vote(e, longer).error().field, "grant_seconds");
+  longer.grant_us = kHour;
+  Ballot shorter = ballot("other");
+  shorter.grant_us = kHour / 2;
+  ASSERT_TRUE(vote(e, longer));
+  ASSERT_TRUE(vote(e, shorter));
+  ASSERT_TRUE(vote(e, ballot("third")));
+  EXPECT_EQ(e.grant_expires_at, kNow + 1 + kHour / 2);
+}
+
 // As long as the approval was not used.
 TEST(Approval, TheServiceDeniesWhatIsOpen) {
   Escalation pending = asked();

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "model/dependency.h"
+
 namespace cloister::policy {
 namespace {
 
@@ -188,16 +190,27 @@ std::expected<Grants, Denied> everything(const Rule& rule, const Question& quest
              R"(name the destinations in network_policy.allow, or ask for {"tier":"full"})"});
 }
 
+// The gateway of an installer (model::kInstallerTenant). No code of a package may run there, and
+// the layer may be shared: `pip` follows addresses in the requirements of wheels, so the other
+// ecosystem and source distributions are out of its reach, whatever the rules of the tenant allow.
+void narrowToInstaller(const Question& question, model::PlanPackages& packages) {
+  const auto own = model::ecosystemOf(question.language);
+  std::erase_if(packages.ecosystems, [&](model::Ecosystem each) { return each != own; });
+  packages.rules.sdists_allowed = false;
+}
+
 // The gateway answers every sandbox with a door, unless the rule forbids it.
 std::optional<model::PlanPackages> packagesOf(const Rule& rule, const Question& question) {
   if (question.packages == nullptr || !rule.packages) return std::nullopt;
   const model::Principal& who = question.principal;
-  const std::string& tenant = who.tenant == model::kInstallerTenant ? who.app : who.tenant;
-  auto ecosystems = question.packages->ecosystems();
-  if (ecosystems.empty()) return std::nullopt;
-  return model::PlanPackages{.ecosystems = std::move(ecosystems),
-                             .rules = question.packages->rulesOf(tenant),
-                             .cutoff = {}};
+  const bool installer = who.tenant == model::kInstallerTenant;
+  model::PlanPackages packages{
+      .ecosystems = question.packages->ecosystems(),
+      .rules = question.packages->rulesOf(installer ? who.app : who.tenant),
+      .cutoff = {}};
+  if (installer) narrowToInstaller(question, packages);
+  if (packages.ecosystems.empty()) return std::nullopt;
+  return packages;
 }
 
 // A rule that names the tier restricted and has no entries grants the gateway alone.

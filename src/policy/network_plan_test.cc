@@ -122,6 +122,36 @@ TEST_F(NetworkPlanTest, TheInstallerOfDependenciesHasTheGatewayAndNothingElse) {
   EXPECT_TRUE(refusalOf(decide(policy_, beyond))) << "more than the gateway";
 }
 
+// pip follows addresses in the requirements of wheels: to the other half of the gateway, or to a
+// source distribution, whose code would run in the installer.
+TEST_F(NetworkPlanTest, TheInstallersGatewayHasItsOwnEcosystemWithoutSourceDistributions) {
+  model::PackageSettings packages;
+  packages.pypi.index = "https://pypi.example/simple";
+  packages.npm.index = "https://npm.example";
+  packages.rules.sdists_allowed = true;
+  policy_ = policyOf("  - {name: none, why: a test, effect: deny}\n");
+  ask(R"({"tier":"restricted"})");
+  supposed_->principal = {};
+  supposed_->principal.tenant = model::kInstallerTenant;
+  supposed_->principal.app = "acme";
+  for (const auto& [language, own] :
+       {std::pair("python", model::Ecosystem::kPypi), std::pair("node", model::Ecosystem::kNpm)}) {
+    Question asked = question();
+    asked.packages = &packages;
+    asked.language = language;
+    const Decision decision = decide(policy_, asked);
+    ASSERT_FALSE(refusalOf(decision)) << refusalOf(decision)->reason;
+    const auto& permit = std::get<model::Permit>(decision);
+    ASSERT_TRUE(permit.network() && permit.network()->packages) << language;
+    EXPECT_THAT(permit.network()->packages->ecosystems, ::testing::ElementsAre(own)) << language;
+    EXPECT_FALSE(permit.network()->packages->rules.sdists_allowed) << language;
+  }
+  Question other = question();
+  other.packages = &packages;
+  other.language = "bash";
+  EXPECT_TRUE(refusalOf(decide(policy_, other))) << "nothing to install";
+}
+
 TEST_F(NetworkPlanTest, WithoutANetworkThereIsNoPlan) {
   rule("network: [\"api.example.com:443\"]");
   ask(R"({"tier":"none"})");

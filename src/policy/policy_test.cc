@@ -302,9 +302,9 @@ TEST(Resolve, PutsTheCodeBesideItsFiles) {
   EXPECT_EQ(spec.input, "in");
   EXPECT_THAT(spec.artifacts.globs, ElementsAre("*.png"));
   EXPECT_THAT(spec.env,
-              ElementsAre("HOME=/workspace", "LANG=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin",
-                          "PIP_RETRIES=0", "PYTHONUNBUFFERED=1", "TMPDIR=/tmp",
-                          "npm_config_fetch_retries=0"));
+              ElementsAre("HOME=/home/user", "LANG=C.UTF-8", "PATH=/usr/local/bin:/usr/bin:/bin",
+                          "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_RETRIES=0", "PYTHONUNBUFFERED=1",
+                          "TMPDIR=/tmp", "npm_config_fetch_retries=0"));
 }
 
 TEST(Resolve, TheRequestsEnvironmentWins) {
@@ -312,9 +312,10 @@ TEST(Resolve, TheRequestsEnvironmentWins) {
                             "env":{"PATH":"/x","PYTHONUNBUFFERED":"","A":"{source}"}})"),
                                        languages())
                                    .value();
-  EXPECT_THAT(spec.env, ElementsAre("A={source}", "HOME=/workspace", "LANG=C.UTF-8", "PATH=/x",
-                                    "PIP_RETRIES=0", "PYTHONUNBUFFERED=", "TMPDIR=/tmp",
-                                    "npm_config_fetch_retries=0"));
+  EXPECT_THAT(spec.env,
+              ElementsAre("A={source}", "HOME=/home/user", "LANG=C.UTF-8", "PATH=/x",
+                          "PIP_BREAK_SYSTEM_PACKAGES=1", "PIP_RETRIES=0",
+                          "PYTHONUNBUFFERED=", "TMPDIR=/tmp", "npm_config_fetch_retries=0"));
 }
 
 TEST(Resolve, WithANetworkPipAndNpmMayRetry) {

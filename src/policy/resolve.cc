@@ -41,14 +41,16 @@ Places placesOf(const Language& language, std::string_view tag) {
 }
 
 constexpr std::pair<std::string_view, std::string_view> kBaseEnvironment[] = {
-    {"HOME", "/workspace"},
+    {"HOME", model::kHome},
     {"LANG", "C.UTF-8"},
     {"PATH", model::kDefaultPath},
     {"TMPDIR", "/tmp"},
 };
 
-// Without a network every retry is in vain: `npm i` would hang for 72 s.
+// Without a network every retry is in vain: `npm i` would hang for 72 s. Debian's pip would refuse
+// before it asks (PEP 668), and so would hide the true reason.
 constexpr std::pair<std::string_view, std::string_view> kWithoutNetwork[] = {
+    {"PIP_BREAK_SYSTEM_PACKAGES", "1"},
     {"PIP_RETRIES", "0"},
     {"npm_config_fetch_retries", "0"},
 };
@@ -93,10 +95,13 @@ std::vector<std::string> environment(const RunRequest& request, const Language* 
   if (language != nullptr) env.insert(language->env.begin(), language->env.end());
   if (request.network.tier != "none") env.insert(with_network.begin(), with_network.end());
   env.insert(std::begin(kBaseEnvironment), std::end(kBaseEnvironment));
-  const auto ecosystem = model::ecosystemOf(request.language.empty() || language == nullptr
-                                                ? std::string_view(request.language)
-                                                : std::string_view(language->name));
-  if (!request.deps.empty() && ecosystem) model::addLayerEnv(*ecosystem, env);
+  const bool layered = !request.deps.empty() || !request.layers_of.empty();
+  const std::string& of = !request.layers_of.empty() ? request.layers_of
+                          : language != nullptr      ? language->name
+                                                     : request.language;
+  if (const auto ecosystem = model::ecosystemOf(of); layered && ecosystem) {
+    model::addLayerEnv(*ecosystem, env);
+  }
   if (request.network.tier == "none")
     env.insert(std::begin(kWithoutNetwork), std::end(kWithoutNetwork));
   std::vector<std::string> list;

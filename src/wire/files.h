@@ -3,9 +3,10 @@
 // program's answers. The program runs like any other program of the sandbox, with the same rights
 // and limits. So a request can do nothing that a program inside could not.
 //
-// A request is an argument list; the first argument names the request. Paths are relative to
-// /workspace, without empty, `.` and `..` components; `PATH?` may be "", the workspace itself. No
-// link is followed. Numbers are decimal.
+// A request is an argument list; the first argument names the request. A path is relative to
+// /workspace, or begins with a directory of model::kFileRoots; the rest has no empty, `.` and `..`
+// components. `PATH?` may be such a directory itself, "" for the workspace. No link is followed.
+// Numbers are decimal.
 //
 //   stat PATH?                    an entry
 //   list PATH? DEPTH LIMIT        the entries beneath PATH, in no order, then kEnd
@@ -19,15 +20,18 @@
 //   move FROM TO REPLACE          REPLACE 1: also over an existing TO of any kind
 //   pack PATH?                    a tar archive (POSIX pax) of PATH on stdout
 //   unpack PATH?                  the archive on stdin into PATH; kEnd
+//   restore                       the archive of `save` on stdin into its directories; kEnd
 //   connect PORT                  kEnd once a server on loopback has accepted; then stdin goes to
 //                                 the server, and the answer's raw bytes are the server's output,
 //                                 up to its end
 //   clock                         an entry with the present time of the sandbox's clock as modified
 //   changed SINCE LIMIT GLOB…     the files that have changed at SINCE (µs of the sandbox's clock)
 //                                 or later and match a GLOB (runner/glob.h), as by list
-//   save                          as pack of the workspace, while all other programs are stopped
-//   state BYTES FILES             the state of the workspace, as "", and of each name in it, in no
-//                                 order, then kEnd; EFBIG above FILES files, or BYTES bytes in them
+//   save                          as pack of the workspace, while all other programs are stopped;
+//                                 then the home directory's entries, by their absolute paths
+//   state BYTES FILES             the state of the workspace, as "", and of each name in it and, by
+//                                 absolute paths, in the home directory, in no order, then kEnd;
+//                                 EFBIG above FILES files, or BYTES bytes in them
 //   hold HOW BYTES FILES          as state, while nothing else of the session runs, and until stdin
 //                                 ends. The node sets HOW: kHoldFrozen, or kHoldAlone, which fails
 //                                 with EBUSY if another process exists
@@ -59,8 +63,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+
+#include "model/writable.h"
 
 namespace cloister::wire::files {
+
+// Whether `path` is the directory `root` or leads into it. Without the heap.
+constexpr bool isWithin(std::string_view path, std::string_view root) {
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+}
 
 enum class Kind : uint8_t {
   kEnd = 0,
@@ -91,6 +103,7 @@ inline constexpr uint32_t kMostWatched = 8192;
 inline constexpr char kUploadName[] = ".cloister-upload-";
 
 inline constexpr char kSave[] = "save";
+inline constexpr char kRestore[] = "restore";
 inline constexpr char kHold[] = "hold";
 // Ways to hold the workspace: all other programs are stopped from outside, or no other program
 // exists.

@@ -36,7 +36,7 @@ constexpr std::array kFailures = {
     Failure{ENOTDIR, Code::kConflict,
             "a part of it is no directory, or a link, which is not followed"},
     Failure{ELOOP, Code::kConflict, "it is a link, which is not followed"},
-    Failure{EXDEV, Code::kConflict, "it is on another file system"},
+    Failure{EXDEV, Code::kConflict, "it is on another file system; copy it instead"},
     Failure{ENXIO, Code::kConflict, "it is not a regular file"},
     Failure{EMFILE, Code::kUnavailable,
             "the host has no more inotify instances; raise fs.inotify.max_user_instances"},

@@ -149,6 +149,7 @@ model::NodeOffer sampleOffer() {
   image.machines = true;
   image.languages = {"python"};
   image.links = {{"python3", "python3.12"}};
+  image.verified = {{"registry.example/data@sha256:02", "sha256:03", "sha256:04"}};
   return o;
 }
 
@@ -230,6 +231,8 @@ void addNodeMessages(Golden& all) {
       frame(FromNode::kInputTaken, 9, payload([](auto& w) { w.u32(6); }));
   all["to_node.ping"] = frame(ToNode::kPing, 0, {});
   all["from_node.pong"] = frame(FromNode::kPong, 0, {});
+  all["from_node.ping"] = frame(FromNode::kPing, 0, {});
+  all["to_node.pong"] = frame(ToNode::kPong, 0, {});
   all["from_node.pool"] = frame(FromNode::kPool, 0, encodePool(samplePool()));
   all["from_node.image"] = frame(FromNode::kImage, 0, encodeImage(sampleImage()));
   all["from_node.planned"] = frame(FromNode::kPlanned, 8, R"({"mounts":[]})");

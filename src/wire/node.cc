@@ -13,6 +13,7 @@ namespace {
 // Bounds of a message's parts. They are wide: policy and limits are narrower, these only keep a
 // hostile peer from making the receiver build something absurd.
 constexpr size_t kName = 256;              // ids, names, digests
+constexpr size_t kReference = 1024;        // an image in a registry
 constexpr size_t kSentence = 4096;         // messages, paths, globs
 constexpr size_t kBulk = kNodeMaxPayload;  // contents
 constexpr size_t kPermit = 2 * model::Walls::kMaxBytes;
@@ -200,6 +201,11 @@ void describe(A& a, T& v) {
     a.flag(image.machines);
     texts(a, image.languages, kFew, kName);
     describeLinks(a, image.links);
+    a.maybe(image.verified, [&](auto& verified) {
+      a.text(verified.reference, kReference);
+      a.text(verified.key, kName);
+      a.text(verified.sbom, kName);
+    });
   });
 }
 

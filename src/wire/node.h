@@ -50,6 +50,7 @@ enum class ToNode : uint16_t {
   kResize = 10,  // to such a program: u16 columns, u16 rows of its terminal
   kGo = 11,      // to such a program, once: none → as kExec; with the answer the channel is free
   kPing = 12,    // on channel 0: none → kPong
+  kPong = 13,    // on channel 0: none; the answer to kPing
 };
 
 enum class FromNode : uint16_t {
@@ -70,6 +71,7 @@ enum class FromNode : uint16_t {
   kInputTaken = 79,   // u32 bytes of kInput written to the program: opens its window
   kPong = 80,         // on channel 0: none
   kImage = 81,        // encoded ImageTold, on channel 0; the last counts
+  kPing = 82,         // on channel 0: none → kPong
 };
 
 // Bytes of kInput in flight to a program; a frame has at most kInputPiece.

@@ -155,6 +155,11 @@ bool isPlainPath(std::string_view path) {
   return true;
 }
 
+bool isKeptPath(std::string_view path) {
+  const bool at_home = files::isWithin(path, model::kHome) && path.size() > model::kHome.size();
+  return isPlainPath(at_home ? path.substr(model::kHome.size() + 1) : path);
+}
+
 void Reader::feed(std::string_view bytes) {
   bytes_.erase(0, std::exchange(at_, 0));
   bytes_ += bytes;
@@ -226,7 +231,7 @@ Result<std::optional<Part>> Reader::header() {
   if (type == '2') entry.target = target;
   const bool known = type == '0' || ((type == '5' || type == '2') && *size == 0);
   if (!known) return notOurs("it has an entry that is no file, directory or link");
-  if (!isPlainPath(entry.path)) return notOurs("it has a name that leads elsewhere");
+  if (!isKeptPath(entry.path)) return notOurs("it has a name that leads elsewhere");
   const bool linked = !entry.target.empty() && entry.target.size() <= kMaxPath;
   if (entry.kind == Kind::kLink && !linked) return notOurs("it has a link to nothing");
   left_ = *size;

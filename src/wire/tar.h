@@ -22,7 +22,7 @@ struct Entry {
   uint32_t mode = 0;        // 0 to 0777
   uint64_t size = 0;        // of a file; so many bytes of content follow
   int64_t modified_at = 0;  // wall-clock nanoseconds, not negative
-  std::string path;         // plain and relative; otherwise any bytes
+  std::string path;         // isKeptPath(); otherwise any bytes
   // The target of a link; any bytes. The default lets designated initializers leave out the target.
   std::string target = {};  // NOLINT(readability-redundant-member-init)
 
@@ -40,6 +40,9 @@ using Part = std::variant<Entry, Content, End>;
 
 // True for a relative path without empty, "." and ".." components, NUL or excess length.
 bool isPlainPath(std::string_view path);
+
+// The same, or such a path beneath the home directory, with the directory in front.
+bool isKeptPath(std::string_view path);
 
 class Reader {
  public:

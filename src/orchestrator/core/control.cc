@@ -40,6 +40,7 @@ Control::Control(boost::asio::any_io_executor on, ControlParts parts, ControlCon
       levels(parts.levels),
       quotas(parts.quotas),
       network(parts.network),
+      tracer(parts.tracer),
       config(how),
       ledger(parts.store),
       places({.runs = how.concurrent,

@@ -29,6 +29,7 @@
 #include "orchestrator/core/policy_engine.h"
 #include "orchestrator/core/task.h"
 #include "store/store.h"
+#include "trace/tracer.h"
 
 namespace cloister::policy {
 struct Levels;
@@ -62,6 +63,7 @@ struct ControlParts {
   Metrics& metrics;
   const policy::Levels* levels = nullptr;  // risk levels of commands; null: no risks are found
   Quotas* quotas = nullptr;                // of tenants and agents; null: there are none
+  trace::Tracer* tracer = nullptr;         // null: nothing is traced
   Network* network = nullptr;              // the doors of sandboxes; null: no sandbox gets one
 };
 
@@ -94,6 +96,7 @@ class Control : public std::enable_shared_from_this<Control> {
   const policy::Levels* const levels;
   Quotas* const quotas;
   Network* const network;
+  trace::Tracer* const tracer;
   Layers* layers = nullptr;  // dependencies; null: there are none. Set before the first request
   const ControlConfig config;
   Ledger ledger;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/json.h"
+#include "wire/files.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -54,6 +55,17 @@ std::string displayPath(std::string_view path) {
     }
   }
   return shown;
+}
+
+std::string displayFilePath(std::string_view path) {
+  if (path.empty()) return std::string(model::kFileRoots[0].path);
+  for (const model::FileRoot& root : model::kFileRoots) {
+    if (!wire::files::isWithin(path, root.path)) continue;
+    if (path.size() == root.path.size()) return std::string(path);
+    const std::string rest = displayPath(path.substr(root.path.size() + 1));
+    return rest.empty() ? rest : std::string(root.path) + "/" + rest;
+  }
+  return displayPath(path);
 }
 
 }  // namespace cloister::orchestrator

@@ -11,4 +11,8 @@ namespace cloister::orchestrator {
 // characters are percent-escaped. "" for an absolute path, or a path out of the workspace.
 std::string displayPath(std::string_view path);
 
+// The same for a path of a file request (wire/files.h), which may begin with a root. A root itself
+// is shown whole; the workspace is "/workspace".
+std::string displayFilePath(std::string_view path);
+
 }  // namespace cloister::orchestrator

@@ -39,8 +39,11 @@ class Layers {
  public:
   virtual ~Layers() = default;
   // kInvalid with the field "deps" for what is no package, kUnsupported without an index for the
-  // language.
+  // language, kDenied for a layer with a package that the operator refuses by now.
   [[nodiscard]] virtual Result<> check(const LayerRequest& request) const = 0;
+  // kDenied: a package of these layers of a sandbox has an advisory by now, or is denied.
+  [[nodiscard]] virtual Result<> permitted(const model::Principal& principal,
+                                           const std::vector<model::PermitLayer>& layers) const = 0;
   // Nullopt: not made yet.
   [[nodiscard]] virtual std::optional<Layered> ready(const LayerRequest& request) = 0;
   // Returns once the layer is there. Requests for the same layer share its making. kDenied, with

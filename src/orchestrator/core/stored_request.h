@@ -14,5 +14,9 @@ namespace cloister::orchestrator {
 // Bounds wide enough for every accepted request.
 model::RequestBounds storedBounds();
 Result<base::json::object> parseStored(const std::string& request_json);
+// The body of a request that does the same as the stored request: without its approval, which is
+// spent, without limits that were left to the defaults, and without the service's own members. A
+// program of a session gets its surroundings from the session.
+Result<base::json::object> bodyToRepeat(base::json::object stored);
 
 }  // namespace cloister::orchestrator

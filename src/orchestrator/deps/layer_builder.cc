@@ -18,34 +18,41 @@ constexpr Millis kLook{1'000};  // between looks at a program whose log is silen
 constexpr char kLayerDirectory[] = "layer";
 
 // A tool that installs requirements into `layer/`, and the file with its list of the packages. The
-// requirements are the script's arguments.
+// requirements are the script's arguments. The session's language tells policy which ecosystem the
+// gateway may offer.
 struct Installer {
+  const char* language;
   const char* script;
   const char* report;
   Result<std::vector<model::LockedPackage>> (*lock)(std::string_view report);
 };
 
 // Compiled once here, since a layer is read-only; by hash, so that equal files give equal layers.
-constexpr Installer kPip = {
-    R"(set -eu
-python3 -m pip --version >/dev/null 2>&1 || {
+constexpr Installer kPip = {"python",
+                            R"(set -eu
+python3 -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("pip"))' || {
   echo "ERROR: the image has no pip; have python3-pip installed" >&2; exit 3; }
+mkdir -p layer/python
 python3 -m pip install --quiet --no-input --disable-pip-version-check --no-cache-dir --no-compile \
   --only-binary :all: --target layer/python --report report.json -- "$@"
 python3 -m compileall -q --invalidation-mode unchecked-hash layer/python >/dev/null || :
 )",
-    "report.json", model::lockOfPip};
+                            "report.json", model::lockOfPip};
 
-constexpr Installer kNpm = {
-    R"(set -eu
+// The hidden lock has the packages that are there. package-lock.json also has optional ones that
+// are for other machines.
+constexpr Installer kNpm = {"node",
+                            R"(set -eu
 command -v npm >/dev/null || { echo "ERROR: the image has no npm; have npm installed" >&2; exit 3; }
 mkdir -p layer
 npm install --prefix layer --ignore-scripts --no-audit --no-fund --loglevel error \
   --cache /tmp/npm -- "$@" >/dev/null
-mv layer/package-lock.json report.json
-rm -f layer/package.json layer/node_modules/.package-lock.json
+if [ -f layer/node_modules/.package-lock.json ]
+then mv layer/node_modules/.package-lock.json report.json
+else echo '{"packages":{}}' >report.json; fi
+rm -f layer/package.json layer/package-lock.json
 )",
-    "report.json", model::lockOfNpm};
+                            "report.json", model::lockOfNpm};
 
 const Installer& installerOf(model::Ecosystem ecosystem) {
   return ecosystem == model::Ecosystem::kPypi ? kPip : kNpm;
@@ -65,6 +72,7 @@ model::Principal builderOf(const std::string& tenant) {
 model::SessionRequest sessionFor(const model::LayerInputs& inputs, const BuildBounds& bounds) {
   model::SessionRequest request;
   model::RunRequest& settings = request.settings;
+  settings.language = installerOf(inputs.ecosystem).language;
   settings.network.tier = kTier;
   settings.limits.wall = bounds.time;
   settings.limits.memory_bytes = bounds.memory_bytes;
@@ -113,6 +121,7 @@ class Build {
     CO_TRY(co_await runScript(installer.script));
     model::DependencyLayer layer{.key = model::layerKey(inputs_),
                                  .tenant = inputs_.tenant,
+                                 .maker = {},  // LayerService knows
                                  .ecosystem = inputs_.ecosystem,
                                  .deps = inputs_.deps,
                                  .digest = {},

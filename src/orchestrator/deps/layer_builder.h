@@ -6,10 +6,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "model/dependency.h"
 #include "orchestrator/core/task.h"
+#include "orchestrator/deps/layer_service.h"
 #include "orchestrator/runs/programs.h"
 #include "orchestrator/sessions/sessions.h"
 
@@ -26,5 +28,14 @@ Task<Result<model::DependencyLayer>> buildLayer(Sessions& sessions,
                                                 std::shared_ptr<Programs> programs,
                                                 std::string tenant, model::LayerInputs inputs,
                                                 BuildBounds bounds);
+
+// buildLayer() over these sessions, which outlive the function.
+inline MakeLayer layerMaker(Sessions& sessions, std::shared_ptr<Programs> programs,
+                            BuildBounds bounds) {
+  return [&sessions, programs = std::move(programs), bounds](std::string tenant,
+                                                             model::LayerInputs inputs) {
+    return buildLayer(sessions, programs, std::move(tenant), std::move(inputs), bounds);
+  };
+}
 
 }  // namespace cloister::orchestrator

@@ -6,6 +6,8 @@
 
 #include "async/spawn.h"
 #include "base/log.h"
+#include "model/package_selector.h"
+#include "model/shown_text.h"
 #include "store/rows/layers.h"
 
 namespace cloister::orchestrator {
@@ -13,13 +15,50 @@ namespace {
 
 constexpr int64_t kUseNoted = 600'000'000;  // µs between written uses of a layer
 constexpr size_t kFewestDigits = 8;         // of an abbreviated key or digest
+constexpr size_t kMostShown = 200;
 
 std::string today() {
   return base::formatTime(base::wallMicros()).substr(0, std::string_view("2026-11-29").size());
 }
 
+std::string shown(const model::LockedPackage& package) {
+  return model::safeText(package.name + " " + package.version, kMostShown);
+}
+
+std::unexpected<Error> deniedPackage(const model::LockedPackage& package) {
+  return fail(Code::kDenied,
+              "deps: " + shown(package) +
+                  " is on the list of denied packages (packages.deny); name another version or "
+                  "package, or ask the operator about packages.rules.deny",
+              "deps");
+}
+
+std::unexpected<Error> advised(const model::LockedPackage& package, const model::AdvisoryHit& hit) {
+  const std::string what = hit.summary.empty() ? "" : " (" + hit.summary + ")";
+  const std::string remedy = hit.fixed.empty() ? "name a version without it or another package"
+                                               : "ask for version " + hit.fixed + " or later";
+  return fail(Code::kDenied,
+              "deps: " + shown(package) + " has the advisory " + hit.id + what +
+                  " (packages.advisories); " + remedy + ", or ask the operator",
+              "deps");
+}
+
+// A tenant sees no layer that only others had: the packages of others are theirs to know.
 bool isOpenTo(const model::DependencyLayer& layer, const model::Principal& who) {
-  return layer.tenant.empty() || layer.tenant == who.tenant || who.isAdmin();
+  return who.isAdmin() || std::ranges::binary_search(layer.users, who.tenant);
+}
+
+// False: the tenant is known as a user.
+bool addUser(model::DependencyLayer& layer, const std::string& tenant) {
+  const auto place = std::ranges::lower_bound(layer.users, tenant);
+  if (place != layer.users.end() && *place == tenant) return false;
+  layer.users.insert(place, tenant);
+  return true;
+}
+
+// The service itself, for a tenant.
+model::Principal serviceFor(const std::string& tenant) {
+  return {.tenant = tenant, .app = "cloister", .agent = "", .user = "", .key_id = ""};
 }
 
 model::AuditEvent eventOf(std::string_view action, const model::DependencyLayer& layer,
@@ -35,18 +74,13 @@ model::AuditEvent eventOf(std::string_view action, const model::DependencyLayer&
 
 }  // namespace
 
-LayerService::LayerService(Control& control, Sessions& sessions, std::shared_ptr<Programs> programs,
-                           LayerConfig config)
-    : control_(control),
-      sessions_(sessions),
-      programs_(std::move(programs)),
-      config_(std::move(config)) {}
+LayerService::LayerService(Control& control, MakeLayer make, LayerConfig config)
+    : control_(control), make_(std::move(make)), config_(std::move(config)) {}
 
-Result<std::shared_ptr<LayerService>> LayerService::open(Control& control, Sessions& sessions,
-                                                         std::shared_ptr<Programs> programs,
+Result<std::shared_ptr<LayerService>> LayerService::open(Control& control, MakeLayer make,
                                                          LayerConfig config) {
-  auto made =
-      std::make_shared<LayerService>(control, sessions, std::move(programs), std::move(config));
+  if (config.advisories) TRY(config.advisories->now());
+  auto made = std::make_shared<LayerService>(control, std::move(make), std::move(config));
   for (model::DependencyLayer& layer : TRY(control.store.layers())) {
     std::string key = layer.key;
     made->layers_.emplace(std::move(key), std::move(layer));
@@ -82,7 +116,47 @@ Result<model::LayerInputs> LayerService::inputsOf(const LayerRequest& request) c
 }
 
 Result<> LayerService::check(const LayerRequest& request) const {
-  TRY(inputsOf(request));
+  const model::LayerInputs inputs = TRY(inputsOf(request));
+  const auto found = layers_.find(model::layerKey(inputs));
+  return found == layers_.end() ? Result<>() : judge(found->second, inputs.rules);
+}
+
+// The gateway judged each package when the layer was made. Rules and advisories may be newer.
+Result<> LayerService::judge(const model::DependencyLayer& layer,
+                             const model::PackageRules& rules) const {
+  std::vector<model::PackageSelector> denied;
+  for (const std::string& item : rules.deny)
+    denied.push_back(TRY(model::readPackageSelector(item)));
+  std::shared_ptr<const model::Advisories> advisories;
+  if (config_.advisories) {
+    auto now = config_.advisories->now();
+    if (!now) {
+      return fail(Code::kUnavailable,
+                  "deps: no package is used while the advisories cannot be "
+                  "read: " +
+                      now.error().message);
+    }
+    advisories = *std::move(now);
+  }
+  for (const model::LockedPackage& package : layer.packages) {
+    const auto covers = [&](const model::PackageSelector& each) {
+      return each.covers(layer.ecosystem, package.name) &&
+             each.meetsAll(layer.ecosystem, package.version);
+    };
+    if (std::ranges::any_of(denied, covers)) return deniedPackage(package);
+    if (!advisories) continue;
+    const auto hit = advisories->find(layer.ecosystem, package.name, package.version);
+    if (hit) return advised(package, *hit);
+  }
+  return {};
+}
+
+Result<> LayerService::permitted(const model::Principal& principal,
+                                 const std::vector<model::PermitLayer>& layers) const {
+  for (const auto& [key, layer] : layers_) {
+    const auto same = [&](const model::PermitLayer& each) { return each.digest == layer.digest; };
+    if (std::ranges::any_of(layers, same)) TRY(judge(layer, config_.rules(principal.tenant)));
+  }
   return {};
 }
 
@@ -92,10 +166,11 @@ Layered LayerService::layeredOf(const model::DependencyLayer& layer) {
           .shown = {{place, layer.digest, model::billDigest(layer)}}};
 }
 
-// A use is written rarely: it only orders the list.
-void LayerService::noteUse(model::DependencyLayer& layer) {
+// A use by a known tenant is written rarely: it only orders the list.
+void LayerService::noteUse(model::DependencyLayer& layer, const std::string& tenant) {
   const int64_t now = base::wallMicros();
-  if (now - layer.used_at < kUseNoted) return;
+  const bool added = addUser(layer, tenant);
+  if (!added && now - layer.used_at < kUseNoted) return;
   layer.used_at = now;
   async::spawn(control_.executor,
                [](std::shared_ptr<LayerService> self, model::DependencyLayer used) -> Task<void> {
@@ -108,13 +183,14 @@ std::optional<Layered> LayerService::ready(const LayerRequest& request) {
   const auto inputs = inputsOf(request);
   if (!inputs) return std::nullopt;
   const auto found = layers_.find(model::layerKey(*inputs));
-  if (found == layers_.end()) return std::nullopt;
-  noteUse(found->second);
+  if (found == layers_.end() || !judge(found->second, inputs->rules)) return std::nullopt;
+  noteUse(found->second, request.principal.tenant);
   return layeredOf(found->second);
 }
 
 Task<Result<Layered>> LayerService::make(LayerRequest request) {
   const auto self = shared_from_this();
+  CO_TRY(check(request));
   if (auto there = ready(request)) co_return *std::move(there);
   model::LayerInputs inputs = CO_TRY(inputsOf(request));
   const std::string key = model::layerKey(inputs);
@@ -134,6 +210,7 @@ Task<Result<Layered>> LayerService::make(LayerRequest request) {
   while (!making->result)
     co_await making->done.wait();
   if (!*making->result) co_return std::unexpected(making->result->error());
+  if (auto there = ready(request)) co_return *std::move(there);  // and notes the use
   co_return layeredOf(**making->result);
 }
 
@@ -141,24 +218,59 @@ Task<void> LayerService::makeOne(std::shared_ptr<Making> making, std::string ten
                                  model::LayerInputs inputs) {
   const auto self = shared_from_this();
   const std::string key = model::layerKey(inputs);
-  auto made = co_await buildLayer(sessions_, programs_, tenant, std::move(inputs), config_.build);
+  const model::PackageRules rules = inputs.rules;
+  auto made = co_await make_(tenant, std::move(inputs));
   if (made) {
-    const model::Principal by{
-        .tenant = tenant, .app = "cloister", .agent = "", .user = "", .key_id = ""};
-    auto written =
-        co_await control_.ledger.write(store::putLayer, *made, eventOf("layer.made", *made, by));
-    if (written) {
-      layers_[key] = *made;
-    } else {
-      made = std::unexpected(std::move(written).error());
-    }
-  } else {
+    made->maker = tenant;
+    addUser(*made, tenant);
+    auto kept = judge(*made, rules);
+    if (kept) kept = co_await keep(*made);
+    if (!kept) made = std::unexpected(std::move(kept).error());
+  }
+  if (!made) {
     base::log(base::Level::kWarn, "dependency layer not made",
               {{"tenant", tenant}, {"reason", made.error().message}});
   }
   making_.erase(key);
   making->result = std::move(made);
   making->done.notify();
+}
+
+Task<Result<>> LayerService::keep(model::DependencyLayer made) {
+  CO_TRY(co_await makeRoom(made));
+  CO_TRY(co_await control_.ledger.write(store::putLayer, made,
+                                        eventOf("layer.made", made, serviceFor(made.maker))));
+  layers_[made.key] = std::move(made);
+  co_return Result<>{};
+}
+
+// Forgets the longest unused layers of the tenant, until the new one is within its quota.
+Task<Result<>> LayerService::makeRoom(const model::DependencyLayer& made) {
+  if (made.size_bytes > config_.bytes_per_tenant) {
+    co_return fail(Code::kQuota,
+                   "deps: the packages take " + std::to_string(made.size_bytes) +
+                       " bytes, and all layers of a tenant may take " +
+                       std::to_string(config_.bytes_per_tenant) +
+                       "; ask for fewer, or have packages.layers_mb_per_tenant raised",
+                   "deps");
+  }
+  std::vector<model::DependencyLayer> own;
+  for (const auto& [key, layer] : layers_) {
+    if (layer.maker == made.maker && key != made.key) own.push_back(layer);
+  }
+  std::ranges::sort(own, std::ranges::greater{}, &model::DependencyLayer::used_at);
+  uint64_t bytes = made.size_bytes;
+  for (const model::DependencyLayer& each : own)
+    bytes += each.size_bytes;
+  while (!own.empty() && (own.size() >= config_.per_tenant || bytes > config_.bytes_per_tenant)) {
+    const model::DependencyLayer oldest = std::move(own.back());
+    own.pop_back();
+    bytes -= oldest.size_bytes;
+    CO_TRY(co_await control_.ledger.write(
+        store::dropLayer, oldest, eventOf("layer.evicted", oldest, serviceFor(oldest.maker))));
+    layers_.erase(oldest.key);
+  }
+  co_return Result<>{};
 }
 
 void LayerService::lost(const std::vector<model::PermitLayer>& layers) {

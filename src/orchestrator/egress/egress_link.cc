@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "orchestrator/egress/egress_link.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -12,6 +10,7 @@
 
 #include "async/spawn.h"
 #include "base/log.h"
+#include "net/unix_stream.h"
 #include "wire/node.h"
 
 namespace cloister::orchestrator {
@@ -26,14 +25,6 @@ constexpr Millis kLongestBackOff{500};
 constexpr Millis kHelloPatience{5'000};
 constexpr size_t kMostCalls = 4096;
 constexpr size_t kMostQueued = 64;  // batches that wait for the ledger
-
-// The process at the other end by the kernel's record (SO_PEERCRED, unix(7)); 0: unknown.
-pid_t egressAt(net::FrameConnection::Stream& stream) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  const int fd = stream.native_handle();
-  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 ? credentials.pid : 0;
-}
 
 std::string number64(uint64_t value) {
   std::string payload(sizeof value, '\0');
@@ -76,12 +67,12 @@ void EgressLink::start() {
 Task<void> EgressLink::keepConnected(std::shared_ptr<EgressLink> self, std::string socket_path) {
   Millis pause = kFirstBackOff;
   for (;;) {
-    net::FrameConnection::Stream stream(self->executor_);
-    const auto [error] = co_await stream.async_connect(
-        asio::local::stream_protocol::endpoint(socket_path), asio::as_tuple(asio::use_awaitable));
-    if (error)
-      base::log(base::Level::kDebug, "cloister-egress not reached", {{"reason", error.message()}});
-    const bool served = !error && co_await serveOne(self, std::move(stream));
+    auto stream = co_await net::connectUnix(socket_path);
+    if (!stream) {
+      base::log(base::Level::kDebug, "cloister-egress not reached",
+                {{"reason", stream.error().message}});
+    }
+    const bool served = stream && co_await serveOne(self, *std::move(stream));
     pause = served ? kFirstBackOff : std::min(pause * 2, kLongestBackOff);
     asio::steady_timer timer(self->executor_, pause);
     co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
@@ -95,7 +86,7 @@ Task<void> EgressLink::serve(std::shared_ptr<EgressLink> self,
 
 Task<bool> EgressLink::serveOne(std::shared_ptr<EgressLink> self,
                                 net::FrameConnection::Stream stream) {
-  const pid_t peer = egressAt(stream);
+  const pid_t peer = stream->peer().value_or(net::ByteStream::Peer{}).pid;  // 0: unknown
   const auto connection = std::make_shared<net::FrameConnection>(std::move(stream));
   self->connection_ = connection;
   async::spawn(self->executor_, closeLate(connection, self));

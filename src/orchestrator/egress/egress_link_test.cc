@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/id.h"
+#include "net/unix_stream.h"
 #include "orchestrator/egress/egress_testing.h"
 
 namespace cloister::orchestrator {
@@ -275,12 +276,13 @@ TEST_F(EgressLinkTest, ConnectsAgainByItself) {
   stream_protocol::acceptor acceptor(io_, stream_protocol::endpoint(path));
   int accepted = 0;
   std::function<void()> accept = [&] {
-    acceptor.async_accept([&](const boost::system::error_code& error, ScriptedEgress::Stream peer) {
-      if (error) return;
-      // The first one is refused, as while another control plane is connected.
-      if (++accepted > 1) egress_.serve(std::move(peer));
-      accept();
-    });
+    acceptor.async_accept(
+        [&](const boost::system::error_code& error, stream_protocol::socket peer) {
+          if (error) return;
+          // The first one is refused, as while another control plane is connected.
+          if (++accepted > 1) egress_.serve(net::unixStream(std::move(peer)));
+          accept();
+        });
   };
   accept();
   async::spawn(io_.get_executor(), EgressLink::keepConnected(link_, path));

@@ -2,8 +2,6 @@
 // For tests: the other end of an EgressLink, which says what the test tells it to say.
 #pragma once
 
-#include <sys/socket.h>
-
 #include <deque>
 #include <memory>
 #include <optional>
@@ -12,13 +10,13 @@
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/local/connect_pair.hpp>
 #include <gtest/gtest.h>
 
 #include "async/run_task.h"
 #include "async/spawn.h"
 #include "base/clock.h"
 #include "net/frame_connection.h"
+#include "net/stream_testing.h"
 #include "orchestrator/core/task.h"
 #include "wire/codec.h"
 #include "wire/egress.h"
@@ -43,11 +41,9 @@ class ScriptedEgress {
 
   // A new connection; the result is the control plane's end.
   Stream connect(uint64_t last_batch = 0) {
-    Stream ours(io_);
-    Stream theirs(io_);
-    boost::asio::local::connect_pair(ours, theirs);
+    auto [ours, theirs] = net::unixPair(io_.get_executor());
     serve(std::move(theirs), last_batch);
-    return ours;
+    return std::move(ours);
   }
   void serve(Stream theirs, uint64_t last_batch = 0) {
     connection_ = std::make_shared<net::FrameConnection>(std::move(theirs));

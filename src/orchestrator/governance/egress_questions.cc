@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "egress/plan/judge.h"
+#include "egress/plan/star.h"
 #include "orchestrator/governance/policy_service.h"
 #include "orchestrator/guard/agent_guard.h"
 #include "policy/explain.h"
@@ -19,7 +20,7 @@ using model::Protocol;
 constexpr size_t kMaxUrl = 8192;
 constexpr size_t kMaxMethod = 64;
 
-// The parts of a URL that an attempt has; `method` and `path` only of readable HTTP.
+// The parts of a URL that an attempt has.
 struct Target {
   std::string host;
   uint16_t port = 0;
@@ -57,6 +58,9 @@ Result<> readAuthority(std::string_view text, Target& target) {
   const size_t colon = text.find(':', from);
   target.host = text.substr(0, colon);
   if (bracket != std::string_view::npos) target.host = text.substr(1, bracket - 1);
+  // Names have no case: look-ups, TLS and Host are compared in lower case.
+  for (char& c : target.host)
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   if (colon == std::string_view::npos) return {};
   const std::string_view digits = text.substr(colon + 1);
   const auto [end, error] =
@@ -73,7 +77,7 @@ Result<Target> readUrl(std::string_view url) {
     TRY(readAuthority(url, target));
     if (target.port == 0) return wrongUrl();
     target.protocol = model::protocolOfPort(target.port);
-    target.path = target.protocol == Protocol::kHttp ? "/" : "";
+    target.path = target.protocol == Protocol::kTcp ? "" : "/";
     return target;
   }
   const auto* scheme = std::ranges::find(kSchemes, url.substr(0, scheme_end), &Scheme::name);
@@ -146,6 +150,30 @@ json::object toJsonObject(const egress::Verdict& verdict) {
                             : json::value(json::string(model::onDeniedName(verdict.on_denied)))}};
 }
 
+// As cloister-egress judges: the request of HTTP, and of TLS whose rule inspects. A name that a
+// pattern allows must carry no data.
+egress::Verdict verdictOn(const model::NetworkPlan& plan, const Target& target,
+                          const std::string& method) {
+  egress::Attempt attempt{.host = target.host, .port = target.port, .protocol = target.protocol};
+  const auto withRequest = [&] {
+    attempt.method = method;
+    attempt.path = target.path;
+    return egress::judgeConnection(plan, attempt);
+  };
+  egress::Verdict verdict =
+      target.protocol == Protocol::kHttp ? withRequest() : egress::judgeConnection(plan, attempt);
+  const bool inspected = verdict.allowed && target.protocol == Protocol::kTls &&
+                         verdict.rule != nullptr && verdict.rule->entry.inspect;
+  if (inspected) verdict = withRequest();
+  if (!verdict.allowed) return verdict;
+  if (std::string data = egress::dataIn(plan, verdict, target.host); !data.empty()) {
+    return {.rule = verdict.rule,
+            .reason = std::move(data),
+            .remedy = std::string(egress::kNameTheHost)};
+  }
+  return verdict;
+}
+
 json::object judged(const policy::Policy& policy, const policy::Question& question,
                     const Target& target, const std::string& method) {
   const policy::Evaluation made = policy::evaluate(policy, question);
@@ -159,12 +187,7 @@ json::object judged(const policy::Policy& policy, const policy::Question& questi
     const policy::Decision decision = policy::decide(policy, question);
     return refusal(policy::refusalOf(decision).value());
   }
-  egress::Attempt attempt{.host = target.host, .port = target.port, .protocol = target.protocol};
-  if (target.protocol == Protocol::kHttp) {
-    attempt.method = method;
-    attempt.path = target.path;
-  }
-  return toJsonObject(egress::judgeConnection(*made.network, attempt));
+  return toJsonObject(verdictOn(*made.network, target, method));
 }
 
 }  // namespace

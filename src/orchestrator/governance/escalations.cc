@@ -134,7 +134,8 @@ Result<std::string> EscalationService::Impl::bindRun(const base::json::object& b
   run.approval.clear();
   model::settle(run.limits);
   std::string json = base::toJson(model::toJsonObject(run));
-  const Bound bound = TRY(boundOf(json, "", control->languages));
+  Bound bound = TRY(boundOf(json, "", control->languages));
+  bound.secrets = secretVersions(control->store, e.requester.tenant, run.secrets);
   const std::string image =
       TRY(digestOfImage(control->nodes.offer(), control->nodes.imageName(), run.image));
   e.digest = digestOf(bound, image);
@@ -366,6 +367,7 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
                               .person = CO_TRY(personOf(impl->control->store, principal)),
                               .approve = approve,
                               .reason = vote.reason,
+                              .grant_us = vote.grant_us,
                               .now = base::wallMicros()};
   const auto revoked = CO_TRY(revokedOf(impl->control->store, found));
   Escalation judged = found;
@@ -377,6 +379,7 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
     const bool struck = policy::strike(e, revoked);
     TRY(policy::vote(e, ballot));
     model::AuditEvent event = votedEvent(e, ballot.by, ballot.approve, ballot.reason);
+    if (ballot.grant_us > 0) event.details["grant_seconds"] = ballot.grant_us / 1'000'000;
     if (struck)
       event.details["revoked_credentials"] = base::json::array(revoked.begin(), revoked.end());
     return event;

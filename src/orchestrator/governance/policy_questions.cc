@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions about policies: PolicyService::check, explain, test and diff. Nothing is recorded.
-#include <algorithm>
-#include <functional>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -10,6 +7,7 @@
 #include "base/crypto.h"
 #include "model/yaml.h"
 #include "orchestrator/governance/policy_service.h"
+#include "orchestrator/governance/replay.h"
 #include "policy/warnings.h"
 
 namespace cloister::orchestrator {
@@ -18,70 +16,6 @@ namespace {
 namespace json = base::json;
 
 constexpr std::string_view kEmbedded = "embedded";  // reads documents, whichever engine decides
-
-// A supposed run, made of a recorded request; nothing if the request is no longer readable.
-std::optional<policy::Supposed> supposedFrom(store::RecordedRequest& recorded,
-                                             const policy::ReaderParts& parts) {
-  const auto value = base::parseJson(recorded.request_json, {.max_bytes = size_t{256} << 20});
-  if (!value || !value->is_object()) return std::nullopt;
-  base::ObjectReader reader(value->get_object(), "");
-  model::RunRequest request;
-  // A session's program has further members, which do not concern policy.
-  model::RequestBounds bounds = parts.bounds;
-  bounds.own_metadata = true;
-  if (!model::readRunRequest(reader, bounds, request)) return std::nullopt;
-  auto made = policy::suppose(std::move(request), std::move(recorded.principal), parts);
-  made.in_session = !recorded.session_id.empty();
-  if (made.in_session) made.operation = "exec";
-  return made;
-}
-
-// Changes of the same kind: the same rule decides now, and the decisions before and after are the
-// same.
-class Groups {
- public:
-  void add(const json::object& before, const json::object& after, const std::string& execution) {
-    const json::object from = withoutReason(before);
-    const json::object to = withoutReason(after);
-    Group& group = groups_[base::toJson(to) + base::toJson(from)];
-    if (++group.count == 1) {
-      group.shown = {{"rule", to.at("rule")},
-                     {"from", from},
-                     {"to", to},
-                     {"decision_changes", from.at("decision") != to.at("decision")},
-                     {"reason", after.at("reason")}};
-    }
-    if (group.examples.size() < kExamples) group.examples.push_back(json::string(execution));
-  }
-
-  // The largest first.
-  json::array take() {
-    std::vector<Group> sorted;
-    for (auto& [key, group] : groups_)
-      sorted.push_back(std::move(group));
-    std::ranges::sort(sorted, std::ranges::greater(), &Group::count);
-    json::array all;
-    for (Group& group : sorted) {
-      group.shown["count"] = group.count;
-      group.shown["examples"] = std::move(group.examples);
-      all.push_back(std::move(group.shown));
-    }
-    return all;
-  }
-
- private:
-  static constexpr size_t kExamples = 3;
-  struct Group {
-    int64_t count = 0;
-    json::object shown;
-    json::array examples;
-  };
-  static json::object withoutReason(json::object decision) {
-    decision.erase("reason");
-    return decision;
-  }
-  std::map<std::string, Group> groups_;
-};
 
 // Ignores the reason: a rule may have a new sentence.
 bool sameDecision(json::object before, json::object after) {
@@ -93,11 +27,12 @@ bool sameDecision(json::object before, json::object after) {
 json::object compare(std::vector<store::RecordedRequest> requests, const policy::Policy& from,
                      const policy::Policy& to, const policy::ReaderParts& parts) {
   json::array changes;
-  Groups groups;
+  ReplayGroups groups(3);
   int64_t unreadable = 0;
   const size_t count = requests.size();
   for (store::RecordedRequest& recorded : requests) {
-    const auto supposed = supposedFrom(recorded, parts);
+    const auto supposed = supposedFrom(recorded.request_json, std::move(recorded.principal),
+                                       !recorded.session_id.empty(), parts);
     if (!supposed) {
       ++unreadable;
       continue;

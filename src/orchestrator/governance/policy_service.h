@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/result.h"
+#include "model/agent_sandbox.h"
 #include "model/principal.h"
 #include "model/run_request.h"
 #include "orchestrator/core/control.h"
@@ -39,6 +40,8 @@ struct PolicyConfig {
   uint32_t history = 1000;    // versions kept
   uint32_t replay = 200;      // the most recorded requests to try on a new version
   bool allow_weaker = false;  // policy::Policy
+  // What the table of safe operations may approve (EscalationConfig).
+  std::vector<std::string> safe_operations = {};
 };
 
 class PolicyService {
@@ -85,6 +88,9 @@ class PolicyService {
   // With `recent`, both versions decide the newest requests visible to the asker, on a thread of
   // its own: the answer lists each changed decision.
   Task<Result<base::json::object>> diff(model::Principal asker, base::json::object body);
+  // What a change of an agent's sandbox would have done (agent_dry_run.h). kUnsupported without
+  // levels.
+  Task<Result<base::json::object>> dryRun(model::AgentSandbox proposed, uint32_t limit);
 
  private:
   [[nodiscard]] Result<policy::Policy> parse(const std::string& name,

@@ -216,6 +216,7 @@ rules:
     network:
       - {name: "*.example.org", ports: [443], why: the catalogue}
       - {name: m.example.net, ports: [80], methods: [GET], paths: ["/a/*"], on_denied: escalate}
+      - {name: i.example.net, ports: [443], inspect: true, methods: [GET], paths: ["/a/*"]}
       - {name: "*"}
 )";
 
@@ -273,6 +274,28 @@ TEST_F(ExplainEgress, SaysWhyAndWhatHelpsWhereItIsDenied) {
   EXPECT_EQ(text(*asks, "on_denied"), "escalate");
   EXPECT_EQ(ask(R"({"url":"https://evil.example.com/","network":"full"})")->at("allowed"),
             base::json::value(true));
+}
+
+// The answer is that of cloister-egress, which reads the requests within inspected TLS.
+TEST_F(ExplainEgress, JudgesTheRequestWithinInspectedTls) {
+  ASSERT_TRUE(start(kNetwork));
+  EXPECT_EQ(ask(R"({"url":"https://i.example.net/a/b"})")->at("allowed"), base::json::value(true));
+  const auto method = ask(R"({"url":"https://i.example.net/a/b","method":"DELETE"})");
+  EXPECT_EQ(method->at("allowed"), base::json::value(false));
+  EXPECT_THAT(text(*method, "reason"), HasSubstr("DELETE"));
+  EXPECT_EQ(ask(R"({"url":"https://i.example.net/b"})")->at("allowed"), base::json::value(false));
+  EXPECT_EQ(ask(R"({"url":"https://a.example.org/b","method":"DELETE"})")->at("allowed"),
+            base::json::value(true))
+      << "not inspected";
+}
+
+TEST_F(ExplainEgress, NamesThatCarryDataAreRefusedAndCaseDoesNotMatter) {
+  ASSERT_TRUE(start(kNetwork));
+  const auto data = ask(R"({"url":"https://)" + std::string(41, 'a') + R"(.example.org/"})");
+  EXPECT_EQ(data->at("allowed"), base::json::value(false));
+  EXPECT_THAT(text(*data, "reason"), HasSubstr("A label is too long"));
+  EXPECT_THAT(text(*data, "remedy"), HasSubstr("name of the host itself"));
+  EXPECT_EQ(ask(R"({"url":"https://A.Example.ORG/"})")->at("allowed"), base::json::value(true));
 }
 
 TEST_F(ExplainEgress, AnswersForTheAskersTenant) {

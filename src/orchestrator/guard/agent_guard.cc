@@ -10,6 +10,7 @@
 #include "orchestrator/guard/questions.h"
 #include "policy/agent/file_grant.h"
 #include "policy/agent/revoked.h"
+#include "wire/files.h"
 
 namespace cloister::orchestrator {
 namespace {
@@ -112,8 +113,8 @@ Result<Held> heldOf(const AgentRules& rules) {
 }
 
 Operation file(FileAccess access, const std::string& path, bool recursive = false) {
-  // A session's paths are relative to the workspace.
-  return {.what = FileOperation{access, "/workspace/" + path, recursive}, .wanted = {}};
+  const std::string whole = path.starts_with('/') ? path : "/workspace/" + path;
+  return {.what = FileOperation{access, whole, recursive}, .wanted = {}};
 }
 
 // The operations of a request of wire/files.h. An unknown request counts as all of them.
@@ -123,7 +124,10 @@ std::vector<Operation> operationsOf(const std::vector<std::string>& argv) {
   const std::string path = argv.size() > 1 ? argv[1] : "";
   if (verb == "stat") return {file(kRead, path)};
   if (verb == "list" || verb == "read") return {file(kRead, path)};
-  if (verb == "pack" || verb == "save" || verb == "watch") return {file(kRead, path, true)};
+  if (verb == "pack" || verb == "watch") return {file(kRead, path, true)};
+  if (verb == wire::files::kSave) {
+    return {file(kRead, "", true), file(kRead, std::string(model::kHome), true)};
+  }
   if (verb == "write" || verb == "append") return {file(kWrite, path), file(kCreate, path)};
   if (verb == "mkdir") return {file(kCreate, path)};
   if (verb == "remove") return {file(kDelete, path, true)};
@@ -226,8 +230,7 @@ Result<std::optional<AgentRules>> AgentGuard::ownRules(const model::Principal& p
     const auto sandbox = store_.agents().sandbox(
         store::Scope::of(principal), {.tenant = principal.tenant, .agent = principal.agent});
     if (sandbox) {
-      auto rules = policy::makeAgentRules(levels_, *sandbox);
-      if (rules && !sandbox->escalation.auto_approve_safe) TRY(addPolicy(principal, *rules));
+      auto rules = rulesFrom(principal, *sandbox);
       if (rules) return *std::move(rules);
       return fail(Code::kDenied,
                   "reading the sandbox of agent " + principal.agent + ": " + rules.error().message);
@@ -237,6 +240,13 @@ Result<std::optional<AgentRules>> AgentGuard::ownRules(const model::Principal& p
   if (default_level_.empty() || principal.isAdmin()) return std::nullopt;
   auto rules = TRY(policy::makeLevelRules(levels_, default_level_, principal.agent));
   TRY(addPolicy(principal, rules));
+  return rules;
+}
+
+Result<AgentRules> AgentGuard::rulesFrom(const model::Principal& principal,
+                                         const model::AgentSandbox& sandbox) const {
+  auto rules = TRY(policy::makeAgentRules(levels_, sandbox));
+  if (!sandbox.escalation.auto_approve_safe) TRY(addPolicy(principal, rules));
   return rules;
 }
 
@@ -278,11 +288,41 @@ Result<std::shared_ptr<const AgentRules>> AgentGuard::rulesOf(
     const model::Principal& principal) const {
   auto rules = TRY(ownRules(principal));
   if (!rules) return std::shared_ptr<const AgentRules>();
+  return withGrants(principal, *std::move(rules));
+}
+
+Result<std::shared_ptr<const AgentRules>> AgentGuard::withGrants(const model::Principal& principal,
+                                                                 AgentRules rules) const {
   if (!principal.agent.empty()) {
     const auto grants = TRY(grantsOf({.tenant = principal.tenant, .agent = principal.agent}));
-    rules->temporary.insert(rules->temporary.end(), grants.begin(), grants.end());
+    rules.temporary.insert(rules.temporary.end(), grants.begin(), grants.end());
   }
-  return std::make_shared<const AgentRules>(*std::move(rules));
+  return std::make_shared<const AgentRules>(std::move(rules));
+}
+
+Result<std::shared_ptr<const AgentRules>> AgentGuard::rulesWith(
+    const model::AgentSandbox& sandbox) const {
+  const model::Principal agent{.tenant = sandbox.tenant,
+                               .app = {},
+                               .agent = sandbox.agent,
+                               .user = {},
+                               .roles = model::Role::kAgent,
+                               .key_id = {}};
+  return withGrants(agent, TRY(rulesFrom(agent, sandbox)));
+}
+
+Result<AgentJudgement> AgentGuard::judgeBy(const std::shared_ptr<const AgentRules>& rules,
+                                           const model::Principal& principal,
+                                           model::ExecRequest& request, bool in_session) const {
+  if (!rules) return judgeWithoutRules(principal, request.run.network, in_session);
+  model::RunRequest& run = request.run;
+  clamp(*rules, run.limits, run.named_limits);
+  AgentJudgement judged{
+      .refusal = refusalBy(*rules, principal, request, run.limits, in_session, {}),
+      .held = {},
+      .time_seconds = rules->limits.time_seconds};
+  if (!in_session) judged.held = TRY(heldOf(*rules));
+  return judged;
 }
 
 Result<std::shared_ptr<const AgentRules>> AgentGuard::standingRulesOf(

@@ -87,6 +87,16 @@ class AgentGuard {
   // because a visitor's program may have made the call. Nothing: allowed.
   [[nodiscard]] Result<std::optional<AgentRefusal>> judgeVisitor(
       const model::Principal& visitor, const model::ExecRequest& request) const;
+  // The rules that the agent would have with `sandbox` in place of its own, with its temporary
+  // approvals.
+  [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> rulesWith(
+      const model::AgentSandbox& sandbox) const;
+  // Judges a run, or a program in a session of the same agent, as judgeRun() does, by `rules`;
+  // null: none. Of the agent's other executions nothing counts. Reads only the ledger, from any
+  // thread.
+  Result<AgentJudgement> judgeBy(const std::shared_ptr<const policy::AgentRules>& rules,
+                                 const model::Principal& principal, model::ExecRequest& request,
+                                 bool in_session) const;
   // Judges the creation of a session.
   Result<AgentJudgement> judgeSession(const model::Principal& principal,
                                       model::RunRequest& settings,
@@ -124,6 +134,10 @@ class AgentGuard {
   [[nodiscard]] Result<AgentJudgement> judgeWithoutRules(const model::Principal& principal,
                                                          const model::NetworkRequest& network,
                                                          bool in_session) const;
+  [[nodiscard]] Result<policy::AgentRules> rulesFrom(const model::Principal& principal,
+                                                     const model::AgentSandbox& sandbox) const;
+  [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> withGrants(
+      const model::Principal& principal, policy::AgentRules rules) const;
   Result<> addPolicy(const model::Principal& principal, policy::AgentRules& rules) const;
 
   store::Store& store_;

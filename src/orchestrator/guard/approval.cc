@@ -10,6 +10,7 @@
 #include "orchestrator/core/stored_request.h"
 #include "policy/approval.h"
 #include "store/agent_store.h"
+#include "store/secret_store.h"
 #include "wire/node.h"
 
 namespace cloister::orchestrator {
@@ -228,7 +229,22 @@ std::string digestOf(const Bound& bound, const std::string& image_digest) {
                       {"image", image_digest},
                       {"session", bound.session_id}};
   if (!bound.workspace_sha256.empty()) all["workspace"] = bound.workspace_sha256;
+  if (!bound.secrets.empty()) all["secrets"] = bound.secrets;
   return "sha256:" + base::sha256Hex(std::string(kDomain) + model::canonicalJson(all));
+}
+
+std::string secretVersions(store::Store& store, const std::string& tenant,
+                           const std::vector<model::SecretUse>& uses) {
+  std::vector<std::string> lines;
+  for (const model::SecretUse& use : uses) {
+    const auto info = store.secrets().info({tenant, use.name});
+    lines.push_back(use.name + "@" + std::to_string(info ? info->version : 0) + "\n");
+  }
+  std::ranges::sort(lines);
+  std::string all;
+  for (const std::string& line : lines)
+    all += line;
+  return all;
 }
 
 Result<Bound> boundOfSession(const std::string& request_json) {
@@ -407,6 +423,16 @@ store::NewEscalation escalationForSession(const Wanted& wanted, std::string dige
   e.subject = subjectOfSession(request_json);
   e.display = displayOfSession(request_json, image_digest);
   return toAsk(std::move(e), wanted, config, request_json);
+}
+
+bool areSafeOperations(const std::vector<model::WantedOperation>& wanted,
+                       const std::vector<std::string>& safe) {
+  return std::ranges::all_of(wanted, [&](const model::WantedOperation& each) {
+    std::string_view name = each.operation;
+    if (name == "command_execution") name = model::operation::kCommand;
+    if (name == "file_create") name = model::operation::kFileWrite;
+    return std::ranges::find(safe, name) != safe.end();
+  });
 }
 
 model::RunError approvalError(const policy::NeedsApproval& wanted, const std::string& what) {

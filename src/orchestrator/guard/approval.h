@@ -5,8 +5,8 @@
 // The digest covers the request as it was canonicalised (language, code or command, arguments,
 // variables, files, input, directory, dependencies, network, limits, runtime, tier, artifacts,
 // metadata), the encoded program of the request, the digest of the image, and the session with the
-// state of its workspace at the time of the request. The name of the approval itself is not part of
-// the digest.
+// state of its workspace and the versions of its secrets at the time of the request. The name of
+// the approval itself is not part of the digest.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,12 @@ struct Bound {
   std::string session_id;
   std::string workspace_sha256 = {};  // of the session's workspace at the request
   std::string workspace_shown = {};   // the same for people
+  std::string secrets = {};           // secretVersions()
 };
+// The versions that the secrets of a request have now, "NAME@VERSION" in lines; "" without secrets.
+// An approval is of the values that were there: another value is another program's input.
+std::string secretVersions(store::Store& store, const std::string& tenant,
+                           const std::vector<model::SecretUse>& uses);
 // The digests of a stored request and of its program, resolved anew: the files of a session's
 // program have names of their execution, and policy may have lowered limits that the request did
 // not name.
@@ -84,6 +89,11 @@ struct Alike {
   std::string digest;
   std::vector<model::WantedOperation> lifts = {};
 };
+
+// Whether the table of safe operations may approve all of these; `safe` has names of
+// model::operation.
+bool areSafeOperations(const std::vector<model::WantedOperation>& wanted,
+                       const std::vector<std::string>& safe);
 
 // The error of a waiting execution; `what` says how to go on, "it runs once it is approved".
 model::RunError approvalError(const policy::NeedsApproval& wanted, const std::string& what);

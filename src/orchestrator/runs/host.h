@@ -113,6 +113,8 @@ class Home {
   [[nodiscard]] virtual const Additions* additions() const { return nullptr; }
   // The secrets that programs of the session may know; null: none are remembered.
   [[nodiscard]] virtual std::shared_ptr<KnownSecrets> knownSecrets() const { return nullptr; }
+  // The dependency layers of its sandbox.
+  [[nodiscard]] virtual std::vector<model::PermitLayer> dependencyLayers() const { return {}; }
   // The permit of its sandbox's door (core/network.h); "" without a network.
   [[nodiscard]] virtual std::string door() const { return {}; }
   [[nodiscard]] virtual int64_t imageSince() const = 0;  // model::ImageState::since of its sandbox

@@ -34,6 +34,7 @@ void RunService::Impl::startWaiting() {
     const auto run = queue.pop(comes);
     if (!run) break;
     leaveQueue(*run);
+    (*run)->queued.end();
     occupy(**run);
     async::spawn(control->executor, execute(*run));
   }
@@ -128,7 +129,9 @@ Task<void> RunService::Impl::execute(LivePtr run) {
   run->hold.reset();  // before the end is reported
   run->use_noted = false;
   async::spawn(control->executor, noteUse(run));  // answered while the record is put together
-  conclude(*run, outcome);
+  const Cause cause = run->cause;                 // a later cause finds the program ended
+  co_await endRecording(*run, outcome);
+  conclude(*run, outcome, cause);
   while (!run->use_noted)
     co_await run->settled.wait();
   async::spawn(control->executor, tearDown(run));
@@ -251,30 +254,34 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
   if (!run.known && run.home) run.known = run.home->knownSecrets();
   run.recorder = std::make_unique<Recorder>(
       parts.blobs.blobs(),
-      Recorder::Owner{.tenant = run.execution.principal.tenant,
-                      .room = [this, &run] { return roomOf(run.execution.principal.tenant); }},
+      Recorder::Owner{
+          .tenant = run.execution.principal.tenant,
+          .room = [this, &run] { return roomOf(run.execution.principal.tenant); },
+          .keep =
+              [&blobs = parts.blobs](model::BlobName blob, artifacts::BlobWriter& writer) {
+                return blobs.keepSealed(std::move(blob), writer);
+              }},
       *run.log,
       Recorder::Bounds{limits.output_bytes, config.output_artifact_bytes, run.spec.artifacts},
       Recorder::Events{
           .started =
               [this, &run] {
                 run.started = true;
+                run.starting.end();
                 run.execution.started_at = run.clock.now();
                 const std::chrono::duration<double> took = base::monotonicNow() - run.accepted_at;
                 control->metrics.started(took.count(), run.execution.provenance.runtime);
                 run.settled.notify();
               },
-          .usage =
-              [&run](const model::Usage& usage) {
-                run.execution.usage = usage;
-                reportProcessorTime(run);
-                run.log->publish(run.execution);
-              }},
-      run.known);
+          .usage = [&run](const model::Usage& usage) { noteUsage(run, usage); }},
+      run.known, config.dlp);
   run.image_since = run.home ? run.home->imageSince() : control->nodes.imageSince();
+  trace::Step claiming = run.traced.within("sandbox");
   auto prepared = co_await run.host->prepare(std::move(permit), specOf(run));
   if (!prepared && prepared.error().field == kLayerLost) prepared = co_await prepareAnew(run);
-  const runtime::SandboxInfo info = CO_TRY(std::move(prepared));
+  if (prepared) claiming.set("cloister.runtime", prepared->runtime);
+  if (prepared) claiming.set("cloister.node", prepared->node);
+  const runtime::SandboxInfo info = CO_TRY(claiming.endedBy(std::move(prepared)));
   if (model::isTerminal(run.execution.status)) {  // given up meanwhile
     CO_TRY(co_await run.host->release());
     co_return fail(Code::kUnavailable, "the sandbox came too late");
@@ -301,7 +308,18 @@ Task<Result<>> RunService::Impl::provision(Live& run, model::SignedPermit permit
 
 Task<Result<Outcome>> RunService::Impl::exec(Live& run) {
   if (run.cause != Cause::kNone) co_return fail(Code::kInternal, "ended before it was started");
-  co_return co_await run.host->run(specOf(run), *run.recorder);
+  trace::Step running = run.traced.within("program");
+  run.starting = running.within("program.start");
+  auto outcome = co_await run.host->run(specOf(run), *run.recorder);
+  run.starting = {};
+  co_return running.endedBy(std::move(outcome));
+}
+
+void RunService::Impl::noteUsage(Live& run, const model::Usage& usage) {
+  run.execution.usage = usage;
+  run.execution.usage_history.add(usage);
+  reportProcessorTime(run);
+  run.log->publish(run.execution);
 }
 
 void RunService::Impl::reportProcessorTime(Live& run) {
@@ -319,20 +337,26 @@ void RunService::Impl::charge(Live& run) const {
   control->quotas->charge(run.execution.principal, shares ? run.home->chargeProgram(used) : used);
 }
 
+// Keeps the blobs of the run.
+Task<void> RunService::Impl::endRecording(Live& run, const Result<Outcome>& outcome) {
+  if (!run.recorder) co_return;
+  if (outcome && outcome->compile_failed && outcome->compile) {
+    run.recorder->record(model::Stream::kStdout, outcome->compile->stdout_text);
+    run.recorder->record(model::Stream::kStderr, outcome->compile->stderr_text);
+  }
+  co_await run.recorder->end();
+}
+
 // Writes the outcome into the record.
-void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
+void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome, Cause cause) {
   Execution& execution = run.execution;
   if (!outcome) {
     if (!model::isTerminal(execution.status)) {
-      applyFault(execution, outcome.error(), run.cause, run.started);
+      applyFault(execution, outcome.error(), cause, run.started);
     }
   } else {
     const auto workspace = workspaceOf(run.facts.limits, execution.provenance.runtime);
-    applyOutcome(execution, *outcome, run.facts.limits, workspace, run.cause);
-    if (outcome->compile_failed && outcome->compile) {
-      run.recorder->record(model::Stream::kStdout, outcome->compile->stdout_text);
-      run.recorder->record(model::Stream::kStderr, outcome->compile->stderr_text);
-    }
+    applyOutcome(execution, *outcome, run.facts.limits, workspace, cause);
   }
   run.host->complete(execution);
   redactRecord(run);
@@ -345,7 +369,6 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
     if (config.artifact_ttl_us > 0) {
       artifact.expires_at = execution.finished_at + config.artifact_ttl_us;
     }
-    parts.blobs.hold({execution.principal.tenant, artifact.sha256});
   }
   run.spec = {};
   run.furnished.reset();
@@ -354,45 +377,6 @@ void RunService::Impl::conclude(Live& run, const Result<Outcome>& outcome) {
   const double seconds = static_cast<double>(execution.finished_at - execution.started_at) / 1e6;
   const bool queued = !run.host->startsAtOnce();
   if (run.started && queued) mean_seconds += (seconds - mean_seconds) / 16;
-}
-
-// Removes artifacts from the record unless the scan finds them clean.
-Task<void> RunService::Impl::scanArtifacts(Live& run) {
-  Execution& execution = run.execution;
-  const auto is_clean = [&](std::string path, std::string sha256) -> Task<bool> {
-    const model::BlobName blob{execution.principal.tenant, sha256};
-    auto content = parts.blobs.blobs().open(blob);
-    Result<> clean;
-    if (content) {
-      clean = co_await parts.scanner->scan(*std::move(content));
-    } else {
-      clean = std::unexpected(std::move(content).error());
-    }
-    if (clean) co_return true;
-    std::ignore = co_await control->ledger.write(
-        store::appendEvent, {.action = "artifact.refused",
-                             .subject = execution.id,
-                             .principal = execution.principal,
-                             .details = {{"path", path},
-                                         {"sha256", sha256},
-                                         {"tenant", execution.principal.tenant},
-                                         {"reason", clean.error().message}}});
-    co_return false;
-  };
-  std::vector<model::ArtifactRef> kept;
-  for (model::ArtifactRef& artifact : execution.artifacts) {
-    if (co_await is_clean(artifact.path, artifact.sha256)) {
-      kept.push_back(std::move(artifact));
-    } else {
-      parts.blobs.release({execution.principal.tenant, artifact.sha256}, false);
-    }
-  }
-  execution.artifacts = std::move(kept);
-  for (model::KeptOutput* output : {&execution.out, &execution.err}) {
-    const auto kept_one =
-        std::ranges::find(execution.artifacts, output->artifact, &model::ArtifactRef::id);
-    if (kept_one == execution.artifacts.end()) output->artifact.clear();
-  }
 }
 
 // Clients see the end only after the end is durable; a terminal state in the ledger stays.
@@ -415,14 +399,16 @@ Task<void> RunService::Impl::recordEnd(Live& run) {
     auto stored = control->store.get(store::Scope::of(run.execution.principal), run.execution.id);
     if (stored) run.log->publish(*stored);
   }
+  endTrace(run);
   run.log->close();
   run.settled.notify();
 }
 
 Task<Result<>> RunService::Impl::persist(Live& run, model::AuditEvent event) {
-  co_return co_await control->insist(run.execution.id, [&] {
+  trace::Step writing = run.traced.within("ledger.update");
+  co_return writing.endedBy(co_await control->insist(run.execution.id, [&] {
     return control->ledger.write(store::updateExecution, run.execution, event);
-  });
+  }));
 }
 
 Task<void> RunService::Impl::tearDown(LivePtr run) {
@@ -554,7 +540,7 @@ Task<void> RunService::Impl::retainRegularly() {
         base::log(base::Level::kError, "retention failed", {{"reason", done.error().message}});
         break;
       }
-      rules.removed = parts.blobs.remove(done->blobs);
+      rules.removed = co_await parts.blobs.remove(done->blobs);
       if (!done->any() && rules.removed.empty()) break;
     }
   }

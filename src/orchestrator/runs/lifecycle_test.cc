@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "net/frame_connection.h"
+#include "net/unix_stream.h"
 #include "orchestrator/core/node_link.h"
 #include "orchestrator/runs/service_fixture.h"
 #include "store/rows/executions.h"
@@ -245,9 +246,9 @@ TEST_F(ServiceTest, TheLinkConnectsAndConnectsAgain) {
   async::spawn(io_->get_executor(), keepConnected(control_->nodes, path));
   for (int round = 0; round < 2; round++) {
     auto peer = std::make_shared<net::FrameConnection>(
-        await([](auto& from) -> Task<asio::local::stream_protocol::socket> {
+        net::unixStream(await([](auto& from) -> Task<asio::local::stream_protocol::socket> {
           co_return co_await from.async_accept(asio::use_awaitable);
-        }(acceptor)));
+        }(acceptor))));
     EXPECT_EQ(service_->node().runtime, nullptr);
     model::NodeOffer offer;
     offer.node = "node-" + std::to_string(round);

@@ -26,6 +26,7 @@
 #include "orchestrator/runs/verdict.h"
 #include "orchestrator/runs/workspace_state.h"
 #include "policy/approval.h"
+#include "trace/tracer.h"
 
 namespace cloister::orchestrator {
 
@@ -59,7 +60,11 @@ struct Live {
   Ruling ruling;                     // the engine's last ruling, for decide()
   size_t bytes = 0;                  // bytes held while waiting
   base::Monotonic accepted_at;
-  base::RecordClock clock;  // of `execution`
+  base::RecordClock clock;    // of `execution`
+  trace::Step traced;         // from the request to the recorded end
+  bool passes_trace = false;  // to its program, which then cannot be a waiting interpreter
+  trace::Step queued;         // in the queue
+  trace::Step starting;       // from the program's request to its start
   std::shared_ptr<OutputLog> log;
   Cause cause = Cause::kNone;
   bool cancel_asked = false;
@@ -103,6 +108,12 @@ using LivePtr = std::shared_ptr<Live>;
 // Whether its dependencies are not there yet (run_layers.cc). A program of a session has the layers
 // of the session's sandbox.
 bool lacksLayers(const Live& run);
+// The denial of a run whose packages the operator's rules refuse.
+policy::Denied refusalOfLayers(const Error& error);
+
+// The run's span, and its end with what became of it (run_trace.cc).
+void beginTrace(trace::Tracer* tracer, Live& run);
+void endTrace(Live& run);
 
 // Secrets (run_secrets.cc). Makes the program as the node gets it, which specOf() gives.
 void furnish(Live& run);

@@ -35,6 +35,12 @@ constexpr std::array kKnown = {
     Known{"dns error: failed to lookup", "reqwest, so uv and cargo"},
 };
 
+// A program in a session has the network of its session, fixed when the session is made.
+constexpr char kSessionHint[] =
+    "this session has no network (network_policy.tier is \"none\"), and the program's output says "
+    "that it looked for one; make a session that names the destinations in network_policy, as "
+    "{\"tier\": \"restricted\", \"allow\": [\"example.com:443\"]} or with `--allow "
+    "example.com:443`; the policy must grant them";
 constexpr char kHint[] =
     "this run has no network (network_policy.tier is \"none\"), and its output says that it looked "
     "for one; name the destinations that it needs in network_policy, as {\"tier\": "
@@ -60,7 +66,7 @@ bool looksForNetwork(std::string_view output) {
 std::optional<std::string> networkHint(const model::Execution& ended, const OutputTails& tails) {
   const bool well = ended.status == model::Status::kCompleted && ended.exit_code.value_or(0) == 0;
   if (well || !(looksForNetwork(tails.err) || looksForNetwork(tails.out))) return std::nullopt;
-  return kHint;
+  return ended.session_id.empty() ? kHint : kSessionHint;
 }
 
 }  // namespace cloister::orchestrator

@@ -2,8 +2,10 @@
 #include "orchestrator/runs/recorder.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
+#include "async/together.h"
 #include "base/content_type.h"
 #include "base/id.h"
 #include "base/json.h"
@@ -25,13 +27,18 @@ void keepTail(std::string& tail, std::string_view bytes) {
 }  // namespace
 
 Recorder::Recorder(artifacts::Blobs& blobs, Owner owner, OutputLog& log, Bounds bounds,
-                   Events events, std::shared_ptr<const KnownSecrets> known)
+                   Events events, std::shared_ptr<const KnownSecrets> known, DlpRules rules)
     : blobs_(blobs),
       owner_(std::move(owner)),
       log_(log),
       bounds_(std::move(bounds)),
       events_(std::move(events)),
-      known_(std::move(known)) {}
+      known_(std::move(known)),
+      rules_(std::move(rules)) {
+  if (!rules_.output) return;
+  for (StreamRecord* each : {&out_, &err_})
+    each->rules = std::make_unique<redact::RuleStream>(rules_.output);
+}
 
 // Takes `bytes` from the tenant's room for blobs, if there is enough room.
 bool Recorder::take(uint64_t bytes) {
@@ -47,12 +54,6 @@ bool Recorder::take(uint64_t bytes) {
 
 Result<std::unique_ptr<artifacts::BlobWriter>> Recorder::create() {
   return blobs_.create(owner_.tenant);
-}
-
-Result<std::string> Recorder::finish(std::unique_ptr<artifacts::BlobWriter> writer) {
-  std::string digest = TRY(writer->finish());
-  finished_.push_back(std::move(writer));
-  return digest;
 }
 
 void Recorder::onStarted() {
@@ -77,13 +78,51 @@ void Recorder::record(model::Stream stream, std::string_view bytes) {
     record.redactor = patterns ? std::make_unique<redact::Stream>(patterns) : nullptr;
     record.patterns = patterns;
   }
-  if (!record.redactor) return keep(stream, bytes);
-  keep(stream, record.redactor->feed(bytes));
+  if (!record.redactor) return judge(stream, bytes);
+  judge(stream, record.redactor->feed(bytes));
 }
 
 // Bytes that were held back, as the beginning of a secret that did not come.
 void Recorder::flush(model::Stream stream) {
-  if (const auto& redactor = of(stream).redactor) keep(stream, redactor->finish());
+  if (const auto& redactor = of(stream).redactor) judge(stream, redactor->finish());
+}
+
+void Recorder::judge(model::Stream stream, std::string_view bytes) {
+  const auto& rules = of(stream).rules;
+  if (!rules) return keep(stream, bytes);
+  keep(stream, rules->feed(bytes));
+}
+
+// The values of cells: a match cannot be cut off there, so a refused text is masked to its end.
+void Recorder::maskResults(model::Execution& execution) {
+  std::vector<uint64_t> hits;
+  const std::function<void(base::json::value&)> mask = [&](base::json::value& value) {
+    if (auto* text = value.if_string()) *text = redact::masked(rules_.output, *text, hits);
+    if (auto* items = value.if_array()) std::ranges::for_each(*items, mask);
+    if (auto* object = value.if_object()) {
+      for (auto& member : *object)
+        mask(member.value());
+    }
+  };
+  std::ranges::for_each(execution.results, mask);
+  std::ranges::for_each(execution.results_left_out, mask);
+  if (!hits.empty()) noteMatches(rules_.output->all(), hits, "results", false);
+}
+
+void Recorder::finishRules(model::Stream stream) {
+  const auto rules = std::move(of(stream).rules);
+  if (!rules) return;
+  keep(stream, rules->finish());
+  noteMatches(rules_.output->all(), rules->hits(),
+              stream == model::Stream::kStdout ? "stdout" : "stderr", false);
+}
+
+void Recorder::noteMatches(const std::vector<redact::Rule>& rules,
+                           const std::vector<uint64_t>& hits, const std::string& where,
+                           bool artifact) {
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (hits[i] > 0) matched_.push_back({rules[i].name, rules[i].action, where, artifact, hits[i]});
+  }
 }
 
 void Recorder::keep(model::Stream stream, std::string_view bytes) {
@@ -149,6 +188,7 @@ runtime::Task<void> Recorder::onFileBegin(std::string path, uint64_t size) {
     file_->search = std::make_unique<redact::Stream>(patterns);
     shown = patterns->redacted(shown);
   }
+  if (rules_.artifacts) file_->rules = std::make_unique<redact::RuleStream>(rules_.artifacts);
   file_->path = std::move(shown);
   file_->writer = *std::move(writer);
 }
@@ -163,6 +203,8 @@ runtime::Task<void> Recorder::onFileData(std::string_view bytes) {
   }
   file_->size += bytes.size();
   if (file_->search) std::ignore = file_->search->feed(bytes);
+  std::string passing;
+  if (file_->rules) bytes = passing = file_->rules->feed(bytes);
   if (file_->head.size() < kHeadBytes) file_->head += bytes.substr(0, kHeadBytes);
   if (const auto stored = file_->writer->write(bytes); !stored) {
     lose(stored.error());
@@ -181,23 +223,74 @@ runtime::Task<void> Recorder::onFileEnd() {
     withheld_.push_back({file->path, file->secret});
     co_return;
   }
-  auto digest = finish(std::move(file->writer));
+  if (file->rules) {
+    const std::string rest = file->rules->finish();
+    noteMatches(rules_.artifacts->all(), file->rules->hits(), file->path, true);
+    if (file->rules->refusing() != nullptr) co_return;
+    if (file->head.size() < kHeadBytes) file->head += rest.substr(0, kHeadBytes);
+    if (const auto stored = file->writer->write(rest); !stored) {
+      lose(stored.error());
+      co_return;
+    }
+  }
+  auto digest = co_await file->writer->seal();
   if (!digest) {
     lose(digest.error());
     co_return;
   }
-  artifacts_.push_back({base::newId("art"), file->path, file->size,
-                        base::sniffContentType(file->path, file->head), *std::move(digest)});
+  sealed_.push_back({.ref = {base::newId("art"), file->path, file->size,
+                             base::sniffContentType(file->path, file->head), *std::move(digest)},
+                     .writer = std::move(file->writer)});
 }
 
-void Recorder::complete(model::Execution& execution, bool truncated) {
+runtime::Task<void> Recorder::end() {
+  constexpr size_t kAtOnce = 8;
   for (const model::Stream stream : {model::Stream::kStdout, model::Stream::kStderr}) {
     flush(stream);
     of(stream).redactor.reset();
+    finishRules(stream);
+    co_await sealStream(stream);
   }
-  execution.artifacts = std::move(artifacts_);
-  finishStream(model::Stream::kStdout, execution.out, execution);
-  finishStream(model::Stream::kStderr, execution.err, execution);
+  async::Tasks keeping;
+  for (Sealed& each : sealed_) {
+    keeping.emplace_back([this, &each]() -> runtime::Task<void> {
+      const auto kept = co_await owner_.keep({owner_.tenant, each.ref.sha256}, *each.writer);
+      each.kept = kept.has_value();
+      if (!kept) lose(kept.error());
+    });
+  }
+  if (!keeping.empty()) co_await async::together(std::move(keeping), kAtOnce);
+}
+
+runtime::Task<void> Recorder::sealStream(model::Stream stream) {
+  StreamRecord& record = of(stream);
+  if (!record.whole) co_return;
+  const uint64_t total = log_.total(stream);
+  auto digest = co_await record.whole->seal();
+  if (!digest) {
+    lose(digest.error());
+    co_return;
+  }
+  const bool is_out = stream == model::Stream::kStdout;
+  // A hidden name, because the sandbox's own artifacts never have a hidden name.
+  sealed_.push_back({.ref = {.id = base::newId("art"),
+                             .path = is_out ? ".cloister/stdout" : ".cloister/stderr",
+                             .size = record.stored,
+                             .content_type = "application/octet-stream",
+                             .sha256 = *std::move(digest),
+                             .full_size = total > record.stored ? total : 0},
+                     .writer = std::move(record.whole),
+                     .stream = stream});
+}
+
+void Recorder::complete(model::Execution& execution, bool truncated) {
+  if (rules_.output) maskResults(execution);
+  execution.artifacts.clear();
+  completeStream(model::Stream::kStdout, execution);
+  completeStream(model::Stream::kStderr, execution);
+  for (const Sealed& each : sealed_) {
+    if (each.kept) execution.artifacts.push_back(each.ref);
+  }
   execution.provenance.output_sha256 = combined_.hex();
   if (!lost_.empty()) noteLostArtifacts(execution, lost_);
   if (truncated || truncated_) {
@@ -207,29 +300,24 @@ void Recorder::complete(model::Execution& execution, bool truncated) {
   if (!withheld_.empty()) {
     noteWithheldArtifact(execution, withheld_.front().path, withheld_.front().secret);
   }
+  const auto refused = std::ranges::find(matched_, redact::RuleAction::kRefuse, &Matched::action);
+  if (refused != matched_.end()) {
+    noteRefusedText(execution, refused->artifact, refused->where, refused->rule);
+  }
   noteTruncatedOutput(execution, bounds_.output);
 }
 
-void Recorder::finishStream(model::Stream stream, model::KeptOutput& kept,
-                            model::Execution& execution) {
-  StreamRecord& record = of(stream);
+void Recorder::completeStream(model::Stream stream, model::Execution& execution) {
   const bool is_out = stream == model::Stream::kStdout;
   (is_out ? execution.provenance.stdout_sha256 : execution.provenance.stderr_sha256) =
-      record.digest.hex();
+      of(stream).digest.hex();
+  model::KeptOutput& kept = is_out ? execution.out : execution.err;
   kept.bytes = log_.kept(stream, 0);
   kept.total = log_.total(stream);
   kept.truncated = kept.total > kept.bytes.size();
-  if (!record.whole) return;
-  auto digest = finish(std::move(record.whole));
-  if (!digest) return lose(digest.error());
-  // A hidden name, because the sandbox's own artifacts never have a hidden name.
-  kept.artifact = base::newId("art");
-  execution.artifacts.push_back({.id = kept.artifact,
-                                 .path = is_out ? ".cloister/stdout" : ".cloister/stderr",
-                                 .size = record.stored,
-                                 .content_type = "application/octet-stream",
-                                 .sha256 = *std::move(digest),
-                                 .full_size = kept.total > record.stored ? kept.total : 0});
+  const auto whole = std::ranges::find_if(
+      sealed_, [&](const Sealed& each) { return each.kept && each.stream == stream; });
+  if (whole != sealed_.end()) kept.artifact = whole->ref.id;
 }
 
 Recorder::StreamRecord& Recorder::of(model::Stream stream) {

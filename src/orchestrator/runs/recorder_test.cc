@@ -18,17 +18,19 @@ class MemoryBlobs final : public artifacts::Blobs {
     EXPECT_EQ(tenant, "acme");
     return std::make_unique<Writer>(*this);
   }
-  Result<std::unique_ptr<artifacts::BlobReader>> open(const artifacts::BlobName&) override {
-    return fail(Code::kNotFound, "not here");
+  artifacts::Task<Result<std::unique_ptr<artifacts::BlobReader>>> open(
+      artifacts::BlobName) override {
+    co_return fail(Code::kNotFound, "not here");
   }
-  Result<> remove(const artifacts::BlobName&) override { return {}; }
-  Result<> forget(const std::string&) override { return {}; }
-  Result<> recover(const std::function<Result<bool>(const artifacts::BlobName&)>&) override {
-    return {};
+  void remove(const artifacts::BlobName&, std::function<void(Result<>)> done) override {
+    done(Result<>{});
   }
+  artifacts::Task<Result<>> forget(std::string) override { co_return Result<>{}; }
+  Result<> recover(const Named&) override { return {}; }
 
   std::map<std::string, std::string> blobs;
   size_t room = SIZE_MAX;
+  bool refuses = false;
 
  private:
   class Writer final : public artifacts::BlobWriter {
@@ -40,10 +42,11 @@ class MemoryBlobs final : public artifacts::Blobs {
       bytes_ += bytes;
       return {};
     }
-    Result<std::string> finish() override {
-      const std::string digest = base::sha256Hex(bytes_);
-      blobs_.blobs[digest] = bytes_;
-      return digest;
+    artifacts::Task<Result<std::string>> seal() override { co_return base::sha256Hex(bytes_); }
+    artifacts::Task<Result<>> keep() override {
+      if (blobs_.refuses) co_return fail(Code::kUnavailable, "keeping a blob: no answer");
+      blobs_.blobs[base::sha256Hex(bytes_)] = bytes_;
+      co_return Result<>{};
     }
 
    private:
@@ -67,10 +70,24 @@ class RecorderTest : public testing::Test {
   void file(const std::string& path, const std::string& content) {
     file(path, content, content.size());
   }
-  model::Execution complete(bool truncated = false) {
+  model::Execution complete(Recorder& recorder, bool truncated = false) {
+    async::runTask(io_, [](Recorder& to) -> boost::asio::awaitable<bool> {
+      co_await to.end();
+      co_return true;
+    }(recorder));
     model::Execution execution;
-    recorder_.complete(execution, truncated);
+    recorder.complete(execution, truncated);
     return execution;
+  }
+  model::Execution complete(bool truncated = false) { return complete(recorder_, truncated); }
+  Recorder::Owner owner() {
+    return {.tenant = "acme",
+            .room = [this] { return room_; },
+            .keep =
+                [](artifacts::BlobName blob, artifacts::BlobWriter& writer) {
+                  EXPECT_EQ(blob.tenant, "acme");
+                  return writer.keep();
+                }};
   }
 
   boost::asio::io_context io_;
@@ -79,7 +96,7 @@ class RecorderTest : public testing::Test {
   model::ArtifactQuota room_{.artifacts = 10, .bytes = 1000};
   std::shared_ptr<KnownSecrets> known_ = std::make_shared<KnownSecrets>();
   Recorder recorder_{blobs_,
-                     {.tenant = "acme", .room = [this] { return room_; }},
+                     owner(),
                      log_,
                      {.output = 10, .whole = 25, .artifacts = {{"**"}, 3, 100}},
                      {.started = [] {}, .usage = [](const model::Usage&) {}},
@@ -159,14 +176,12 @@ TEST_F(RecorderTest, StoresTheWholeOfALongStreamToTheByte) {
 
 TEST_F(RecorderTest, StoresTheWholeOfATerminalsOutput) {
   OutputLog last(io_.get_executor(), 10, OutputLog::Keep::kLast);
-  Recorder recorder(blobs_, {.tenant = "acme", .room = [this] { return room_; }}, last,
-                    {.output = 10, .whole = 100, .artifacts = {}},
+  Recorder recorder(blobs_, owner(), last, {.output = 10, .whole = 100, .artifacts = {}},
                     {.started = [] {}, .usage = [](const model::Usage&) {}});
   recorder.record(model::Stream::kStdout, "0123");
   recorder.record(model::Stream::kStdout, "456789abcdefghijklmnop");
   recorder.record(model::Stream::kStdout, "q");
-  model::Execution execution;
-  recorder.complete(execution, false);
+  const auto execution = complete(recorder);
   ASSERT_EQ(execution.artifacts.size(), 1U);
   EXPECT_EQ(blobs_.blobs.at(execution.artifacts[0].sha256), "0123456789abcdefghijklmnopq");
 }
@@ -180,6 +195,17 @@ TEST_F(RecorderTest, StopsStoringAtItsBound) {
   EXPECT_EQ(execution.artifacts[0].size, 25U);
   EXPECT_EQ(execution.artifacts[0].full_size, 100U);
   EXPECT_EQ(blobs_.blobs.at(execution.artifacts[0].sha256).size(), 25U);
+}
+
+TEST_F(RecorderTest, WhatTheStoreDoesNotTakeIsLostAndNotNamed) {
+  blobs_.refuses = true;
+  recorder_.record(model::Stream::kStdout, "0123456789abcdefghij");
+  file("a.txt", "aa");
+  const auto execution = complete();
+  EXPECT_TRUE(execution.artifacts.empty());
+  EXPECT_EQ(execution.out.artifact, "");
+  ASSERT_TRUE(execution.error);
+  EXPECT_THAT(execution.error->message, testing::HasSubstr("no answer"));
 }
 
 TEST_F(RecorderTest, KeepsFilesWithinItsBounds) {

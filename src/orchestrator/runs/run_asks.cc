@@ -124,13 +124,7 @@ uint32_t RunService::Impl::waitingFor(const Escalation& e) const {
 // Approves by the table of safe operations, if the agent's settings allow approval by a rule.
 void RunService::Impl::approveIfSafe(const Live& run, Escalation& e) const {
   if (run.asks->needs_person || run.execution.principal.agent.empty()) return;
-  const auto& safe = config.escalation.safe_operations;
-  const bool all = std::ranges::all_of(e.lifts, [&](const model::WantedOperation& each) {
-    std::string_view name = each.operation;
-    if (name == "command_execution") name = model::operation::kCommand;
-    if (name == "file_create") name = model::operation::kFileWrite;
-    return std::ranges::find(safe, name) != safe.end();
-  });
+  const bool all = areSafeOperations(e.lifts, config.escalation.safe_operations);
   if (all) policy::approveByRule(e, safeReason(run.asks->safe_by), e.created_at);
 }
 

@@ -39,6 +39,8 @@ Task<Result<>> RunService::Impl::readWorkspace(LivePtr run) {
 
 Result<Bound> RunService::Impl::boundNow(const Live& run, const std::string& request_json) const {
   Bound bound = TRY(boundOf(request_json, run.execution.session_id, control->languages));
+  bound.secrets =
+      secretVersions(control->store, run.execution.principal.tenant, run.request.secrets);
   if (run.workspace) {
     bound.workspace_sha256 = run.workspace->sha256();
     bound.workspace_shown = run.workspace->shown();

@@ -129,6 +129,7 @@ struct RunService::Impl final : Programs,
   void occupy(Live& live);
   void vacate(Live& live);
   // Reports processor time: to the session, and at the end to the quotas.
+  static void noteUsage(Live& live, const model::Usage& usage);
   static void reportProcessorTime(Live& live);
   void charge(Live& live) const;
   void launch(const LivePtr& live);
@@ -233,15 +234,15 @@ struct RunService::Impl final : Programs,
   Task<Result<>> confirmDoor(Live& run);
   Task<std::optional<model::NetworkPlan>> planNow(LivePtr live);
   void closeDoor(Live& live) const;
-  // Before the program's start, and after its end.
-  Task<void> beginUse(LivePtr live) const;
+  Task<void> beginUse(LivePtr live) const;  // before the program's start
   Task<void> noteUse(LivePtr live) const;
   static void noteHint(Live& live);
   Task<Result<model::Outcome>> exec(Live& live);
-  void conclude(Live& live, const Result<model::Outcome>& outcome);
+  Task<void> endRecording(Live& live, const Result<model::Outcome>& outcome);
+  void conclude(Live& live, const Result<model::Outcome>& outcome, Cause cause);
   Task<void> scanArtifacts(Live& run);
   Task<void> recordEnd(Live& live);
-  // The digest of the node's own image, possibly known only after a run (run_images.cc).
+  // The digest of the node's own image, possibly known after a run (run_images.cc).
   Task<void> noteUnverified(const Live& live);
   Task<void> bindImage();
   Task<void> recordImageChange(std::string from);
@@ -262,7 +263,6 @@ struct RunService::Impl final : Programs,
   Result<> settleNow(model::Execution execution);
   Task<void> retainRegularly();
   [[nodiscard]] model::ArtifactQuota roomOf(const std::string& tenant) const;
-
   [[nodiscard]] LivePtr findLive(const model::Principal& principal, const std::string& id) const;
   [[nodiscard]] std::shared_ptr<OutputLog> findLog(const model::Principal& principal,
                                                    const std::string& id) const override;

@@ -19,6 +19,15 @@ void haveLayers(Live& run, Layered layered) {
 
 }  // namespace
 
+// Packages that the operator's rules refuse.
+policy::Denied refusalOfLayers(const Error& error) {
+  return {.rule = "",
+          .reason = error.message,
+          .remedy =
+              "ask for other packages, or ask the operator about packages.rules and "
+              "packages.advisories"};
+}
+
 // A program of a session has the layers of the session's sandbox.
 bool lacksLayers(const Live& run) {
   return !run.home && !run.request.deps.empty() && run.layers.empty();
@@ -33,8 +42,11 @@ LayerRequest RunService::Impl::layerRequestOf(const Live& run) const {
                                     : toText(model::ImageRef{image->name, image->digest})};
 }
 
-// The error of dependencies that can never be had.
+// The error of dependencies that can never be had, and of a session's that are refused by now.
 Result<> RunService::Impl::takeLayers(Live& run) const {
+  if (run.home && control->layers != nullptr) {
+    TRY(control->layers->permitted(run.execution.principal, run.home->dependencyLayers()));
+  }
   if (!lacksLayers(run)) return {};
   if (control->layers == nullptr) {
     return fail(Code::kUnsupported,
@@ -50,6 +62,7 @@ Result<> RunService::Impl::takeLayers(Live& run) const {
 
 void RunService::Impl::enqueue(const LivePtr& run) {
   show(run);
+  run->queued = run->traced.within("queue");
   if (!lacksLayers(*run)) {
     queue.push(run->execution.principal.tenant, run);
     return startWaiting();
@@ -79,10 +92,7 @@ Task<void> RunService::Impl::makeLayers(LivePtr run) {
   if (run->cause != Cause::kNone) {
     applyCause(run->execution, run->cause);
   } else if (made.error().code == Code::kDenied) {
-    applyDenial(run->execution, {.rule = "",
-                                 .reason = made.error().message,
-                                 .remedy = "ask for other packages, or ask the operator about "
-                                           "packages.rules"});
+    applyDenial(run->execution, refusalOfLayers(made.error()));
   } else {
     applyFault(run->execution, made.error(), Cause::kNone, false);
   }

@@ -65,8 +65,9 @@ Task<Result<>> RunService::Impl::openDoor(LivePtr run) {
   };
   run->inspected = std::ranges::any_of(
       plan.rules, [](const model::PlanRule& rule) { return rule.entry.inspect; });
-  CO_TRY(co_await control->network->open(std::move(plan), std::move(owner), std::move(again),
-                                         doorSecretsOf(*run)));
+  trace::Step opening = run->traced.within("network.open");
+  CO_TRY(opening.endedBy(co_await control->network->open(std::move(plan), std::move(owner),
+                                                         std::move(again), doorSecretsOf(*run))));
   run->door = std::move(permit);
   co_return Result<>{};
 }

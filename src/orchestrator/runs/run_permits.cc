@@ -27,7 +27,9 @@ Subject RunService::Impl::subjectOf(const Live& run) {
 
 Task<void> RunService::Impl::consult(Live& run) const {
   const Subject subject = subjectOf(run);
+  trace::Step deciding = run.traced.within("policy.decide");
   run.ruling = co_await control->permits.rule(subject);
+  deciding.end();
   run.execution.provenance.policy_id = run.ruling.policy->id;
 }
 
@@ -60,15 +62,19 @@ std::string RunService::Impl::imageDigestOf(const Live& run) const {
   return image == nullptr ? control->nodes.imageName() : image->digest;
 }
 
+// The approval is of the secrets' versions at the request: they are compared anew at each use.
 policy::Use RunService::Impl::useOf(const Live& run) const {
   const std::string digest = imageDigestOf(run);
+  Bound bound = run.bound;
+  bound.secrets =
+      secretVersions(control->store, run.execution.principal.tenant, run.request.secrets);
   policy::Use use{.by = run.execution.principal,
                   .execution_id = run.execution.id,
                   .session_id = run.execution.session_id,
-                  .digest = digestOf(run.bound, digest),
+                  .digest = digestOf(bound, digest),
                   .now = base::wallMicros()};
   if (control->nodes.image() && !digest.empty() && digest == control->nodes.image()->digest) {
-    use.unverified_digest = digestOf(run.bound, unverifiedName(*control->nodes.image()));
+    use.unverified_digest = digestOf(bound, unverifiedName(*control->nodes.image()));
     use.same_since = control->nodes.image()->changed_at + control->nodes.image()->clock_ahead;
   }
   return use;

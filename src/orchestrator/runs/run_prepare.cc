@@ -86,6 +86,8 @@ Result<LivePtr> RunService::Impl::prepare(model::Principal principal, Asked& ask
   execution.provenance.nested = request.nested;
   execution.provenance.fresh = request.fresh;
   execution.created_at = run->clock.now();
+  beginTrace(control->tracer, *run);
+  run->passes_trace = config.trace_programs && run->traced.recorded();
   run->risk_facts = policy::riskFactsOf(request, control->languages, control->levels);
   run->request = policyPartsOf(request);
   return run;
@@ -119,8 +121,9 @@ Result<> RunService::Impl::resolve(Live& run, Asked asked, store::NewExecution& 
     run.host = asked.collect(std::move(run.host), run.spec.artifacts);
   }
   record.spec = wire::encodeExecSpec(run.spec);
-  run.facts = {base::sha256Hex(record.request_json), base::sha256Hex(record.spec), "",
-               request.limits, asked.home ? "" : prestartOf(request, run.spec, control->languages)};
+  run.facts = {
+      base::sha256Hex(record.request_json), base::sha256Hex(record.spec), "", request.limits,
+      asked.home || run.passes_trace ? "" : prestartOf(request, run.spec, control->languages)};
   run.bytes = record.spec.size();
   run.log = std::make_shared<OutputLog>(
       control->executor, run.facts.limits.output_bytes,

@@ -36,7 +36,8 @@ Result<> RunService::Impl::loadSecrets(Live& run) const {
 void furnish(Live& run) {
   run.furnished.reset();
   const Additions* of_home = sharesSandbox(run) && !run.in_kernel ? run.home->additions() : nullptr;
-  if (!run.secrets && run.certificate.empty() && of_home == nullptr) return;
+  const bool traced = run.passes_trace && !run.in_kernel;
+  if (!run.secrets && run.certificate.empty() && of_home == nullptr && !traced) return;
   model::ExecSpec spec = run.spec;
   if (of_home != nullptr) addTo(spec, *of_home);
   if (!run.certificate.empty()) addTo(spec, trustIn(run.certificate, systemAuthorities()));
@@ -47,6 +48,7 @@ void furnish(Live& run) {
       if (sharesSandbox(run)) spec.temporary.push_back(file.path);
     }
   }
+  if (traced) addVariables(spec, {{"TRACEPARENT", model::toTraceparent(run.traced.context())}});
   run.furnished_sha256 = base::sha256Hex(wire::encodeExecSpec(spec));
   run.furnished = std::move(spec);
 }
@@ -117,8 +119,34 @@ void redactRecord(Live& run) {
   if (auto& cell = run.execution.cell) cell->lost_why = run.known->redacted(cell->lost_why);
 }
 
+namespace {
+
+// By the rules' names: a record never has the text.
+Task<void> recordMatches(Ledger& ledger, const Live& run) {
+  constexpr const char* kActions[] = {"report", "redact", "refuse"};
+  for (const Recorder::Matched& each : run.recorder->matched()) {
+    base::json::object details = {{"rule", each.rule},
+                                  {"action", kActions[static_cast<size_t>(each.action)]},
+                                  {"place", each.artifact ? "artifacts" : "output"},
+                                  {each.artifact ? "path" : "stream", each.where},
+                                  {"count", each.count}};
+    const auto written =
+        co_await ledger.write(store::appendEvent, {.action = "dlp.matched",
+                                                   .subject = run.execution.id,
+                                                   .principal = run.execution.principal,
+                                                   .details = std::move(details)});
+    if (!written) {
+      base::log(base::Level::kError, "a match of a DLP rule was not recorded",
+                {{"execution", run.execution.id}, {"reason", written.error().message}});
+    }
+  }
+}
+
+}  // namespace
+
 Task<void> RunService::Impl::recordWithheld(const Live& run) {
   if (!run.recorder) co_return;
+  co_await recordMatches(control->ledger, run);
   for (const Recorder::Withheld& each : run.recorder->withheld()) {
     const auto written = co_await control->ledger.write(
         store::appendEvent, {.action = "artifact.withheld",

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/crypto.h"
+#include "orchestrator/guard/approval.h"
 #include "orchestrator/runs/fake_network.h"
 #include "orchestrator/sessions/session_fixture.h"
 #include "store/commit.h"
@@ -199,7 +200,9 @@ TEST_F(RunSecretsTest, ProgramsTrustTheAuthorityOfTheDoor) {
   open();
   set("API");
   for (const char* name :
-       {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT"}) {
+       {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT",
+        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "AWS_CA_BUNDLE", "HTTPLIB2_CA_CERTS",
+        "CARGO_HTTP_CAINFO", "DENO_CERT"}) {
     EXPECT_THAT(runs(with({"env", name}, broker())).out.bytes,
                 HasSubstr("/run/secrets/.cloister/authorities.pem"))
         << name;
@@ -207,6 +210,8 @@ TEST_F(RunSecretsTest, ProgramsTrustTheAuthorityOfTheDoor) {
   model::RunRequest own = with({"env", "SSL_CERT_FILE"}, broker());
   own.env = {{"SSL_CERT_FILE", "/workspace/mine.pem"}, {"NODE_OPTIONS", "--no-warnings"}};
   EXPECT_THAT(runs(own).out.bytes, HasSubstr("/workspace/mine.pem"));
+  EXPECT_THAT(runs(with({"env", "JAVA_TOOL_OPTIONS"}, broker())).out.bytes,
+              HasSubstr("trustStore=/run/secrets/.cloister/authorities.jks"));
   own.command = std::vector<std::string>{"env", "NODE_OPTIONS"};
   EXPECT_THAT(runs(own).out.bytes, HasSubstr("--no-warnings --use-openssl-ca"));
 }
@@ -268,6 +273,23 @@ TEST_F(RunSecretsTest, ProgramsOfASessionHaveItsPlaceholderAndItsAuthority) {
   const auto again = await(door.again());
   ASSERT_TRUE(again);
   EXPECT_EQ(again->secrets, door.first.secrets);
+}
+
+// An approval is of the versions that were there.
+TEST_F(RunSecretsTest, AnApprovalIsOfTheVersions) {
+  open();
+  set("TOKEN");
+  set("OTHER");
+  const auto digest = [this](const std::vector<model::SecretUse>& uses) {
+    Bound bound{.request_sha256 = "r", .spec_sha256 = "s", .session_id = ""};
+    bound.secrets = secretVersions(*store_, "acme", uses);
+    return digestOf(bound, "sha256:image");
+  };
+  const std::string before = digest({env("TOKEN"), env("OTHER")});
+  EXPECT_EQ(digest({env("OTHER"), env("TOKEN")}), before);
+  EXPECT_NE(digest({env("TOKEN")}), before);
+  set("OTHER", "another value of it");
+  EXPECT_NE(digest({env("TOKEN"), env("OTHER")}), before);
 }
 
 }  // namespace

@@ -11,7 +11,10 @@
 #include "base/log.h"
 #include "base/record_clock.h"
 #include "model/record_times.h"
+#include "model/request_shown.h"
+#include "orchestrator/core/agent_runtime.h"
 #include "orchestrator/core/reach.h"
+#include "orchestrator/core/stored_request.h"
 #include "orchestrator/core/toolchain.h"
 #include "orchestrator/runs/run_impl.h"
 #include "store/rows/executions.h"
@@ -73,8 +76,10 @@ RunService::~RunService() {
 
 Task<Result<Execution>> RunService::run(model::Principal principal, model::RunRequest request,
                                         std::string idempotency_key) {
+  const std::shared_ptr<Impl> impl = impl_;
+  CO_TRY(settleForAgent(impl->control->store, principal, request));
   Asked asked{.request = {.run = std::move(request), .cwd = {}, .parent_id = {}}};
-  return impl_->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
+  co_return co_await impl->ask(std::move(principal), std::move(asked), std::move(idempotency_key));
 }
 
 // A session's program takes no turn in the queue, and is otherwise accepted as any run.
@@ -143,6 +148,10 @@ Task<Result<Execution>> RunService::Impl::take(LivePtr run, store::NewExecution 
     co_return earlierOr(*run, std::move(record), std::move(there).error());
   }
   if (auto offered = takeLayers(*run); !offered) {
+    if (offered.error().code == Code::kDenied) {
+      record.approval.reset();  // not used up
+      co_return co_await recordDenial(run, std::move(record), refusalOfLayers(offered.error()));
+    }
     co_return earlierOr(*run, std::move(record), std::move(offered).error());
   }
   if (auto admitted = admit(*run); !admitted) {
@@ -183,6 +192,7 @@ Task<Result<Execution>> RunService::Impl::recordDenial(LivePtr run, store::NewEx
   if (!accepted || accepted->replayed) uncountRun(*run);
   if (!accepted) co_return std::unexpected(std::move(accepted).error());
   if (!accepted->replayed) countDenial(*run);
+  endTrace(*run);
   co_return std::move(accepted->execution);
 }
 
@@ -242,8 +252,9 @@ Task<Result<store::Accepted>> RunService::Impl::accept(LivePtr run, store::NewEx
   }
   run->facts.rule = control->permits.decidingRule(run->ruling, subjectOf(*run));
   model::AuditEvent event = withRuling(acceptedEvent(record.execution, run->facts), run->ruling);
-  auto accepted =
-      co_await control->ledger.write(store::acceptExecution, std::move(record), std::move(event));
+  trace::Step writing = run->traced.within("ledger.accept");
+  auto accepted = writing.endedBy(
+      co_await control->ledger.write(store::acceptExecution, std::move(record), std::move(event)));
   if (begun && (!accepted || accepted->replayed)) async::spawn(control->executor, abandon(run));
   if (!accepted) {
     control->metrics.refused(base::codeName(accepted.error().code));
@@ -377,6 +388,7 @@ void RunService::quotasChanged() {
 Task<Result<base::json::object>> RunService::plan(model::Principal principal,
                                                   model::RunRequest request) {
   const std::shared_ptr<Impl> impl = impl_;
+  CO_TRY(settleForAgent(impl->control->store, principal, request));
   store::NewExecution record;
   Asked asked{.request = {.run = std::move(request), .cwd = {}, .parent_id = {}}};
   const AgentJudgement judged = CO_TRY(impl->heldBack(principal, asked));
@@ -420,6 +432,26 @@ Result<Execution> RunService::get(const model::Principal& principal, const std::
   const bool whole = log && !(log->closed() && isUnverified(log->latest().provenance));
   if (!whole) return impl_->control->store.get(store::Scope::of(principal), id);
   return log->withOutput();
+}
+
+Result<base::json::object> RunService::request(const model::Principal& principal,
+                                               const std::string& id) {
+  const store::RecordedRequest kept =
+      TRY(impl_->control->store.request(store::Scope::of(principal), id));
+  base::json::object stored = TRY(parseStored(kept.request_json));
+  base::json::object request = TRY(bodyToRepeat(std::move(stored)));
+  const model::Principal& by = kept.principal;
+  const bool own =
+      by.tenant == principal.tenant && by.agent == principal.agent && by.user == principal.user;
+  const bool withheld = !own && model::withholdEnv(request);
+  base::json::array names;
+  if (withheld) names.emplace_back("env");
+  return base::json::object{
+      {"execution_id", kept.execution},
+      {"session_id",
+       kept.session_id.empty() ? base::json::value(nullptr) : base::json::value(kept.session_id)},
+      {"request", std::move(request)},
+      {"withheld", std::move(names)}};
 }
 
 Result<std::vector<Execution>> RunService::list(const model::Principal& principal,

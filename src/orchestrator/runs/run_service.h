@@ -29,6 +29,7 @@
 #include "orchestrator/core/task.h"
 #include "orchestrator/guard/approval.h"
 #include "orchestrator/runs/approvals.h"
+#include "orchestrator/runs/dlp_rules.h"
 #include "orchestrator/runs/output_log.h"
 #include "orchestrator/runs/programs.h"
 #include "orchestrator/storage/blob_keeper.h"
@@ -53,7 +54,9 @@ struct RunConfig {
   std::chrono::milliseconds retention_every{60'000};
   EscalationConfig escalation;
   std::chrono::milliseconds rules_every{500};  // interval between checks of rules and credentials
-  bool end_on_revoke = false;  // sessions and programs whose credential is revoked; else terminals
+  DlpRules dlp = {};
+  bool trace_programs = false;  // model::TraceSettings::programs
+  bool end_on_revoke = false;   // sessions and programs whose credential is revoked; else terminals
 };
 
 class AgentGuard;
@@ -103,6 +106,10 @@ class RunService {
   // The execution in its present state, with the output so far; kNotFound for an unknown execution,
   // or another tenant's.
   Result<model::Execution> get(const model::Principal& principal, const std::string& id);
+  // The accepted request, as GET /v1/executions/{id}/request answers. Values of its environment may
+  // be secrets: only the requester (the same user and agent) sees them, others see null. kNotFound
+  // also for a request that is not kept any more.
+  Result<base::json::object> request(const model::Principal& principal, const std::string& id);
   Result<std::vector<model::Execution>> list(const model::Principal& principal,
                                              const store::ListQuery& query);
   // The live log, or a log rebuilt from the ledger.

@@ -418,10 +418,10 @@ TEST_F(ServiceTest, RetainsByCountAndRemovesBlobs) {
   open();
   const auto first = finished({"write", "a.txt", "first"});
   const auto second = finished({"write", "a.txt", "second"});
-  runUntil([&] { return !blobs_->open({"acme", first.artifacts[0].sha256}); });
+  runUntil([&] { return !await(blobs_->open({"acme", first.artifacts[0].sha256})); });
   runUntil([&] { return !service_->get(principal(), first.id); });  // its sandbox is gone as well
   EXPECT_TRUE(service_->get(principal(), second.id));
-  EXPECT_TRUE(blobs_->open({"acme", second.artifacts[0].sha256}));
+  EXPECT_TRUE(await(blobs_->open({"acme", second.artifacts[0].sha256})));
 }
 
 }  // namespace

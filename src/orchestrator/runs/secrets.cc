@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/id.h"
+#include "orchestrator/runs/java_trust.h"
 #include "store/secret_store.h"
 
 namespace cloister::orchestrator {
@@ -23,10 +24,16 @@ constexpr uint32_t kReadOnly = 0444;
 constexpr char kBundle[] = "/run/secrets/.cloister/authorities.pem";
 constexpr std::string_view kBundles[] = {"/etc/ssl/certs/ca-certificates.crt",
                                          "/etc/pki/tls/certs/ca-bundle.crt"};
-// OpenSSL, Python and Go; requests; curl; git; pip.
-constexpr std::string_view kBundleVariables[] = {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE",
-                                                 "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT"};
+// OpenSSL, Python, Go and Rust; requests; curl; git; pip. Further libraries have authorities of
+// their own: gRPC, the AWS SDKs, httplib2, cargo and Deno.
+constexpr std::string_view kBundleVariables[] = {
+    "SSL_CERT_FILE",  "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO", "PIP_CERT",           "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+    "AWS_CA_BUNDLE",  "HTTPLIB2_CA_CERTS",  "CARGO_HTTP_CAINFO",
+    "DENO_CERT"};
 constexpr std::string_view kNodeOptions = "NODE_OPTIONS";
+constexpr std::string_view kJavaOptions = "JAVA_TOOL_OPTIONS";
+constexpr char kJavaStore[] = "/run/secrets/.cloister/authorities.jks";
 
 std::unexpected<Error> unfit(size_t index, const SecretUse& use, const std::string& why) {
   const std::string field = "secrets[" + std::to_string(index) + "]";
@@ -145,10 +152,14 @@ Additions trustIn(const std::string& certificate, const std::string& system) {
   std::string bundle = system;
   if (!bundle.empty() && !bundle.ends_with('\n')) bundle += '\n';
   bundle += certificate;
+  trust.files.push_back({kJavaStore, javaTrustStore(bundle), kReadOnly});
   trust.files.push_back({kBundle, std::move(bundle), kReadOnly});
   for (const std::string_view name : kBundleVariables)
     trust.variables.push_back({std::string(name), kBundle});
   trust.variables.push_back({std::string(kNodeOptions), "--use-openssl-ca"});
+  trust.variables.push_back({std::string(kJavaOptions), std::string("-Djavax.net.ssl.trustStore=") +
+                                                            kJavaStore +
+                                                            " -Djavax.net.ssl.trustStoreType=JKS"});
   return trust;
 }
 
@@ -157,7 +168,8 @@ void addVariables(model::ExecSpec& spec, const std::vector<Variable>& variables)
     const auto own = variableIn(spec, each.name);
     if (own == spec.env.end()) {
       spec.env.push_back(each.name + "=" + each.value);
-    } else if (each.name == kNodeOptions && !own->contains(each.value)) {
+    } else if ((each.name == kNodeOptions || each.name == kJavaOptions) &&
+               !own->contains(each.value)) {
       *own += " " + each.value;
     }
   }

@@ -49,7 +49,8 @@ Additions trustIn(const std::string& certificate, const std::string& system);
 // The system's authorities, read once; "" if there is no bundle.
 const std::string& systemAuthorities();
 
-// Adds variables that the program has not; options of Node are appended to the program's own.
+// Adds variables that the program has not; options of Node and Java are appended to the program's
+// own.
 void addVariables(model::ExecSpec& spec, const std::vector<Variable>& variables);
 void addTo(model::ExecSpec& spec, const Additions& additions);
 // Adds variables in place of the program's.

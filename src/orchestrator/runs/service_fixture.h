@@ -56,20 +56,21 @@ class ServiceTest : public testing::Test {
   void open(bool with_node = true) {
     std::filesystem::create_directory(dir_ + "/blobs");
     keyring_ = *artifacts::Keyring::open(dir_ + "/blobs", {master_});
-    blobs_ = *artifacts::openLocalBlobs(*keyring_, model::Durability::kProcess);
+    blobs_ = *artifacts::openLocalBlobs(*keyring_, model::Durability::kProcess, background_);
     store::SqliteOptions options;
     options.path = dir_ + "/ledger.db";
     auto opened = store::openSqlite(options);
     ASSERT_TRUE(opened) << opened.error().message;
     store_ = std::make_unique<BrittleStore>(*std::move(opened));
     store_->full = full_;
-    keeper_ = std::make_unique<BlobKeeper>(*BlobKeeper::open(*store_, *blobs_));
     io_ = std::make_unique<boost::asio::io_context>();
+    keeper_ = *BlobKeeper::open(io_->get_executor(), *store_, *blobs_);
     fake_ = std::make_unique<runtime::FakeRuntime>(io_->get_executor());
-    control_ = std::make_shared<Control>(io_->get_executor(),
-                                         ControlParts{background_, *store_, languages_, engine(),
-                                                      key_, metrics_, nullptr, quotas_, network_},
-                                         control_config_);
+    control_ =
+        std::make_shared<Control>(io_->get_executor(),
+                                  ControlParts{background_, *store_, languages_, engine(), key_,
+                                               metrics_, nullptr, quotas_, nullptr, network_},
+                                  control_config_);
     AgentGuard* const agents = guard();
     service_ = std::make_unique<RunService>(control_, RunParts{*keeper_, nullptr, agents}, config_);
     const auto recovered = service_->recover();
@@ -198,9 +199,9 @@ class ServiceTest : public testing::Test {
     return execution ? *execution : model::Execution{};
   }
   std::string contentOf(const model::Artifact& artifact) {
-    const auto reader = blobs_->open(artifact.blob());
+    const auto reader = await(blobs_->open(artifact.blob()));
     EXPECT_TRUE(reader) << reader.error().message;
-    return reader ? (*reader)->read(0, SIZE_MAX).value() : "";
+    return reader ? await((*reader)->read(0, SIZE_MAX)).value() : "";
   }
   std::vector<std::string> auditOf(const std::string& id) {
     std::vector<std::string> actions;

@@ -328,6 +328,18 @@ void noteWithheldArtifact(Execution& execution, const std::string& path,
                              false};
 }
 
+void noteRefusedText(Execution& execution, bool artifact, const std::string& where,
+                     const std::string& rule) {
+  if (execution.error) return;
+  const std::string what =
+      artifact ? "artifact " + where + " was not kept" : "the rest of " + where + " was not kept";
+  execution.error = RunError{
+      std::string(error_type::kPermissionDenied),
+      what + ": it has text that the rule " + rule + " refuses (dlp.rules); leave the text out",
+      {{artifact ? "path" : "stream", where}, {"rule", "dlp." + rule}},
+      false};
+}
+
 void noteTruncatedArtifacts(Execution& execution, uint64_t max_files, uint64_t max_bytes) {
   if (execution.error) return;
   execution.error =

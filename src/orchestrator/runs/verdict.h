@@ -70,6 +70,9 @@ void noteOverQuota(model::Execution& execution);
 // The first file that was left out because it has a secret.
 void noteWithheldArtifact(model::Execution& execution, const std::string& path,
                           const std::string& secret);
+// An artifact, or a stream from there on, was withheld by a DLP rule.
+void noteRefusedText(model::Execution& execution, bool artifact, const std::string& where,
+                     const std::string& rule);
 void noteTruncatedArtifacts(model::Execution& execution, uint64_t max_files, uint64_t max_bytes);
 
 }  // namespace cloister::orchestrator

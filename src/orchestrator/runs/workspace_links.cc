@@ -12,8 +12,8 @@ namespace cloister::orchestrator {
 namespace {
 
 constexpr std::string_view kWorkspace = "/workspace";
-// Places outside the workspace that a program can write or that change by themselves, with images'
-// other names for these places.
+// Places outside the workspace and the home directory that a program can write or that change by
+// themselves, with images' other names for these places.
 constexpr std::string_view kChanging[] = {"/dev",      "/proc",    "/run",     "/sys",    "/tmp",
                                           "/var/lock", "/var/run", "/var/tmp", "/usr/tmp"};
 // Directories above such a place: a link to the directory leads to the place.
@@ -27,6 +27,11 @@ bool isAt(std::string_view path, std::string_view place) {
   return path.starts_with(place) && (path.size() == place.size() || path[place.size()] == '/');
 }
 
+// The absolute path of a name of the state.
+std::string wholePath(const std::string& path) {
+  return path.starts_with('/') ? path : std::string(kWorkspace) + "/" + path;
+}
+
 bool anyAt(std::string_view path, const auto& places) {
   return std::ranges::any_of(places, [&](std::string_view place) { return isAt(path, place); });
 }
@@ -35,13 +40,13 @@ class Follower {
  public:
   explicit Follower(const WorkspaceState& workspace) {
     for (const auto& each : workspace.names()) {
-      if (S_ISLNK(each.mode)) links_.emplace(std::string(kWorkspace) + "/" + each.path, each.sum);
+      if (S_ISLNK(each.mode)) links_.emplace(wholePath(each.path), each.sum);
     }
   }
 
   // The changeable place that the link leads to; nothing: none.
   std::optional<std::string> follow(const wire::files::State& link) {
-    at_ = std::string(kWorkspace) + "/" + link.path;
+    at_ = wholePath(link.path);
     rest_.clear();
     up();
     turnTo(link.sum);
@@ -51,7 +56,7 @@ class Follower {
       rest_.pop_back();
       if (name == ".") continue;
       if (name == "..") {
-        if (at_ != "/" && !isAt(at_, kWorkspace)) return there(name);
+        if (at_ != "/" && !isAt(at_, kWorkspace) && !isAt(at_, model::kHome)) return there(name);
         up();
         continue;
       }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "base/clock.h"
 
@@ -31,6 +32,11 @@ class Lease {
   }
   [[nodiscard]] Limit limit() const {
     return deadline() == from_ + terms_.ttl ? Limit::kTtl : Limit::kIdleTtl;
+  }
+  // Since when no program runs; nullopt while one runs.
+  [[nodiscard]] std::optional<base::Monotonic> idleSince() const {
+    if (programs_ > 0) return std::nullopt;
+    return idle_from_;
   }
   [[nodiscard]] bool over(base::Monotonic now) const { return now >= deadline(); }
   [[nodiscard]] const Terms& terms() const { return terms_; }

@@ -108,6 +108,9 @@ std::shared_ptr<runtime::Sandbox> LiveSession::sandbox() const {
 
 Result<> LiveSession::notHeldTo(const std::string& doing) const {
   if (!workspace_held) return {};
+  if (paused_at != 0) {
+    return fail(Code::kConflict, doing + ": it is paused; resume it first");
+  }
   Error busy{Code::kUnavailable,
              doing + ": its workspace is held for " + held_for +
                  ", a program that was approved; try again when that has ended",
@@ -138,6 +141,14 @@ Session LiveSession::now() const {
   session.running = programs;
   session.expires_at = waits() ? 0 : clock.at(lease.deadline());
   session.usage = usage();
+  return session;
+}
+
+Session LiveSession::shown() const {
+  Session session = now();
+  if (paused_at != 0 && session.status == SessionStatus::kRunning) {
+    session.status = SessionStatus::kPaused;
+  }
   return session;
 }
 

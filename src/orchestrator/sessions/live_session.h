@@ -24,6 +24,7 @@
 #include "orchestrator/sessions/session_events.h"
 #include "orchestrator/sessions/session_meter.h"
 #include "orchestrator/sessions/sessions.h"
+#include "trace/tracer.h"
 
 namespace cloister::orchestrator {
 
@@ -63,6 +64,7 @@ struct LiveSession final : Home {
   [[nodiscard]] const Additions* additions() const override {
     return network_additions ? &*network_additions : nullptr;
   }
+  [[nodiscard]] std::vector<model::PermitLayer> dependencyLayers() const override { return layers; }
   [[nodiscard]] std::shared_ptr<KnownSecrets> knownSecrets() const override {
     return known_secrets;
   }
@@ -74,6 +76,8 @@ struct LiveSession final : Home {
 
   // The record, with present figures.
   [[nodiscard]] model::Session now() const;
+  // The same for clients: with the status kPaused while it is paused.
+  [[nodiscard]] model::Session shown() const;
   // By all its boxes so far.
   [[nodiscard]] model::Usage usage() const;
   // Use of the present sandbox, as last reported.
@@ -83,6 +87,7 @@ struct LiveSession final : Home {
   model::RunRequest request;
   std::string rule_language;
   policy::RiskFacts risk_facts;
+  trace::Step starting;     // from the request to its sandbox
   std::string runtime;      // of the sandbox, as in its permit; "" before the first sandbox
   Held held;                // of its agent, in its sandbox
   bool opened = false;      // the sandbox is for one program with approved exceptions to its rules
@@ -91,6 +96,7 @@ struct LiveSession final : Home {
   // Other agents whose programs were let into `box`, and may have left something behind there: as
   // many as programs may run in it at once.
   std::map<std::string, model::Principal> visitors;
+  std::shared_ptr<void> name_held = {};  // the name is not free while this lives
   Quotas::Use use;
   Ruling ruling;  // of the engine, on its creation and then on its start
   uint32_t max_programs = 0;
@@ -134,8 +140,12 @@ struct LiveSession final : Home {
   bool reading = false;                           // the workspace is read for an approval
   std::weak_ptr<const WorkspaceState> last_read;  // then
   bool workspace_held = false;                    // for an approved program (session_hold.cc)
-  std::string held_for;                           // the approved execution
-  uint32_t opening = 0;                 // programs requested from the node, or being started
+  std::shared_ptr<void> pause;                    // while it is paused, its hold (session_hold.cc)
+  int64_t paused_at = 0;                          // then, wall-clock microseconds; otherwise 0
+  bool sleeps = false;   // it is paused, or about to be, for idleness: the next request resumes it
+  bool waking = false;   // then
+  std::string held_for;  // the approved execution
+  uint32_t opening = 0;  // programs requested from the node, or being started
   const Kernel* held_kernel = nullptr;  // the kernel of the approved cell
   bool arrived = false;                 // its place is there
   bool moving = false;                  // to another sandbox

@@ -110,7 +110,9 @@ Result<> Sessions::Impl::wantApproval(LiveSession& session, store::NewSession& r
                 "asking for approval: no node has said which image it has; try again");
   }
   const model::Principal& by = session.record.principal;
-  std::string digest = digestOf(TRY(boundOfSession(record.request_json)), image);
+  Bound bound = TRY(boundOfSession(record.request_json));
+  bound.secrets = secretVersions(control->store, by.tenant, session.request.secrets);
+  std::string digest = digestOf(bound, image);
   const std::string person = TRY(personOf(control->store, by));
   const auto alike = TRY(approvals->waitingLike(
       {.by = by, .person = person, .operation = model::operation::kSession, .digest = digest}));
@@ -169,6 +171,7 @@ Result<> Sessions::Impl::holdAgain(const Session& stored) {
   const SessionPtr session = TRY(prepare(stored.principal, std::move(request), unused));
   session->record = std::move(pending.session);
   session->clock = base::RecordClock(model::latestTime(session->record));
+  TRY(holdName(*session));
   hold(session);
   return {};
 }
@@ -280,7 +283,8 @@ Result<policy::Use> Sessions::Impl::useOf(const LiveSession& session) const {
   const Session& record = session.record;
   const store::PendingSession pending =
       TRY(control->store.pendingSession(store::Scope::of(record.principal), record.id));
-  const Bound bound = TRY(boundOfSession(pending.request_json));
+  Bound bound = TRY(boundOfSession(pending.request_json));
+  bound.secrets = secretVersions(control->store, record.principal.tenant, session.request.secrets);
   const std::string image = imageDigestOf(session);
   policy::Use use{.by = record.principal,
                   .execution_id = "",

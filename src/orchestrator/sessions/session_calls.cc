@@ -17,6 +17,7 @@ Task<Result<model::Execution>> Sessions::exec(model::Principal principal, std::s
                                               std::string idempotency_key) {
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "running in a session"));
+  CO_TRY(co_await impl->wake(session, principal));
   CO_TRY(co_await impl->mayRun(principal, session));
   co_return co_await impl->exec(std::move(principal), session, std::move(request),
                                 std::move(idempotency_key));

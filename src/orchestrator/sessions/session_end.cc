@@ -52,6 +52,7 @@ void Sessions::Impl::beginEnd(const SessionPtr& session, SessionEnd end,
   const Cause programs = end.programs;
   session->ending = std::move(end);
   session->ended_by = by;
+  session->name_held.reset();
   session->give_up = base::monotonicNow() + config.patience.programs + config.patience.tear_down +
                      config.patience.late;
   session->changed.notify();

@@ -206,6 +206,15 @@ model::AuditEvent renewedEvent(const model::Session& session, const model::Princ
   return event;
 }
 
+model::AuditEvent amendedEvent(const model::Session& session, const model::Principal& by,
+                               const json::array& changed) {
+  model::AuditEvent event = about("session.amended", session,
+                                  {{"changed", changed}, {"of_tenant", session.principal.tenant}});
+  event.details["network_policy"] = model::toJsonObject(session.network);
+  event.principal = by;
+  return event;
+}
+
 model::AuditEvent endedEvent(const model::Session& session, const model::Principal& by) {
   model::AuditEvent event =
       about("session.ended", session, {{"of_tenant", session.principal.tenant}});

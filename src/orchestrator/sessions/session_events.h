@@ -55,6 +55,9 @@ model::AuditEvent movedEvent(const char* action, const model::Session& session,
 // The image's digest, now in the record, was unknown before.
 model::AuditEvent imageVerifiedEvent(const model::Session& session);
 model::AuditEvent renewedEvent(const model::Session& session, const model::Principal& by);
+// The record's metadata or network was changed.
+model::AuditEvent amendedEvent(const model::Session& session, const model::Principal& by,
+                               const base::json::array& changed);
 // `by`: the requester; otherwise the session's owner.
 model::AuditEvent endedEvent(const model::Session& session, const model::Principal& by);
 

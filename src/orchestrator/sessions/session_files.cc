@@ -27,10 +27,15 @@ Task<Result<>> nothing() {
   co_return Result<>{};
 }
 
+// An argument may be no path: the workspace is "" there, as before.
+std::string displayArgument(const std::string& text) {
+  return text.starts_with('/') ? displayFilePath(text) : displayPath(text);
+}
+
 // True if a failed request may leave a partial result.
 bool leavesParts(const FileRequest& request, const Error& failed) {
   const std::string& verb = request.argv[0];
-  if (verb == "unpack") return true;
+  if (verb == "unpack" || verb == wire::files::kRestore) return true;
   const bool nothing_there = failed.code == Code::kNotFound;
   if (verb == "remove") return request.argv.back() == "1" && !nothing_there;
   return verb == "append" && !nothing_there && failed.code != Code::kConflict;
@@ -40,7 +45,7 @@ model::AuditEvent eventOf(const FileRequest& request, const std::string& session
                           const model::Principal& by) {
   base::json::array paths;
   for (size_t i = 1; i < request.argv.size(); ++i)
-    paths.emplace_back(base::json::string(displayPath(request.argv[i])));
+    paths.emplace_back(base::json::string(displayArgument(request.argv[i])));
   return {.action = request.action,
           .subject = session,
           .principal = by,
@@ -56,6 +61,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::files(model::Principal princip
   const std::vector<std::string> needs = filesNeed(request.argv);
   const SessionPtr session = CO_TRY(impl->findOwn(principal, id, doing));
   if (!onlyReads(request.argv)) CO_TRY(mustReach(principal, session->record.principal, doing));
+  CO_TRY(co_await impl->wake(session, principal));
   CO_TRY(co_await impl->withinScope(session, principal, needs, doing));
   CO_TRY(co_await impl->mayUseFiles(principal, session, request.argv));
   CO_TRY(session->admitTo(doing));
@@ -74,6 +80,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
   };
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findToUse(principal, id, "using a session's files"));
+  CO_TRY(co_await impl->wake(session, principal));
   if (session->saving) {
     co_return fail(Code::kConflict,
                    "taking a snapshot: another one of this session is being taken");
@@ -83,7 +90,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::save(model::Principal principa
                    "taking a snapshot: other agents have run programs in the session, and its "
                    "memory has what they left behind; take one without memory");
   }
-  const std::string verb = memory ? wire::files::kCheckpoint : "save";
+  const std::string verb = memory ? wire::files::kCheckpoint : wire::files::kSave;
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed({verb}), "taking a snapshot"));
   if (!principal.sameAgent(session->record.principal)) {
     CO_TRY(co_await impl->mayUseFiles(principal, session, {verb}));
@@ -110,6 +117,7 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal princ
                                                           std::string id, uint16_t port) {
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findToConnect(principal, id, "using a session's port"));
+  CO_TRY(co_await impl->wake(session, principal));
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed({"connect"}),
                                     "using a session's port"));
   CO_TRY(session->admitTo("using a session's port"));
@@ -131,6 +139,14 @@ Task<Result<std::shared_ptr<FileCall>>> Sessions::connect(model::Principal princ
 Result<model::Session> Sessions::mayConnect(const model::Principal& principal,
                                             const std::string& id, const std::string& doing) {
   return TRY(impl_->findToConnect(principal, id, doing))->now();
+}
+
+std::vector<std::string> Sessions::running() const {
+  std::vector<std::string> ids;
+  for (const auto& [id, session] : impl_->live) {
+    if (session->record.status == model::SessionStatus::kRunning) ids.push_back(id);
+  }
+  return ids;
 }
 
 Result<model::Principal> Sessions::ownerOf(const std::string& id) const {

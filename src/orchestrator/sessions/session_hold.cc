@@ -5,9 +5,11 @@
 // hold until the program has ended. A program inside reads the state, and holds the workspace as
 // long as it runs (wire::files::kHold); the node stops the other programs, if any.
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "async/spawn.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "orchestrator/sessions/sessions_impl.h"
 #include "policy/approval.h"
@@ -94,7 +96,7 @@ FileRequest Sessions::Impl::stateRequest(bool hold) const {
 Task<Result<WorkspacePtr>> Sessions::Impl::stateFrom(FileCall& call) const {
   const EscalationConfig& bounds = approvals->escalationConfig();
   const size_t most = size_t{bounds.workspace_files} + 1;  // not counting the workspace itself
-  std::vector<wire::files::State> names;
+  std::vector<wire::files::State> states;
   for (size_t kept = 0;;) {
     auto part = co_await call.next();
     if (!part && part.error().code == Code::kTooLarge && isForGood(part.error())) {
@@ -103,14 +105,14 @@ Task<Result<WorkspacePtr>> Sessions::Impl::stateFrom(FileCall& call) const {
     if (!part) co_return std::unexpected(std::move(part).error().within(kReading));
     if (*part && std::holds_alternative<wire::files::EndOfEntries>(**part)) break;
     auto* state = *part ? std::get_if<wire::files::State>(&**part) : nullptr;
-    if (state == nullptr || names.size() >= most) {
+    if (state == nullptr || states.size() >= most) {
       co_return fail(Code::kInternal, std::string(kReading) + ": not its state");
     }
     kept += state->path.size() + state->sum.size();
     if (kept > kMostKept) co_return std::unexpected(tooLarge(bounds));
-    names.push_back(std::move(*state));
+    states.push_back(std::move(*state));
   }
-  co_return std::make_shared<const WorkspaceState>(std::move(names));
+  co_return std::make_shared<const WorkspaceState>(std::move(states));
 }
 
 // One read after the other, because each read takes a channel of the runner. Callers with the same
@@ -221,11 +223,110 @@ Task<Result<WorkspacePtr>> Sessions::Impl::readHeld(Holding& holding) {
 Task<void> Sessions::Impl::watchHold(std::weak_ptr<Holding> holding, Task<Result<>> end) {
   const auto ended = co_await std::move(end);
   const auto left = holding.lock();
-  if (!left || left->session->ending) co_return;
+  if (!left) co_return;
+  if (left->session->ending) {
+    left->session->pause.reset();
+    co_return;
+  }
   base::log(base::Level::kWarn, "a workspace is held no longer",
             {{"session", left->session->record.id},
              {"reason", ended ? "its program has ended" : ended.error().message}});
   if (left->lost) left->lost();
+}
+
+// --- pauses
+
+// The hold reads the workspace first, whatever its size; a pause has no use for the answer.
+Task<Result<>> Sessions::Impl::stopAll(std::shared_ptr<Holding> holding) {
+  FileRequest request = stateRequest(true);
+  request.argv = {wire::files::kHold, wire::files::kHoldAlone, std::to_string(INT64_MAX),
+                  std::to_string(INT32_MAX)};
+  const SessionPtr session = holding->session;
+  const auto turn = turnToRead(session);
+  holding->call = CO_TRY(co_await askFiles(session, session->record.principal, std::move(request)));
+  while (true) {
+    const auto part = co_await holding->call->next();
+    if (part && *part && !std::holds_alternative<wire::files::EndOfEntries>(**part)) continue;
+    if (part && *part) co_return Result<>{};
+    const std::string why = part ? "the sandbox said nothing" : part.error().message;
+    co_return fail(
+        Code::kConflict,
+        "pausing a session: what runs there cannot be stopped in this runtime (" + why + ")");
+  }
+}
+
+Task<Result<model::Session>> Sessions::pause(model::Principal principal, std::string id) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const std::string doing = "pausing a session";
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, doing));
+  CO_TRY(co_await impl->pauseNow(session, std::move(principal)));
+  co_return session->shown();
+}
+
+Task<Result<>> Sessions::Impl::pauseNow(SessionPtr session, model::Principal by) {
+  const auto self = shared_from_this();
+  const std::string doing = "pausing a session";
+  if (session->paused_at != 0) co_return fail(Code::kConflict, doing + ": it is paused already");
+  CO_TRY(session->admitTo(doing));
+  if (isShared(*session)) {
+    co_return fail(Code::kConflict, doing + ": a program in a fresh sandbox has its workspace");
+  }
+  const auto holding = std::make_shared<Holding>(*this, session, nullptr, "");
+  session->paused_at = base::wallMicros();
+  const auto undo = [session](void*) {
+    if (!session->pause) session->paused_at = 0;
+    session->changed.notify();
+  };
+  const std::unique_ptr<void, std::function<void(void*)>> unless_done(session.get(), undo);
+  CO_TRY(co_await quiet(session, [] { return false; }));
+  CO_TRY(co_await stopAll(holding));
+  CO_TRY(co_await control->ledger.write(
+      store::appendEvent,
+      {.action = "session.paused", .subject = session->record.id, .principal = by, .details = {}}));
+  if (session->ending) co_return std::unexpected(endedError(doing, session->ending->reason));
+  // The end of the session, or of the sandbox, ends the hold.
+  holding->lost = [weak = std::weak_ptr(session)] {
+    const SessionPtr paused = weak.lock();
+    if (!paused) return;
+    paused->paused_at = 0;
+    paused->pause.reset();
+  };
+  session->pause = holding;
+  async::spawn(control->executor, watchHold(holding, holding->call->finish()));
+  session->log->publish(session->shown());
+  co_return Result<>{};
+}
+
+Task<Result<model::Session>> Sessions::resume(model::Principal principal, std::string id) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const std::string doing = "resuming a session";
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, doing));
+  // It is shown as paused from the beginning of the pause on.
+  while (session->paused_at != 0 && !session->pause && !session->ending)
+    co_await session->changed.wait();
+  if (session->ending) co_return std::unexpected(endedError(doing, session->ending->reason));
+  if (!session->pause) co_return fail(Code::kConflict, doing + ": it is not paused");
+  CO_TRY(co_await impl->resumeNow(session, std::move(principal)));
+  co_return session->shown();
+}
+
+Task<Result<>> Sessions::Impl::resumeNow(SessionPtr session, model::Principal by) {
+  const auto self = shared_from_this();
+  CO_TRY(co_await control->ledger.write(store::appendEvent, {.action = "session.unpaused",
+                                                             .subject = session->record.id,
+                                                             .principal = by,
+                                                             .details = {}}));
+  session->paused_at = 0;
+  session->sleeps = false;
+  session->pause.reset();
+  session->log->publish(session->shown());
+  session->changed.notify();
+  co_return Result<>{};
+}
+
+int64_t Sessions::pausedSince(const std::string& id) const {
+  const auto found = impl_->live.find(id);
+  return found == impl_->live.end() ? 0 : found->second->paused_at;
 }
 
 }  // namespace cloister::orchestrator

@@ -93,6 +93,7 @@ Task<Result<Kernel::Begun>> Sessions::Impl::startKernel(SessionPtr session,
   as.fresh = false;
   as.secrets.clear();
   as.env = session->record.env;
+  if (!as.deps.empty()) as.layers_of = session->record.language;
   as.image = session->record.provenance.image;
   model::ExecSpec spec = policy::resolveKernel(*language, as, kernel->dir(), control->languages);
   const std::string& cwd = session->record.cwd;
@@ -141,24 +142,51 @@ Result<std::vector<KernelState>> Sessions::kernels(const model::Principal& princ
   return states;
 }
 
+Task<Result<std::shared_ptr<Kernel>>> Sessions::Impl::stopKernel(model::Principal principal,
+                                                                 SessionPtr session,
+                                                                 std::string name, KernelStop how) {
+  const auto found = session->kernels.find(name);
+  if (found == session->kernels.end()) {
+    co_return fail(Code::kNotFound, how.doing + ": there is none of this name");
+  }
+  const std::shared_ptr<Kernel> kernel = found->second;
+  CO_TRY(session->notHeldTo(how.doing));  // held for an approved cell
+  CO_TRY(co_await control->ledger.write(store::appendEvent, {.action = how.action,
+                                                             .subject = session->record.id,
+                                                             .principal = principal,
+                                                             .details = {{"kernel", name}}}));
+  kernel->stop(how.why);
+  co_await kernel->stopped();
+  co_return kernel;
+}
+
 Task<Result<KernelState>> Sessions::restartKernel(model::Principal principal, std::string id,
                                                   std::string name) {
   const std::shared_ptr<Impl> impl = impl_;
-  const SessionPtr session =
-      CO_TRY(impl->findToUse(principal, id, "restarting a session's kernel"));
-  const auto found = session->kernels.find(name);
-  if (found == session->kernels.end()) {
-    co_return fail(Code::kNotFound, "restarting a session's kernel: there is none of this name");
-  }
-  const std::shared_ptr<Kernel> kernel = found->second;
-  CO_TRY(session->notHeldTo("restarting a session's kernel"));  // held for an approved cell
-  CO_TRY(co_await impl->control->ledger.write(store::appendEvent, {.action = "kernel.restarted",
-                                                                   .subject = session->record.id,
-                                                                   .principal = principal,
-                                                                   .details = {{"kernel", name}}}));
-  kernel->stop("it was restarted on request");
-  co_await kernel->stopped();
+  const std::string doing = "restarting a session's kernel";
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, doing));
+  CO_TRY(co_await impl->wake(session, principal));
+  const auto kernel = CO_TRY(co_await impl->stopKernel(
+      principal, session, name, {doing, "kernel.restarted", "it was restarted on request"}));
   co_return kernel->state();
+}
+
+Task<Result<>> Sessions::endKernel(model::Principal principal, std::string id, std::string name) {
+  const std::shared_ptr<Impl> impl = impl_;
+  const std::string doing = "ending a session's kernel";
+  const SessionPtr session = CO_TRY(impl->findToUse(principal, id, doing));
+  CO_TRY(co_await impl->wake(session, principal));
+  const auto kernel = CO_TRY(co_await impl->stopKernel(
+      principal, session, name, {doing, "kernel.ended", "it was ended on request"}));
+  // Its cells leave once their ends are recorded.
+  const base::Monotonic patience = base::monotonicNow() + impl->config.patience.programs;
+  while (kernel->state().cells > 0 && !session->ending && base::monotonicNow() < patience)
+    co_await kernel->changed().wait(patience);
+  const auto now = session->kernels.find(name);
+  if (now != session->kernels.end() && now->second == kernel && !kernel->runs() &&
+      kernel->state().cells == 0)
+    session->kernels.erase(now);
+  co_return Result<>{};
 }
 
 }  // namespace cloister::orchestrator

@@ -89,6 +89,7 @@ Task<Result<Session>> Sessions::move(model::Principal principal, std::string id,
                                      model::SessionMove to) {
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findToUse(principal, id, kDoing));
+  CO_TRY(co_await impl->wake(session, principal));
   CO_TRY(session->admitTo(kDoing));
   CO_TRY(impl->hasRoomToMove());
   const auto moving = impl->holdSecondPlace(session);
@@ -234,13 +235,15 @@ Task<Result<>> Sessions::Impl::copyWorkspace(SessionPtr session, model::Principa
     return std::unexpected(endedError(kDoing, session->ending->reason));
   };
   if (session->ending) co_return too_late();  // while the other sandbox was made
-  const auto from = CO_TRY(co_await askFiles(session, principal, {{"save"}, false, ""}));
+  const auto from =
+      CO_TRY(co_await askFiles(session, principal, {{wire::files::kSave}, false, ""}));
   if (session->ending) co_return too_late();
   session->box = moved.box;
   session->open_door = moved.door;
   moved.entered = true;
   session->runtime = moved.permit.runtime;
-  const auto into = CO_TRY(co_await askFiles(session, principal, {{"unpack", ""}, true, ""}));
+  const auto into =
+      CO_TRY(co_await askFiles(session, principal, {{wire::files::kRestore}, true, ""}));
   auto copied = co_await copyAll(*from, *into);
   if (!copied) co_return std::unexpected(std::move(copied).error().within(kDoing));
   co_return copied;

@@ -31,6 +31,7 @@ Task<Result<std::shared_ptr<FileWatch::Reader>>> Sessions::watch(model::Principa
                                                                  bool all) {
   const std::shared_ptr<Impl> impl = impl_;
   const SessionPtr session = CO_TRY(impl->findOwn(principal, id, "watching a session's files"));
+  CO_TRY(co_await impl->wake(session, principal));
   const std::vector<std::string> asked = {"watch", path};
   CO_TRY(co_await impl->withinScope(session, principal, filesNeed(asked),
                                     "watching a session's files"));

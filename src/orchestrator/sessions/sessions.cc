@@ -9,6 +9,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "model/dependency.h"
+#include "orchestrator/core/agent_runtime.h"
 #include "orchestrator/core/toolchain.h"
 #include "orchestrator/sessions/sessions_impl.h"
 #include "wire/files.h"
@@ -58,11 +59,16 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   const std::shared_ptr<Impl> impl = impl_;
   store::NewSession record;
   record.idempotency_key = std::move(idempotency_key);
+  CO_TRY(settleForAgent(impl->control->store, principal, request.settings));
   AgentJudgement judged = CO_TRY(impl->heldBack(principal, request));
   const SessionPtr session =
       CO_TRY(impl->prepare(std::move(principal), std::move(request), record));
   if (judged.refusal) {
     co_return co_await impl->refuseAgent(session, std::move(record), *std::move(judged.refusal));
+  }
+  if (auto named = impl->holdName(*session); !named) {
+    record.session = session->record;
+    co_return co_await impl->earlierOr(std::move(record), std::move(named).error());
   }
   session->held = std::move(judged.held);
   session->fill = std::move(fill);
@@ -112,6 +118,21 @@ Task<Result<Session>> Sessions::create(model::Principal principal, model::Sessio
   co_return co_await impl->begun(session);
 }
 
+Task<Result<bool>> Sessions::wouldGrant(model::Principal principal, model::SessionRequest request) {
+  const std::shared_ptr<Impl> impl = impl_;
+  AgentJudgement judged = CO_TRY(impl->heldBack(principal, request));
+  if (judged.refusal) co_return false;
+  store::NewSession record;
+  const SessionPtr session =
+      CO_TRY(impl->prepare(std::move(principal), std::move(request), record));
+  session->held = std::move(judged.held);
+  co_await impl->consult(*session);
+  impl->settleLimits(*session);
+  const policy::Decision decision =
+      impl->control->permits.judge(session->ruling, Impl::subjectOf(*session));
+  co_return std::holds_alternative<model::Permit>(decision);
+}
+
 Task<Result<std::optional<Session>>> Sessions::earlier(model::Principal principal,
                                                        model::SessionRequest request,
                                                        std::string idempotency_key) {
@@ -119,6 +140,7 @@ Task<Result<std::optional<Session>>> Sessions::earlier(model::Principal principa
   const std::shared_ptr<Impl> impl = impl_;
   store::NewSession record;
   record.idempotency_key = std::move(idempotency_key);
+  CO_TRY(settleForAgent(impl->control->store, principal, request.settings));
   CO_TRY(impl->heldBack(principal, request));
   record.session = CO_TRY(impl->prepare(std::move(principal), std::move(request), record))->record;
   auto found = CO_TRY(impl->control->store.earlier(record));
@@ -143,12 +165,11 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   made.id = base::newId("ses");
   made.principal = std::move(principal);
   if (!request.settings.language.empty()) made.language = session->rule_language;
+  made.name = request.name;
   made.from_snapshot = request.from_snapshot;
   made.nested = request.settings.nested;
   made.capabilities = request.capabilities;
   made.env = request.settings.env;
-  const auto ecosystem = model::ecosystemOf(made.language);
-  if (ecosystem && !request.settings.deps.empty()) model::addLayerEnv(*ecosystem, made.env);
   made.cwd = request.cwd;
   for (const auto& [name, value] : request.settings.metadata)
     made.metadata[name] = value;
@@ -157,8 +178,12 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
   made.limits = request.settings.limits;
   made.ttl = request.ttl;
   made.idle_ttl = request.idle_ttl;
+  made.pause_after = request.pause_after;
   made.provenance.policy_id = control->engine.policyId();
   made.created_at = made.last_used_at = session->clock.now();
+  session->starting = trace::Step(control->tracer, made.principal.trace, "session.start");
+  session->starting.set("cloister.session.id", made.id);
+  session->starting.set("cloister.tenant", made.principal.tenant);
   made.expires_at = session->clock.at(session->lease.deadline());
   session->risk_facts = policy::riskFactsOf(request.settings, control->languages, control->levels);
   session->request = std::move(request.settings);
@@ -167,7 +192,9 @@ Result<SessionPtr> Sessions::Impl::prepare(model::Principal principal,
 
 Task<void> Sessions::Impl::consult(LiveSession& session) const {
   const Subject subject = subjectOf(session);
+  trace::Step deciding = session.starting.within("policy.decide");
   session.ruling = co_await control->permits.rule(subject);
+  deciding.end();
   session.record.provenance.policy_id = session.ruling.policy->id;
 }
 
@@ -300,6 +327,7 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
   session->fill = {};
   session->lease.begin(base::monotonicNow());
   if (there && !session->ending) there = co_await recordStart(*session);
+  there = session->starting.endedBy(std::move(there));
   session->begun = true;
   session->changed.notify();
   if (session->abandoned) co_return co_await tearDown(*session);
@@ -311,6 +339,9 @@ Task<void> Sessions::Impl::begin(SessionPtr session) {
   count();
   async::spawn(control->executor, watchSandbox(session, session->box));
   async::spawn(control->executor, watchLease(session));
+  if (session->record.pause_after > Millis(0)) {
+    async::spawn(control->executor, watchIdle(session));
+  }
   if (session->record.nested) async::spawn(control->executor, serveTools(session));
 }
 
@@ -336,7 +367,8 @@ Task<Result<>> Sessions::Impl::provision(SessionPtr of) {
     co_return fail(Code::kUnavailable, "making a session: no node is connected");
   }
   session.image_since = control->nodes.imageSince();
-  auto box = co_await control->nodes.runtime()->provision(granted->permit);
+  trace::Step making = session.starting.within("sandbox");
+  auto box = making.endedBy(co_await control->nodes.runtime()->provision(granted->permit));
   if (!box && box.error().field == kLayerLost && control->layers != nullptr) {
     control->layers->lost(session.layers);  // the next session makes them anew
   }
@@ -356,10 +388,9 @@ Task<Result<>> Sessions::Impl::provision(SessionPtr of) {
 
 Task<Result<>> Sessions::Impl::fillIn(SessionPtr session) {
   const bool memory = session->fill.memory;
-  const std::vector<std::string> request = memory ? std::vector<std::string>{wire::files::kResume}
-                                                  : std::vector<std::string>{"unpack", ""};
+  const std::string request = memory ? wire::files::kResume : wire::files::kRestore;
   const auto call =
-      CO_TRY(co_await askFiles(session, session->record.principal, {request, true, ""}));
+      CO_TRY(co_await askFiles(session, session->record.principal, {{request}, true, ""}));
   CO_TRY(co_await session->fill.write(*call));
   if (memory) session->record.provenance.weakened.emplace_back(kWeakerFromMemory);
   co_return Result<>{};
@@ -421,18 +452,31 @@ Task<Result<Session>> Sessions::Impl::begun(SessionPtr session) {
 // -------------------------------------------------------------------
 
 Result<Session> Sessions::get(const model::Principal& principal, const std::string& id) {
-  if (const SessionPtr session = impl_->find(principal, id)) return session->now();
+  if (const SessionPtr session = impl_->find(principal, id)) return session->shown();
   return impl_->control->store.session(store::Scope::of(principal), id);
 }
 
 Result<std::vector<Session>> Sessions::list(const model::Principal& principal,
                                             const store::SessionQuery& query) {
-  auto sessions = TRY(impl_->control->store.sessions(store::Scope::of(principal), query));
-  for (Session& session : sessions) {
-    const auto live = impl_->live.find(session.id);
-    if (live != impl_->live.end() && session.status != SessionStatus::kEnded) {
-      session = live->second->now();
+  // The ledger knows no pauses.
+  const bool running = query.status == SessionStatus::kRunning;
+  const bool paused = query.status == SessionStatus::kPaused;
+  store::SessionQuery recorded = query;
+  if (paused) recorded.status = SessionStatus::kRunning;
+  std::vector<Session> sessions;
+  while (sessions.size() < query.limit) {
+    auto some = TRY(impl_->control->store.sessions(store::Scope::of(principal), recorded));
+    const bool last = some.size() < recorded.limit;
+    for (Session& session : some) {
+      recorded.before_seq = session.seq;
+      const auto live = impl_->live.find(session.id);
+      if (live != impl_->live.end() && session.status != SessionStatus::kEnded) {
+        session = live->second->shown();
+      }
+      const bool shown = session.status == SessionStatus::kPaused ? !running : !paused;
+      if (shown && sessions.size() < query.limit) sessions.push_back(std::move(session));
     }
+    if (last || (!running && !paused)) break;
   }
   return sessions;
 }
@@ -490,8 +534,8 @@ Task<Result<Session>> Sessions::renew(model::Principal principal, std::string id
   session->changed.notify();
   if (session->ending) co_return late();
   if (!written) co_return std::unexpected(written.error());
-  session->log->publish(session->now());
-  co_return session->now();
+  session->log->publish(session->shown());
+  co_return session->shown();
 }
 
 SessionPtr Sessions::Impl::find(const model::Principal& principal, const std::string& id) const {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,14 @@ struct SessionFill {
   bool memory = false;  // an archive by Sessions::save() with `memory`
 };
 
+// A change of a live session. Absent members stay.
+struct SessionAmendment {
+  std::optional<base::json::object> metadata = {};
+  // What its programs may reach from now on: policy grants this or less. kUnsupported if the
+  // sandbox was made without a network, and this wants one.
+  std::optional<model::NetworkRequest> network = {};
+};
+
 class Sessions {
  public:
   // Joins `programs` and watches the nodes of `control`; both and `approvals` are a RunService's.
@@ -90,11 +99,20 @@ class Sessions {
   Task<Result<model::Session>> create(model::Principal principal, model::SessionRequest request,
                                       std::string idempotency_key, SessionFill fill = {});
 
+  // Whether policy and the agent's rules would let create() make this session now, without an
+  // approval. Nothing is recorded. Errors as create() for a malformed request.
+  Task<Result<bool>> wouldGrant(model::Principal principal, model::SessionRequest request);
+
   // The earlier session of create() with the same request and key, once begun; nullopt for none.
   // kConflict: another request had the key.
   Task<Result<std::optional<model::Session>>> earlier(model::Principal principal,
                                                       model::SessionRequest request,
                                                       std::string idempotency_key);
+
+  // The id of the session with this name that `principal` sees: its own agent's before others'.
+  // Any other text as it is. kConflict if the name is of several other agents' sessions.
+  [[nodiscard]] Result<std::string> idOf(const model::Principal& principal,
+                                         const std::string& name) const;
 
   // The present state; kNotFound for an unknown session, or another tenant's.
   Result<model::Session> get(const model::Principal& principal, const std::string& id);
@@ -105,6 +123,17 @@ class Sessions {
   // kConflict after the end or the deadline. An acknowledged renewal holds.
   Task<Result<model::Session>> renew(model::Principal principal, std::string id,
                                      model::Renewal renewal);
+  // Changes the record; an acknowledged change holds. kConflict after the end.
+  Task<Result<model::Session>> amend(model::Principal principal, std::string id,
+                                     SessionAmendment amendment);
+  // Stops all programs of the session where they are, and admits none (kConflict), until resume();
+  // their times and the session's continue. Its memory stays taken. kConflict if it is paused, or
+  // if its programs cannot be stopped in this runtime.
+  Task<Result<model::Session>> pause(model::Principal principal, std::string id);
+  // kConflict if it is not paused.
+  Task<Result<model::Session>> resume(model::Principal principal, std::string id);
+  // Since when a live session is paused, in wall-clock microseconds; 0: it is not.
+  [[nodiscard]] int64_t pausedSince(const std::string& id) const;
   // Moves the session with its workspace into another sandbox with stronger isolation; its time
   // continues. Returns once the move is durable; before, the session stays unchanged. Kernels end,
   // and programs on request; kConflict if programs run otherwise, or if the new isolation would be
@@ -131,6 +160,10 @@ class Sessions {
   Task<Result<KernelState>> restartKernel(model::Principal principal, std::string id,
                                           std::string name);
 
+  // Ends a kernel and its cells, and forgets the kernel: its place is free. Otherwise as
+  // restartKernel().
+  Task<Result<>> endKernel(model::Principal principal, std::string id, std::string name);
+
   // A connection to a server in the session, on its loopback: once FileCall::next() has given the
   // end of entries it is there, and is bytes both ways; kNotFound there: nothing listens. Errors as
   // exec(), kQuota also beyond `max_connections`, kDenied also in another agent's session for who
@@ -145,6 +178,8 @@ class Sessions {
   // directory, kQuota also beyond `watches.per_session`.
   Task<Result<std::shared_ptr<FileWatch::Reader>>> watch(model::Principal principal, std::string id,
                                                          std::string path, bool all);
+  // The ids of the running sessions, of all tenants.
+  [[nodiscard]] std::vector<std::string> running() const;
   // The owner of a live session, for a client with a link; kNotFound otherwise.
   [[nodiscard]] Result<model::Principal> ownerOf(const std::string& id) const;
 

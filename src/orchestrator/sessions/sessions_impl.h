@@ -182,6 +182,13 @@ struct Sessions::Impl final : Neighbour,
   Task<Result<WorkspacePtr>> stateFrom(FileCall& call) const;
   [[nodiscard]] FileRequest stateRequest(bool hold) const;
   static Task<void> watchHold(std::weak_ptr<Holding> holding, Task<Result<>> end);
+  Task<Result<>> stopAll(std::shared_ptr<Holding> holding);
+  Task<Result<>> pauseNow(SessionPtr session, model::Principal by);
+  Task<Result<>> resumeNow(SessionPtr session, model::Principal by);
+  // Pauses the session after each idle time (session_idle.cc).
+  Task<void> watchIdle(SessionPtr session);
+  // Ends a pause for idleness, before a request of `by`.
+  Task<Result<>> wake(SessionPtr session, model::Principal by);
 
   // Ends sessions without a valid credential.
   void lookAtCredentials(const std::function<bool(const std::string&)>& stands) override;
@@ -229,6 +236,18 @@ struct Sessions::Impl final : Neighbour,
   Result<std::shared_ptr<Kernel>> toKernel(const SessionPtr& session, model::ExecRequest& request);
   Task<Result<Kernel::Begun>> startKernel(SessionPtr session, std::shared_ptr<Kernel> kernel,
                                           std::function<bool()> over);
+  struct KernelStop {
+    std::string doing;
+    std::string action;  // of the audit row, written first
+    std::string why;
+  };
+  Task<Result<std::shared_ptr<Kernel>>> stopKernel(model::Principal principal, SessionPtr session,
+                                                   std::string name, KernelStop how);
+
+  // Names (session_names.cc). Takes the session's name for its agent until the session ends;
+  // kConflict for a name in use.
+  Result<> holdName(LiveSession& session);
+  Result<std::string> idOf(const model::Principal& principal, const std::string& name) const;
 
   [[nodiscard]] SessionPtr find(const model::Principal& principal, const std::string& id) const;
   Result<SessionPtr> findLive(const model::Principal& principal, const std::string& id,
@@ -252,6 +271,7 @@ struct Sessions::Impl final : Neighbour,
   std::map<std::string, uint32_t> tenants;                   // sessions of each
   std::map<std::string, std::shared_ptr<SessionLog>> ended;  // kept for late readers
   std::deque<std::string> ended_order;
+  std::map<std::string, std::string> names;  // ids of sessions, by agent and name
   bool draining = false;
   HeldLately held_lately;
   // The initial content of a session, by the snapshot that its request names.

@@ -10,6 +10,7 @@
 
 #include "artifacts/chunker.h"
 #include "async/awaiting.h"
+#include "async/together.h"
 #include "base/clock.h"
 #include "base/crypto.h"
 #include "base/id.h"
@@ -39,16 +40,11 @@ model::AuditEvent eventOf(std::string action, const model::Principal& by,
                       {"memory", snapshot.memory.has_value()}}};
 }
 
-Result<> isSame(artifacts::BlobReader& there, std::string_view bytes) {
-  if (there.size() != bytes.size()) return fail(Code::kInternal, "another size");
-  if (TRY(there.read(0, bytes.size())) == bytes) return {};
-  return fail(Code::kInternal, "other bytes");
-}
-
-Result<> writeBlob(artifacts::BlobWriter& writer, std::string_view bytes) {
-  TRY(writer.write(bytes));
-  TRY(writer.finish());
-  return {};
+Task<Result<>> isSame(std::shared_ptr<artifacts::BlobReader> there,
+                      std::shared_ptr<const std::string> bytes) {
+  if (there->size() != bytes->size()) co_return fail(Code::kInternal, "another size");
+  if (CO_TRY(co_await there->read(0, bytes->size())) == *bytes) co_return Result<>{};
+  co_return fail(Code::kInternal, "other bytes");
 }
 
 }  // namespace
@@ -94,17 +90,8 @@ class SnapshotService::Taking {
       manifest_.add(chunk);
     manifest_.finish();
     CO_TRY(co_await writeManifest(0));
-    BlobKeeper& blobs = service_.blobs_;
-    blobs.beginNaming();
-    const auto digest = co_await async::inBackground<Result<std::string>>(
-        service_.background_, [writer = manifest_blob_] { return writer->finish(); });
-    if (digest) {
-      snapshot_.sha256 = *digest;
-      held_.push_back(snapshot_.manifest());
-      blobs.hold(held_.back());
-    }
-    blobs.endNaming();
-    CO_TRY(digest);
+    snapshot_.sha256 = CO_TRY(co_await service_.blobs_.keep(snapshot_.tenant, *manifest_blob_));
+    held_.push_back(snapshot_.manifest());
     snapshot_.entries = manifest_.entries();
     snapshot_.bytes = manifest_.bytes();
     snapshot_.chunks = manifest_.chunks();
@@ -162,21 +149,21 @@ class SnapshotService::Taking {
     if (!seen_.insert(digest).second) co_return Result<>{};
     const model::BlobName name{snapshot_.tenant, std::move(digest)};
     // From here on nobody removes the chunk.
-    service_.blobs_.hold(name);
+    co_await service_.blobs_.hold(name);
     held_.push_back(name);
     artifacts::Blobs& blobs = service_.blobs_.blobs();
-    if (auto there = blobs.open(name); there) {
-      const std::shared_ptr<artifacts::BlobReader> reader(*std::move(there));
-      const auto same = co_await async::inBackground<Result<>>(
-          service_.background_, [reader, bytes] { return isSame(*reader, *bytes); });
+    if (auto there = co_await blobs.open(name); there) {
+      const auto same = co_await isSame(*std::move(there), bytes);
       if (same) co_return Result<>{};
     }
     if (bytes->size() > room_) co_return noRoom();
     room_ -= bytes->size();
     CO_TRY(co_await service_.ledger_.write(store::noteBlob, name));
     const std::shared_ptr<artifacts::BlobWriter> writer(CO_TRY(blobs.create(snapshot_.tenant)));
-    co_return co_await async::inBackground<Result<>>(
-        service_.background_, [writer, bytes] { return writeBlob(*writer, *bytes); });
+    CO_TRY(co_await async::inBackground<Result<>>(
+        service_.background_, [writer, bytes] { return writer->write(*bytes); }));
+    CO_TRY(co_await writer->finish());
+    co_return Result<>{};
   }
 
   Task<Result<>> writeManifest(size_t at_least) {
@@ -294,53 +281,60 @@ Task<Result<>> SnapshotService::remove(model::Principal principal, std::string i
   CO_TRY(mustReach(principal, makerOf(snapshot.tenant, snapshot.agent), "deleting a snapshot"));
   const auto freed = co_await ledger_.write(store::removeSnapshot, store::Scope::of(principal), id,
                                             eventOf("snapshot.deleted", principal, snapshot));
-  blobs_.remove(CO_TRY(freed));
+  co_await blobs_.remove(CO_TRY(freed));
   co_return Result<>{};
 }
 
-Result<std::shared_ptr<artifacts::BlobReader>> SnapshotService::open(const model::BlobName& name,
-                                                                     const std::string& what) {
-  auto reader = blobs_.blobs().open(name);
-  if (reader) return std::shared_ptr<artifacts::BlobReader>(*std::move(reader));
-  const bool missing = reader.error().code == Code::kNotFound;
-  return fail(Code::kInternal,
-              what + " " + name.sha256 + " " +
-                  (missing ? "is missing" : "is damaged: " + reader.error().message));
+Task<Result<std::shared_ptr<artifacts::BlobReader>>> SnapshotService::open(model::BlobName name,
+                                                                           std::string what) {
+  auto reader = co_await blobs_.blobs().open(name);
+  if (reader) co_return std::shared_ptr<artifacts::BlobReader>(*std::move(reader));
+  Error& error = reader.error();
+  if (error.code == Code::kUnavailable) co_return std::unexpected(std::move(error));
+  const bool missing = error.code == Code::kNotFound;
+  co_return fail(Code::kInternal, what + " " + name.sha256 + " " +
+                                      (missing ? "is missing" : "is damaged: " + error.message));
+}
+
+// Side by side, because each may be a wait for another machine.
+Task<Result<>> SnapshotService::openAll(std::string tenant,
+                                        std::vector<model::SnapshotChunk> chunks) {
+  Result<> outcome;
+  async::Tasks opening;
+  for (const model::SnapshotChunk& chunk : chunks) {
+    opening.emplace_back([&]() -> Task<void> {
+      auto opened = co_await open({tenant, chunk.sha256}, "chunk");
+      if (!opened && outcome) outcome = std::unexpected(std::move(opened).error());
+    });
+  }
+  co_await async::together(std::move(opening), kOpenAtOnce);
+  co_return outcome;
 }
 
 // Checks that all chunks exist. Their content is checked at the read.
 Task<Result<>> SnapshotService::check(model::Snapshot snapshot) {
-  const auto blob = CO_TRY(open(snapshot.manifest(), "manifest"));
-  const auto manifest =
-      std::make_shared<ManifestReader>(CO_TRY(ManifestReader::open(blob, snapshot.sha256)));
-  using Chunks = std::vector<model::SnapshotChunk>;
+  const auto blob = CO_TRY(co_await open(snapshot.manifest(), "manifest"));
+  auto manifest = CO_TRY(co_await ManifestReader::open(blob, snapshot.sha256));
   for (;;) {
-    const Chunks some = CO_TRY(
-        co_await async::inBackground<Result<Chunks>>(background_, [manifest]() -> Result<Chunks> {
-          Chunks out;
-          while (out.size() < kOpenAtOnce) {
-            auto chunk = TRY(manifest->chunk());
-            if (!chunk) break;
-            out.push_back(*std::move(chunk));
-          }
-          return out;
-        }));
+    std::vector<model::SnapshotChunk> some;
+    while (some.size() < kOpenAtOnce) {
+      auto chunk = CO_TRY(co_await manifest.chunk());
+      if (!chunk) break;
+      some.push_back(*std::move(chunk));
+    }
     if (some.empty()) co_return Result<>{};
-    for (const model::SnapshotChunk& chunk : some)
-      CO_TRY(open({snapshot.tenant, chunk.sha256}, "chunk"));
+    CO_TRY(co_await openAll(snapshot.tenant, std::move(some)));
   }
 }
 
 Task<Result<>> SnapshotService::fill(model::Snapshot snapshot, FileCall& call) {
-  const auto blob = CO_TRY(open(snapshot.manifest(), "manifest"));
-  const auto archive =
-      std::make_shared<SnapshotArchive>(CO_TRY(ManifestReader::open(blob, snapshot.sha256)));
-  using Step = SnapshotArchive::Step;
+  const auto blob = CO_TRY(co_await open(snapshot.manifest(), "manifest"));
+  SnapshotArchive archive(CO_TRY(co_await ManifestReader::open(blob, snapshot.sha256)),
+                          background_);
   for (bool more = true; more;) {
-    Step step = CO_TRY(co_await async::inBackground<Result<Step>>(
-        background_, [archive] { return archive->next(); }));
+    SnapshotArchive::Step step = CO_TRY(co_await archive.next());
     if (const auto* chunk = std::get_if<model::SnapshotChunk>(&step)) {
-      archive->give(CO_TRY(open({snapshot.tenant, chunk->sha256}, "chunk")));
+      archive.give(CO_TRY(co_await open({snapshot.tenant, chunk->sha256}, "chunk")));
     } else if (auto* bytes = std::get_if<std::string>(&step)) {
       CO_TRY(co_await call.send(std::move(*bytes)));
     } else {

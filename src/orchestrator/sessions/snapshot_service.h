@@ -76,8 +76,8 @@ class SnapshotService {
   Result<model::Snapshot> ownSnapshot(const model::Principal& principal, const std::string& id);
   Task<Result<SessionFill>> fillFrom(model::Snapshot snapshot);
   Task<Result<>> fill(model::Snapshot snapshot, FileCall& call);
-  Result<std::shared_ptr<artifacts::BlobReader>> open(const model::BlobName& name,
-                                                      const std::string& what);
+  Task<Result<std::shared_ptr<artifacts::BlobReader>>> open(model::BlobName name, std::string what);
+  Task<Result<>> openAll(std::string tenant, std::vector<model::SnapshotChunk> chunks);
 
   boost::asio::any_io_executor executor_;
   boost::asio::thread_pool& background_;

@@ -11,6 +11,7 @@
 #include "base/id.h"
 #include "base/log.h"
 #include "orchestrator/core/display_path.h"
+#include "orchestrator/core/link_standing.h"
 #include "orchestrator/core/quota.h"
 #include "orchestrator/core/reach.h"
 
@@ -63,10 +64,10 @@ class NamedReader final : public artifacts::BlobReader {
   NamedReader(std::unique_ptr<artifacts::BlobReader> blob, std::string id)
       : blob_(std::move(blob)), id_(std::move(id)) {}
   [[nodiscard]] uint64_t size() const override { return blob_->size(); }
-  Result<std::string> read(uint64_t offset, size_t length) override {
-    auto bytes = blob_->read(offset, length);
-    if (!bytes) return std::unexpected(unusable(std::move(bytes).error(), id_));
-    return bytes;
+  artifacts::Task<Result<std::string>> read(uint64_t offset, size_t length) override {
+    auto bytes = co_await blob_->read(offset, length);
+    if (!bytes) co_return std::unexpected(unusable(std::move(bytes).error(), id_));
+    co_return bytes;
   }
 
  private:
@@ -261,19 +262,14 @@ ArtifactService::Task<Result<>> ArtifactService::write(std::shared_ptr<Upload> u
 ArtifactService::Task<Result<model::Artifact>> ArtifactService::finish(
     std::shared_ptr<Upload> upload) {
   if (!upload->content_) co_return get(upload->by(), upload->ended_);
-  using Finished = Result<model::ArtifactRef>;
-  blobs_.beginNaming();
+  const auto content = upload->content_;
   upload->busy_ = true;
-  auto finished = co_await async::inBackground<Finished>(
-      control_->background, [content = upload->content_] { return content->finish(); });
+  auto finished = co_await content->finish(blobs_, upload->by().tenant);
   upload->busy_ = false;
   model::Artifact artifact;
   artifact.tenant = upload->by().tenant;
   artifact.agent = upload->by().agent;
-  if (finished) artifact.ref = *std::move(finished);
-  if (finished) blobs_.hold(artifact.blob());
-  blobs_.endNaming();
-  CO_TRY(finished);
+  artifact.ref = CO_TRY(std::move(finished));
   artifact.ref.id = base::newId("art");
   artifact.created_at = base::wallMicros();
   artifact.ref.expires_at = expiryOf(artifact.created_at, upload->ttl_us_);
@@ -307,7 +303,7 @@ ArtifactService::Task<Result<>> ArtifactService::check(const Upload& upload,
                    "query.sha256");
   }
   if (scanner_ == nullptr) co_return Result<>();
-  auto content = CO_TRY(open(artifact));
+  auto content = CO_TRY(co_await open(artifact));
   auto clean = co_await scanner_->scan(std::move(content));
   if (clean) co_return clean;
   model::AuditEvent event = eventOf("artifact.refused", upload.by(), artifact);
@@ -357,7 +353,7 @@ ArtifactService::Task<Result<>> ArtifactService::remove(model::Principal princip
   const auto freed =
       co_await control_->ledger.write(store::removeArtifact, store::Scope::of(principal), id,
                                       eventOf("artifact.deleted", principal, artifact));
-  blobs_.remove(CO_TRY(freed));
+  co_await blobs_.remove(CO_TRY(freed));
   co_return Result<>();
 }
 
@@ -365,7 +361,7 @@ ArtifactService::Task<Result<>> ArtifactService::remove(model::Principal princip
 ArtifactService::Task<Result<uint64_t>> ArtifactService::forget(model::Principal by,
                                                                 std::string tenant) {
   kept_->dropAll(tenant);
-  CO_TRY(blobs_.blobs().forget(tenant));
+  CO_TRY(co_await blobs_.blobs().forget(tenant));
   model::AuditEvent event{.action = "artifact.key_destroyed",
                           .subject = tenant,
                           .principal = std::move(by),
@@ -374,20 +370,19 @@ ArtifactService::Task<Result<uint64_t>> ArtifactService::forget(model::Principal
                                             std::move(event));
 }
 
-Result<std::shared_ptr<artifacts::BlobReader>> ArtifactService::open(
-    const model::Artifact& artifact) {
-  auto reader = blobs_.blobs().open(artifact.blob());
-  if (reader) return std::make_shared<NamedReader>(*std::move(reader), artifact.ref.id);
+ArtifactService::Task<Result<std::shared_ptr<artifacts::BlobReader>>> ArtifactService::open(
+    model::Artifact artifact) {
+  auto reader = co_await blobs_.blobs().open(artifact.blob());
+  if (reader) co_return std::make_shared<NamedReader>(*std::move(reader), artifact.ref.id);
   // Removed just now, or only its bytes are gone.
-  TRY(control_->store.artifact(store::Scope::allTenants(), artifact.ref.id));
+  CO_TRY(control_->store.artifact(store::Scope::allTenants(), artifact.ref.id));
   if (reader.error().code == Code::kNotFound) reader.error().code = Code::kInternal;
-  return std::unexpected(unusable(std::move(reader).error(), artifact.ref.id));
+  co_return std::unexpected(unusable(std::move(reader).error(), artifact.ref.id));
 }
 
 ArtifactService::Task<Result<std::string>> ArtifactService::read(
     std::shared_ptr<artifacts::BlobReader> reader, uint64_t offset, size_t length) {
-  co_return co_await async::inBackground<Result<std::string>>(
-      control_->background, [reader, offset, length] { return reader->read(offset, length); });
+  co_return co_await reader->read(offset, length);
 }
 
 Result<std::string> ArtifactService::sign(const model::Artifact& artifact, int64_t expires_at,
@@ -410,7 +405,7 @@ Result<model::Artifact> ArtifactService::verify(const std::string& id, int64_t e
   if (expires_at * 1'000'000 <= base::wallMicros()) {
     return fail(Code::kUnauthorized, "the link has expired; ask for another");
   }
-  const auto holds = store::stillHolds(control_->store, made_with);
+  const auto holds = linkHolds(control_->store, made_with);
   if (holds) return *artifact;
   if (holds.error().code != Code::kDenied) return std::unexpected(holds.error());
   return fail(Code::kUnauthorized,

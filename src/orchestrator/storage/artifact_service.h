@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ArtifactService: the files that tenants keep, besides artifacts of runs. Slow work (a disk, a
-// cipher over much) happens on background threads; everything else on the executor.
+// cipher over much, a store elsewhere) happens on background threads; everything else on the
+// executor.
 //
 // An upload: begin → write … → finish: the blob is finished, then the ledger names the blob; only
 // then is the upload acknowledged. Before, dropping the upload removes the written bytes.
@@ -85,11 +86,11 @@ class ArtifactService {
   // Destroys a tenant's key, and so all of its artifacts; gives their number.
   Task<Result<uint64_t>> forget(model::Principal by, std::string tenant);
 
-  // Opens the artifact's bytes; the caller owns the reader, and reads in the background. kConflict,
-  // also from read(), for a damaged artifact.
-  Result<std::shared_ptr<artifacts::BlobReader>> open(const model::Artifact& artifact);
-  Task<Result<std::string>> read(std::shared_ptr<artifacts::BlobReader> reader, uint64_t offset,
-                                 size_t length);
+  // Opens the artifact's bytes; the caller owns the reader. kConflict, also from read(), for a
+  // damaged artifact; kUnavailable if the store of blobs does not answer.
+  Task<Result<std::shared_ptr<artifacts::BlobReader>>> open(model::Artifact artifact);
+  static Task<Result<std::string>> read(std::shared_ptr<artifacts::BlobReader> reader,
+                                        uint64_t offset, size_t length);
 
   // A signature with which anyone may read the artifact until `expires_at` (Unix seconds), as long
   // as the credential `made_with` is good.

@@ -47,7 +47,7 @@ TEST_F(ArtifactServiceTest, KeepsAnUploadAndItsAuditRow) {
   EXPECT_EQ(artifact->ref.size, 12U);
   const auto got = service->get(principal(), artifact->ref.id);
   ASSERT_TRUE(got);
-  const auto reader = service->open(*got);
+  const auto reader = await(service->open(*got));
   ASSERT_TRUE(reader);
   EXPECT_EQ(await(service->read(*reader, 8, 100)).value(), "rest");
   EXPECT_EQ(auditOf(artifact->ref.id), std::vector<std::string>{"artifact.created"});
@@ -185,7 +185,7 @@ TEST_F(ArtifactServiceTest, ForgettingATenantLeavesNothingOfIt) {
   const auto other = put("a", "x", "other").value();
   EXPECT_EQ(await(service->forget(principal("ops"), "acme")).value(), 1U);
   EXPECT_EQ(service->get(principal(), artifact.ref.id).error().code, Code::kNotFound);
-  EXPECT_FALSE(blobs_->open(artifact.blob()));
+  EXPECT_FALSE(await(blobs_->open(artifact.blob())));
   EXPECT_EQ(contentOf(other), "x");
   EXPECT_EQ(auditOf("acme"), std::vector<std::string>{"artifact.key_destroyed"});
   EXPECT_TRUE(put("a", "x"));

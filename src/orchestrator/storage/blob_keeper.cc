@@ -5,42 +5,82 @@
 #include <utility>
 
 #include "base/log.h"
+#include "store/rows/snapshots.h"
+#include "store/write.h"
 
 namespace cloister::orchestrator {
 
-Result<BlobKeeper> BlobKeeper::open(store::Store& store, artifacts::Blobs& blobs) {
+Result<std::unique_ptr<BlobKeeper>> BlobKeeper::open(const boost::asio::any_io_executor& executor,
+                                                     store::Store& store, artifacts::Blobs& blobs) {
   TRY(blobs.recover([&](const model::BlobName& blob) { return store.isNamed(blob); }));
-  return BlobKeeper(store, blobs);
+  return std::unique_ptr<BlobKeeper>(new BlobKeeper(executor, store, blobs));
+}
+
+BlobKeeper::Task<Result<std::string>> BlobKeeper::keep(std::string tenant,
+                                                       artifacts::BlobWriter& writer) {
+  std::string digest = CO_TRY(co_await writer.seal());
+  CO_TRY(co_await keepSealed({std::move(tenant), digest}, writer));
+  co_return digest;
+}
+
+BlobKeeper::Task<Result<>> BlobKeeper::keepSealed(model::BlobName blob,
+                                                  artifacts::BlobWriter& writer) {
+  co_await hold(blob);
+  auto kept = co_await writer.keep();
+  if (!kept) release(blob, false);
+  co_return kept;
+}
+
+BlobKeeper::Task<void> BlobKeeper::hold(model::BlobName blob) {
+  while (removing_.contains(blob))
+    co_await changed_.wait();
+  held_.insert(std::move(blob));
 }
 
 void BlobKeeper::release(const model::BlobName& blob, bool named) {
   held_.extract(blob);
-  if (named) return;
+  if (named || held_.contains(blob)) return;
   const auto elsewhere = store_.isNamed(blob);
-  if (elsewhere && !*elsewhere) remove({blob});
+  if (!elsewhere || *elsewhere) return;
+  startRemoval(blob, [this, blob](bool gone) {
+    if (!gone) store_.write(store::writing(store::noteBlob, blob), [](const Result<>&) {});
+  });
 }
 
-void BlobKeeper::endNaming() {
-  if (--naming_ > 0) return;
-  for (const model::BlobName& blob : std::exchange(later_, {})) {
-    const auto named = store_.isNamed(blob);
-    if (named && !*named) remove({blob});
-  }
-}
-
-std::vector<model::BlobName> BlobKeeper::remove(const std::vector<model::BlobName>& blobs) {
-  std::vector<model::BlobName> gone;
-  if (naming_ > 0) later_.insert(blobs.begin(), blobs.end());
-  for (const model::BlobName& blob : blobs) {
-    if (naming_ > 0 || held_.contains(blob)) continue;
-    if (const auto removed = blobs_.remove(blob); removed) {
-      gone.push_back(blob);
-    } else {
+// False if the removal is under way already.
+bool BlobKeeper::startRemoval(const model::BlobName& blob, std::function<void(bool gone)> done) {
+  if (!removing_.insert(blob).second) return false;
+  blobs_.remove(blob, [this, blob, done = std::move(done)](const Result<>& removed) {
+    removing_.erase(blob);
+    if (!removed) {
       base::log(base::Level::kError, "blob not removed",
                 {{"sha256", blob.sha256}, {"reason", removed.error().message}});
     }
+    done(removed.has_value());
+    changed_.notify();
+  });
+  return true;
+}
+
+BlobKeeper::Task<std::vector<model::BlobName>> BlobKeeper::remove(
+    std::vector<model::BlobName> blobs) {
+  struct Removals {
+    size_t left = 0;
+    std::vector<model::BlobName> gone = {};
+  };
+  const auto removals = std::make_shared<Removals>();
+  for (const model::BlobName& blob : blobs) {
+    if (held_.contains(blob)) continue;
+    removals->left++;
+    const bool started = startRemoval(blob, [removals, blob](bool gone) {
+      removals->left--;
+      if (gone) removals->gone.push_back(blob);
+    });
+    if (!started) removals->left--;
   }
-  return gone;
+  while (removals->left > 0)
+    co_await changed_.wait();
+  co_return std::move(removals->gone);
 }
 
 void BlobKeeper::countUnnamed(const std::string& tenant, model::ArtifactQuota kept) {

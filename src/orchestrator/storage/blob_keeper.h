@@ -1,37 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // BlobKeeper: keeps blobs and the records that name them consistent. A blob exists before the first
-// record names the blob, and goes after the last record; in between, the keeper holds the blob. For
-// RunService and ArtifactService, on their executor.
+// record names the blob, and goes after the last record; in between, the keeper holds the blob. A
+// blob is held before it exists, and no blob is held while its removal is under way. For
+// RunService, ArtifactService and SnapshotService, on their executor, which ends before the keeper.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
 #include "artifacts/blobs.h"
+#include "async/signal.h"
 #include "store/store.h"
 
 namespace cloister::orchestrator {
 
 class BlobKeeper {
  public:
+  template <class T>
+  using Task = boost::asio::awaitable<T>;
+
   // Settles blobs whose naming was interrupted by a crash.
-  static Result<BlobKeeper> open(store::Store& store, artifacts::Blobs& blobs);
+  static Result<std::unique_ptr<BlobKeeper>> open(const boost::asio::any_io_executor& executor,
+                                                  store::Store& store, artifacts::Blobs& blobs);
 
   [[nodiscard]] artifacts::Blobs& blobs() const { return blobs_; }
-  // A record with the blob's name is on its way to the ledger.
-  void hold(model::BlobName blob) { held_.insert(std::move(blob)); }
+  // BlobWriter::finish(), with the blob held until release(); nothing is held after an error. The
+  // writer outlives the call.
+  Task<Result<std::string>> keep(std::string tenant, artifacts::BlobWriter& writer);
+  // The same for a sealed writer, whose blob `blob` is.
+  Task<Result<>> keepSealed(model::BlobName blob, artifacts::BlobWriter& writer);
+  // A record with the blob's name is on its way to the ledger. Waits for a removal of the blob.
+  Task<void> hold(model::BlobName blob);
   // The record exists, or will never exist: then `named` is false, and the blob goes unless another
-  // record names the blob.
+  // record names the blob. A failed removal is noted in the ledger, and retention tries again.
   void release(const model::BlobName& blob, bool named);
-  // Between these two calls no blob is removed, because a blob being finished has no name to hold
-  // yet.
-  void beginNaming() { naming_++; }
-  void endNaming();
   // Removes blobs that no record names according to the ledger, except held blobs; gives the
   // removed.
-  std::vector<model::BlobName> remove(const std::vector<model::BlobName>& blobs);
+  Task<std::vector<model::BlobName>> remove(std::vector<model::BlobName> blobs);
 
   // Counts a tenant's kept blobs that no record names yet, such as interrupted uploads.
   void countUnnamed(const std::string& tenant, model::ArtifactQuota kept);
@@ -41,13 +53,16 @@ class BlobKeeper {
                                              model::ArtifactQuota quota) const;
 
  private:
-  BlobKeeper(store::Store& store, artifacts::Blobs& blobs) : store_(store), blobs_(blobs) {}
+  BlobKeeper(const boost::asio::any_io_executor& executor, store::Store& store,
+             artifacts::Blobs& blobs)
+      : store_(store), blobs_(blobs), changed_(executor) {}
+  bool startRemoval(const model::BlobName& blob, std::function<void(bool gone)> done);
 
   store::Store& store_;
   artifacts::Blobs& blobs_;
+  async::Signal changed_;  // a removal has ended
   std::multiset<model::BlobName> held_;
-  size_t naming_ = 0;
-  std::set<model::BlobName> later_;                      // to remove once naming_ is 0
+  std::set<model::BlobName> removing_;
   std::map<std::string, model::ArtifactQuota> unnamed_;  // by tenant
 };
 

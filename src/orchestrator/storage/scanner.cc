@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "async/awaiting.h"
+#include "async/wait_for.h"
 #include "base/json.h"
 #include "base/log.h"
 
@@ -17,15 +18,17 @@ constexpr int kRefused = 1;
 
 }  // namespace
 
-Scanner::Scanner(const boost::asio::any_io_executor& executor, size_t slots, Command command,
-                 std::function<void()> stop)
-    : command_(std::move(command)),
+Scanner::Scanner(const boost::asio::any_io_executor& executor, std::string key, size_t slots,
+                 Command command, std::function<void()> stop)
+    : key_(std::move(key)),
+      command_(std::move(command)),
       stop_(std::move(stop)),
       slots_(slots, Slot::kFree),
       changed_(executor),
       threads_(slots) {}
 
 Scanner::~Scanner() {
+  stopped_.request_stop();
   stop_();
   threads_.join();
 }
@@ -46,7 +49,9 @@ boost::asio::awaitable<Result<>> Scanner::scan(std::shared_ptr<artifacts::BlobRe
       co_await async::inBackground<Result<ScanEnd>>(threads_, [this, number, content, damaged] {
         uint64_t at = 0;
         return command_(number, [&]() -> Result<std::string> {
-          auto piece = content->read(at, kPiece);
+          auto piece =
+              async::waitFor<std::string>(changed_.executor(), stopped_.get_token(),
+                                          [content, at] { return content->read(at, kPiece); });
           if (piece) at += piece->size();
           *damaged = *damaged || !piece;
           return piece;
@@ -56,7 +61,7 @@ boost::asio::awaitable<Result<>> Scanner::scan(std::shared_ptr<artifacts::BlobRe
   changed_.notify();
   if (ended && !*damaged && ended->status == kClean) co_return Result<>{};
   if (ended && !*damaged && ended->status == kRefused) {
-    co_return fail(Code::kDenied, "the scan of artifacts refused it (artifacts.scan.command)");
+    co_return fail(Code::kDenied, "the scan of artifacts refused it (" + key_ + ")");
   }
   const std::string why = ended ? "status " + std::to_string(ended->status) : ended.error().message;
   const std::string said = ended && base::isUtf8(ended->said) ? ended->said : "";

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scanner: an operator's command that examines each stored file before any reader. The scanner
-// fails closed: a file not called clean is not kept. docs/adr/0026. On the executor; threads of
-// their own wait for the command.
+// Scanner: an operator's command, or server, that examines each stored file before any reader. The
+// scanner fails closed: a file not called clean is not kept. docs/adr/0026. On the executor;
+// threads of their own wait for the command.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,9 @@ class Scanner {
   // an unusable slot.
   using Command = std::function<Result<ScanEnd>(size_t slot, const More& more)>;
 
-  // `stop` ends every running command at once.
-  Scanner(const boost::asio::any_io_executor& executor, size_t slots, Command command,
-          std::function<void()> stop);
+  // `key`: of the configuration, for refusals. `stop` ends every running command at once.
+  Scanner(const boost::asio::any_io_executor& executor, std::string key, size_t slots,
+          Command command, std::function<void()> stop);
   ~Scanner();
 
   // Nothing for a clean file; kDenied for a refused file; kUnavailable without a verdict. Waits for
@@ -45,10 +46,12 @@ class Scanner {
  private:
   enum class Slot : uint8_t { kFree, kBusy, kLost };
 
+  std::string key_;
   Command command_;
   std::function<void()> stop_;
   std::vector<Slot> slots_;
   async::Signal changed_;
+  std::stop_source stopped_;  // of the threads that wait for content
   boost::asio::thread_pool threads_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "async/awaiting.h"
 #include "base/crypto.h"
 #include "wire/codec.h"
 #include "wire/string_writer.h"
@@ -67,18 +68,20 @@ std::string ManifestWriter::take() {
   return std::exchange(text_, {});
 }
 
-Result<ManifestReader> ManifestReader::open(std::shared_ptr<artifacts::BlobReader> blob,
-                                            std::string sha256) {
+boost::asio::awaitable<Result<ManifestReader>> ManifestReader::open(
+    std::shared_ptr<artifacts::BlobReader> blob, std::string sha256) {
   ManifestReader reader(std::move(blob), std::move(sha256));
   const uint64_t size = reader.blob_->size();
-  if (size < kMagic.size() + kFooter) return reader.damaged("it is too short");
-  if (TRY(reader.read(0, kMagic.size())) != kMagic) return reader.damaged("it is none");
-  const std::string footer = TRY(reader.read(size - kFooter, kFooter));
+  if (size < kMagic.size() + kFooter) co_return reader.damaged("it is too short");
+  if (CO_TRY(co_await reader.read(0, kMagic.size())) != kMagic) {
+    co_return reader.damaged("it is none");
+  }
+  const std::string footer = CO_TRY(co_await reader.read(size - kFooter, kFooter));
   const uint64_t chunks_at = wire::Reader(footer).u64();
-  if (chunks_at < kMagic.size() || chunks_at > size - kFooter) return reader.damaged("its end");
+  if (chunks_at < kMagic.size() || chunks_at > size - kFooter) co_return reader.damaged("its end");
   reader.entries_ = {.at = kMagic.size(), .end = chunks_at};
   reader.chunks_ = {.at = chunks_at, .end = size - kFooter};
-  return reader;
+  co_return std::move(reader);
 }
 
 std::unexpected<Error> ManifestReader::damaged(std::string_view what) const {
@@ -86,27 +89,28 @@ std::unexpected<Error> ManifestReader::damaged(std::string_view what) const {
 }
 
 // All bytes, or an error.
-Result<std::string> ManifestReader::read(uint64_t offset, size_t length) {
-  auto bytes = blob_->read(offset, length);
-  if (!bytes) return damaged(bytes.error().message);
-  if (bytes->size() != length) return damaged("it is cut short");
-  return bytes;
+boost::asio::awaitable<Result<std::string>> ManifestReader::read(uint64_t offset, size_t length) {
+  auto bytes = co_await blob_->read(offset, length);
+  if (!bytes && bytes.error().code == Code::kUnavailable) co_return bytes;
+  if (!bytes) co_return damaged(bytes.error().message);
+  if (bytes->size() != length) co_return damaged("it is cut short");
+  co_return bytes;
 }
 
 // At least a whole item, or the rest.
-Result<std::string_view> ManifestReader::look(Cursor& cursor) {
+boost::asio::awaitable<Result<std::string_view>> ManifestReader::look(Cursor& cursor) {
   if (cursor.ahead.size() - cursor.taken < kLongest && cursor.at < cursor.end) {
     cursor.ahead.erase(0, std::exchange(cursor.taken, 0));
     const auto more = std::min<uint64_t>(kAhead, cursor.end - cursor.at);
-    cursor.ahead += TRY(read(cursor.at, more));
+    cursor.ahead += CO_TRY(co_await read(cursor.at, more));
     cursor.at += more;
   }
-  return std::string_view(cursor.ahead).substr(cursor.taken);
+  co_return std::string_view(cursor.ahead).substr(cursor.taken);
 }
 
-Result<std::optional<Entry>> ManifestReader::entry() {
-  const std::string_view bytes = TRY(look(entries_));
-  if (bytes.empty()) return std::nullopt;
+boost::asio::awaitable<Result<std::optional<Entry>>> ManifestReader::entry() {
+  const std::string_view bytes = CO_TRY(co_await look(entries_));
+  if (bytes.empty()) co_return std::nullopt;
   wire::Reader r(bytes);
   Entry entry;
   entry.kind = static_cast<Kind>(r.u8());
@@ -118,50 +122,58 @@ Result<std::optional<Entry>> ManifestReader::entry() {
   const bool file = entry.kind == Kind::kFile;
   const bool known = file || entry.kind == Kind::kDirectory || entry.kind == Kind::kLink;
   if (!r.ok() || !known || entry.mode > 0777 || (!file && entry.size > 0) ||
-      entry.modified_at < 0 || !wire::tar::isPlainPath(entry.path)) {
-    return damaged("an entry");
+      entry.modified_at < 0 || !wire::tar::isKeptPath(entry.path)) {
+    co_return damaged("an entry");
   }
   constexpr size_t kFixed = 1 + 4 + 8 + 8 + 4 + 4;
   entries_.taken += kFixed + entry.path.size() + entry.target.size();
-  return entry;
+  co_return entry;
 }
 
-Result<std::optional<SnapshotChunk>> ManifestReader::chunk() {
-  const std::string_view bytes = TRY(look(chunks_));
-  if (bytes.empty()) return std::nullopt;
+boost::asio::awaitable<Result<std::optional<SnapshotChunk>>> ManifestReader::chunk() {
+  const std::string_view bytes = CO_TRY(co_await look(chunks_));
+  if (bytes.empty()) co_return std::nullopt;
   wire::Reader r(bytes);
   SnapshotChunk chunk;
   chunk.size = r.u64();
   chunk.sha256 = r.bytes();
   if (!r.ok() || chunk.size == 0 || chunk.size > kMostChunk || chunk.sha256.size() != kDigest) {
-    return damaged("a chunk's digest");
+    co_return damaged("a chunk's digest");
   }
   chunks_.taken += sizeof(uint64_t) + sizeof(uint32_t) + kDigest;
-  return chunk;
+  co_return chunk;
 }
 
 // A chunk is checked whole before any use.
-Result<> SnapshotArchive::readChunk() {
+boost::asio::awaitable<Result<>> SnapshotArchive::readChunk() {
   const auto reader = std::exchange(given_, nullptr);
   const SnapshotChunk chunk = *std::exchange(wanted_, std::nullopt);
-  if (reader->size() != chunk.size) return damaged(chunk, "has another size");
-  auto bytes = reader->read(0, chunk.size);
-  if (!bytes) return damaged(chunk, "is damaged: " + bytes.error().message);
-  if (base::sha256Hex(*bytes) != chunk.sha256) return damaged(chunk, "has another digest");
-  piece_ = *std::move(bytes);
+  if (reader->size() != chunk.size) co_return damaged(chunk, "has another size");
+  auto bytes = co_await reader->read(0, chunk.size);
+  if (!bytes && bytes.error().code == Code::kUnavailable) {
+    co_return std::unexpected(std::move(bytes).error());
+  }
+  if (!bytes) co_return damaged(chunk, "is damaged: " + bytes.error().message);
+  const auto whole = std::make_shared<std::string>(*std::move(bytes));
+  const std::string digest = co_await async::inBackground<std::string>(
+      background_, [whole] { return base::sha256Hex(*whole); });
+  if (digest != chunk.sha256) co_return damaged(chunk, "has another digest");
+  piece_ = std::move(*whole);
   taken_ = 0;
-  return {};
+  co_return Result<>{};
 }
 
-Result<SnapshotArchive::Step> SnapshotArchive::next() {
+boost::asio::awaitable<Result<SnapshotArchive::Step>> SnapshotArchive::next() {
   std::string out;
   while (out.size() < kPiece && !ended_) {
-    if (given_) TRY(readChunk());
+    if (given_) CO_TRY(co_await readChunk());
     if (left_ > 0 && taken_ == piece_.size()) {
       if (!out.empty()) break;
-      wanted_ = TRY(manifest_.chunk());
-      if (!wanted_) return fail(Code::kInternal, "its files have more bytes than its chunks");
-      return *wanted_;
+      wanted_ = CO_TRY(co_await manifest_.chunk());
+      if (!wanted_) {
+        co_return fail(Code::kInternal, "its files have more bytes than its chunks");
+      }
+      co_return *wanted_;
     }
     if (left_ > 0) {
       const auto n = std::min<uint64_t>({left_, piece_.size() - taken_, kPiece});
@@ -171,15 +183,15 @@ Result<SnapshotArchive::Step> SnapshotArchive::next() {
       if (left_ == 0) out += std::exchange(padding_, {});
       continue;
     }
-    const auto entry = TRY(manifest_.entry());
+    const auto entry = CO_TRY(co_await manifest_.entry());
     ended_ = !entry;
     out += entry ? wire::tar::header(*entry) : wire::tar::end();
     if (!entry) continue;
     left_ = entry->size;
     padding_ = wire::tar::padding(entry->size);
   }
-  if (out.empty()) return End{};
-  return out;
+  if (out.empty()) co_return End{};
+  co_return out;
 }
 
 }  // namespace cloister::orchestrator

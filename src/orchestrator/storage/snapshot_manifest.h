@@ -14,6 +14,9 @@
 #include <string>
 #include <variant>
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/thread_pool.hpp>
+
 #include "artifacts/blobs.h"
 #include "base/result.h"
 #include "model/snapshot.h"
@@ -46,15 +49,19 @@ class ManifestWriter {
   uint64_t bytes_ = 0;
 };
 
-// Reads a manifest, both lists at once, with a bounded look ahead. Errors: kInternal.
+// Reads a manifest, both lists at once, with a bounded look ahead. Errors: kInternal; kUnavailable
+// if the store of blobs does not answer.
 class ManifestReader {
  public:
-  // `sha256`, the blob's, is for messages.
-  static Result<ManifestReader> open(std::shared_ptr<artifacts::BlobReader> blob,
-                                     std::string sha256);
+  template <class T>
+  using Task = boost::asio::awaitable<T>;
 
-  Result<std::optional<wire::tar::Entry>> entry();  // nothing at their end
-  Result<std::optional<model::SnapshotChunk>> chunk();
+  // `sha256`, the blob's, is for messages.
+  static Task<Result<ManifestReader>> open(std::shared_ptr<artifacts::BlobReader> blob,
+                                           std::string sha256);
+
+  Task<Result<std::optional<wire::tar::Entry>>> entry();  // nothing at their end
+  Task<Result<std::optional<model::SnapshotChunk>>> chunk();
 
  private:
   // A part of the blob, read from the front.
@@ -67,8 +74,8 @@ class ManifestReader {
   ManifestReader(std::shared_ptr<artifacts::BlobReader> blob, std::string sha256)
       : blob_(std::move(blob)), sha256_(std::move(sha256)) {}
   [[nodiscard]] std::unexpected<Error> damaged(std::string_view what) const;
-  Result<std::string> read(uint64_t offset, size_t length);
-  Result<std::string_view> look(Cursor& cursor);
+  Task<Result<std::string>> read(uint64_t offset, size_t length);
+  Task<Result<std::string_view>> look(Cursor& cursor);
 
   std::shared_ptr<artifacts::BlobReader> blob_;
   std::string sha256_;
@@ -79,19 +86,25 @@ class ManifestReader {
 // The archive of a snapshot, put together on demand.
 class SnapshotArchive {
  public:
-  explicit SnapshotArchive(ManifestReader manifest) : manifest_(std::move(manifest)) {}
+  template <class T>
+  using Task = boost::asio::awaitable<T>;
+
+  // Digests are computed in `background`.
+  SnapshotArchive(ManifestReader manifest, boost::asio::thread_pool& background)
+      : manifest_(std::move(manifest)), background_(background) {}
 
   // More of the archive; a chunk wanted next, for give(); or the end.
   struct End {};
   using Step = std::variant<std::string, model::SnapshotChunk, End>;
   // kInternal names the damaged chunk.
-  Result<Step> next();
+  Task<Result<Step>> next();
   void give(std::shared_ptr<artifacts::BlobReader> chunk) { given_ = std::move(chunk); }
 
  private:
-  Result<> readChunk();
+  Task<Result<>> readChunk();
 
   ManifestReader manifest_;
+  boost::asio::thread_pool& background_;
   std::optional<model::SnapshotChunk> wanted_;
   std::shared_ptr<artifacts::BlobReader> given_;
   std::string piece_;  // of content, from taken_ on

@@ -3,8 +3,11 @@
 
 #include <map>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
 #include <gtest/gtest.h>
 
+#include "async/run_task.h"
 #include "base/crypto.h"
 
 namespace cloister::orchestrator {
@@ -17,8 +20,8 @@ class Bytes final : public artifacts::BlobReader {
  public:
   explicit Bytes(std::string bytes) : bytes_(std::move(bytes)) {}
   [[nodiscard]] uint64_t size() const override { return bytes_.size(); }
-  Result<std::string> read(uint64_t offset, size_t length) override {
-    return offset < bytes_.size() ? bytes_.substr(offset, length) : "";
+  artifacts::Task<Result<std::string>> read(uint64_t offset, size_t length) override {
+    co_return offset < bytes_.size() ? bytes_.substr(offset, length) : "";
   }
 
  private:
@@ -50,28 +53,43 @@ Made make(const std::vector<Entry>& entries, const std::vector<std::string>& chu
   return made;
 }
 
-// The archive made of the manifest.
-Result<std::string> archiveOf(const Made& made) {
+using boost::asio::awaitable;
+
+awaitable<Result<std::string>> makeArchive(const Made& made, boost::asio::thread_pool& pool) {
   SnapshotArchive archive(
-      TRY(ManifestReader::open(std::make_shared<Bytes>(made.manifest), "digest")));
+      CO_TRY(co_await ManifestReader::open(std::make_shared<Bytes>(made.manifest), "digest")),
+      pool);
   std::string out;
   for (;;) {
-    auto step = TRY(archive.next());
-    if (std::holds_alternative<SnapshotArchive::End>(step)) return out;
+    auto step = CO_TRY(co_await archive.next());
+    if (std::holds_alternative<SnapshotArchive::End>(step)) co_return out;
     if (const auto* bytes = std::get_if<std::string>(&step)) out += *bytes;
     if (const auto* chunk = std::get_if<model::SnapshotChunk>(&step))
       archive.give(std::make_shared<Bytes>(made.chunks.at(chunk->sha256)));
   }
 }
 
+// The archive made of the manifest.
+Result<std::string> archiveOf(const Made& made) {
+  boost::asio::io_context io;
+  boost::asio::thread_pool pool(1);
+  return async::runTask(io, makeArchive(made, pool));
+}
+
+awaitable<Result<bool>> readBoth(const Made& made) {
+  auto reader =
+      CO_TRY(co_await ManifestReader::open(std::make_shared<Bytes>(made.manifest), "digest"));
+  while (CO_TRY(co_await reader.entry())) {
+  }
+  while (CO_TRY(co_await reader.chunk())) {
+  }
+  co_return true;
+}
+
 // Reads both lists, as far as possible.
-Result<> readThrough(const Made& made) {
-  auto reader = TRY(ManifestReader::open(std::make_shared<Bytes>(made.manifest), "digest"));
-  while (TRY(reader.entry())) {
-  }
-  while (TRY(reader.chunk())) {
-  }
-  return {};
+Result<bool> readThrough(const Made& made) {
+  boost::asio::io_context io;
+  return async::runTask(io, readBoth(made));
 }
 
 std::string expected(const std::vector<Entry>& entries, const std::string& content) {

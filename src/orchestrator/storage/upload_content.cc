@@ -26,14 +26,15 @@ Result<> UploadContent::write(std::string_view bytes) {
   return {};
 }
 
-Result<model::ArtifactRef> UploadContent::finish() {
+boost::asio::awaitable<Result<model::ArtifactRef>> UploadContent::finish(BlobKeeper& blobs,
+                                                                         std::string tenant) {
   good_ = false;
   model::ArtifactRef ref;
   ref.path = path_;
   ref.size = size_;
-  ref.sha256 = TRY(writer_->finish());
+  ref.sha256 = CO_TRY(co_await blobs.keep(std::move(tenant), *writer_));
   ref.content_type = base::sniffContentType(path_, head_);
-  return ref;
+  co_return ref;
 }
 
 }  // namespace cloister::orchestrator

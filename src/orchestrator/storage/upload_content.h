@@ -9,9 +9,12 @@
 #include <string_view>
 #include <utility>
 
+#include <boost/asio/awaitable.hpp>
+
 #include "artifacts/blobs.h"
 #include "base/result.h"
 #include "model/artifact.h"
+#include "orchestrator/storage/blob_keeper.h"
 
 namespace cloister::orchestrator {
 
@@ -24,8 +27,9 @@ class UploadContent {
   void allow(uint64_t most) { most_ = most; }
   // After an error there is nothing to go on with.
   Result<> write(std::string_view bytes);
-  // Gives path, size, digest and type, once; the blob exists until the destruction of the content.
-  Result<model::ArtifactRef> finish();
+  // Gives path, size, digest and type, once. The blob is held by `blobs` for `tenant`
+  // (BlobKeeper::keep()). The content outlives the call.
+  boost::asio::awaitable<Result<model::ArtifactRef>> finish(BlobKeeper& blobs, std::string tenant);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] uint64_t size() const { return size_; }

@@ -40,7 +40,8 @@ bool isPlace(const std::string& path) {
 bool letsDelete(const AgentRules& rules, const std::string& path) {
   const Walls::Writes writes = writesOf(rules);
   return writes == Walls::Writes::kAll ||
-         (writes == Walls::Writes::kTemporary && !path.starts_with("/workspace/"));
+         (writes == Walls::Writes::kTemporary && !path.starts_with("/workspace/") &&
+          !path.starts_with(std::string(model::kHome) + "/"));
 }
 
 const PathRule* readForbiddenForGood(const AgentRules& rules, const Named& named) {
@@ -78,7 +79,7 @@ bool canChange(const std::string& pattern) {
 Result<> opensAtAll(std::string_view operation, const std::string& pattern) {
   if (operation == model::operation::kFileRead || canChange(pattern)) return {};
   return opensNothing("no sandbox can change " + model::shownText(pattern),
-                      std::string(kInstead) + ", under /workspace, /tmp or /dev/shm");
+                      std::string(kInstead) + ", under /workspace, /home/user, /tmp or /dev/shm");
 }
 
 Result<> opensFor(const AgentRules& rules, std::string_view operation, const std::string& pattern) {
@@ -90,7 +91,9 @@ Result<> opensFor(const AgentRules& rules, std::string_view operation, const std
   }
   TRY(opensAtAll(operation, pattern));
   const std::vector<std::string> places = changeablePlaces(named.path, named.beneath);
-  const bool served = named.path.starts_with("/workspace/");
+  const bool served = std::ranges::any_of(model::kFileRoots, [&](const model::FileRoot& root) {
+    return named.path.starts_with(std::string(root.path) + "/");
+  });
   if (isForRequestsAlone(rules, operation, pattern) && !served) {
     return opensNothing("the kernel lets a program remove all files of a directory or none",
                         "name the directory, with / at its end");

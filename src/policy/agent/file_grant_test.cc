@@ -119,11 +119,12 @@ TEST(FileGrant, SaysWhyItWouldOpenNothing) {
   const AgentRules isolated = rulesAt("isolated");
   EXPECT_THAT(why(isolated, "file_write", "/etc/hosts"),
               HasSubstr("no sandbox can change /etc/hosts; name one file"));
-  EXPECT_THAT(why(isolated, "file_write", "/workspaces/a"), HasSubstr("under /workspace, /tmp"));
+  EXPECT_THAT(why(isolated, "file_write", "/workspaces/a"),
+              HasSubstr("under /workspace, /home/user, /tmp"));
   EXPECT_THAT(why(isolated, "file_read", "/etc/hosts"), IsEmpty());
   EXPECT_THAT(why(isolated, "file_write", "/"), IsEmpty()) << "all three places";
   EXPECT_THAT(why(isolated, "file_delete", "notes"), IsEmpty()) << "for requests";
-  EXPECT_THAT(why(isolated, "file_delete", "/tmp/notes"), HasSubstr("name the directory"));
+  EXPECT_THAT(why(isolated, "file_delete", "/dev/shm/notes"), HasSubstr("name the directory"));
   EXPECT_THAT(why(isolated, "file_delete", "/tmp/d/"), IsEmpty());
   EXPECT_THAT(why(rulesAt("training"), "file_delete", "/tmp/notes"), IsEmpty())
       << "the level lets it be removed";

@@ -17,8 +17,8 @@ using model::Walls;
 
 // Places where no mount is possible, or without files of the image: the agent's own files, devices
 // and processes.
-constexpr std::string_view kNotTheImage[] = {"/workspace", "/tmp", "/var/tmp", "/dev",
-                                             "/proc",      "/sys", "/run"};
+constexpr std::string_view kNotTheImage[] = {"/workspace", model::kHome, "/tmp", "/var/tmp",
+                                             "/dev",       "/proc",      "/sys", "/run"};
 
 bool has(const std::vector<std::string>& list, std::string_view value) {
   return std::ranges::find(list, value) != list.end();

@@ -140,7 +140,7 @@ TEST(Walls, OpenThePathThatWasApprovedAndNoOther) {
   EXPECT_THAT(opened("file_delete", "/tmp/*"), ElementsAre(Writable{kDelete, true, "/tmp"}));
   EXPECT_THAT(opened("file_read", "/workspace/a"), IsEmpty());
   EXPECT_THAT(opened("file_write", "/dev/*"), ElementsAre(Writable{kWrite, true, "/dev/shm"}));
-  EXPECT_EQ(opened("file_write", "*").size(), 3U);
+  EXPECT_EQ(opened("file_write", "*").size(), 4U);
   EXPECT_EQ(opened("file_write", "*"), opened("file_write", "/*"));
   EXPECT_THAT(heldAt("isolated",
                      [](model::AgentSandbox& sandbox) {
@@ -232,9 +232,10 @@ TEST(Walls, FollowWhatIsGrantedAndRevoked) {
   const HeldRules granted =
       heldAt("isolated", [](auto& sandbox) { sandbox.granted_operations = {"file_create"}; });
   EXPECT_EQ(granted.walls.writes, Writes::kNone);
-  EXPECT_THAT(granted.walls.writable,
-              ElementsAre(Writable{kCreate, true, "/workspace"}, Writable{kCreate, true, "/tmp"},
-                          Writable{kCreate, true, "/dev/shm"}));
+  EXPECT_THAT(
+      granted.walls.writable,
+      ElementsAre(Writable{kCreate, true, "/workspace"}, Writable{kCreate, true, "/home/user"},
+                  Writable{kCreate, true, "/tmp"}, Writable{kCreate, true, "/dev/shm"}));
   const HeldRules training =
       heldAt("training", [](auto& sandbox) { sandbox.granted_operations = {"file_write"}; });
   EXPECT_EQ(training.walls.writable.size(), 3U) << "its keys are elsewhere";

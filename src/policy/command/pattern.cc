@@ -42,7 +42,7 @@ char letterOf(std::string_view option) {
 
 // Paths writable for programs: naming such a path from the root is the same as from the workspace.
 bool isOwnPlace(std::string_view path) {
-  constexpr std::array<std::string_view, 2> kOwnPlaces = {"/workspace/", "/tmp/"};
+  constexpr std::array<std::string_view, 3> kOwnPlaces = {"/workspace/", "/home/user/", "/tmp/"};
   return std::ranges::any_of(kOwnPlaces, [&](std::string_view own) {
     return path.starts_with(own) && path.size() > own.size();
   });
