@@ -61,6 +61,17 @@ struct ServiceMetrics::State {
           .Register(registry);
   prometheus::Family<prometheus::Gauge>& escalations =
       BuildGauge().Name("cloister_escalations").Help("Escalations, by status").Register(registry);
+  prometheus::Counter& spans_exported = BuildCounter()
+                                            .Name("cloister_trace_spans_exported_total")
+                                            .Help("Spans that the collector of traces took")
+                                            .Register(registry)
+                                            .Add({});
+  prometheus::Counter& spans_dropped =
+      BuildCounter()
+          .Name("cloister_trace_spans_dropped_total")
+          .Help("Spans lost: the queue was full, or the collector rejected them")
+          .Register(registry)
+          .Add({});
   prometheus::Gauge& memory_reserved = BuildGauge()
                                            .Name("cloister_memory_reserved_bytes")
                                            .Help("Memory limits of what runs, sessions too")
@@ -267,6 +278,10 @@ void ServiceMetrics::checkpointPublished(const std::string& place, std::optional
   }
 }
 
+bool ServiceMetrics::egressConnected() const {
+  return state_->network.egressConnected();
+}
+
 void ServiceMetrics::nodeConnected(bool connected) {
   state_->node.Set(connected ? 1 : 0);
 }
@@ -277,6 +292,11 @@ void ServiceMetrics::pool(std::optional<model::PoolStats> stats) {
 
 void ServiceMetrics::image(const std::optional<model::ImageState>& state) {
   state_->image = state;
+}
+
+void ServiceMetrics::spans(uint64_t exported, uint64_t dropped) {
+  state_->spans_exported.Increment(static_cast<double>(exported));
+  state_->spans_dropped.Increment(static_cast<double>(dropped));
 }
 
 void ServiceMetrics::memory(uint64_t reserved, uint64_t used) {

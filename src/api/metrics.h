@@ -41,6 +41,8 @@ class ServiceMetrics : public orchestrator::Metrics {
   void doors(size_t open) override;
   void planned(std::string_view when) override;
   void egress(bool connected, bool refuses) override;
+  // As last told by egress(); false before.
+  [[nodiscard]] bool egressConnected() const;
 
   // Counts an HTTP answer; `route` is the matched pattern, "" without a match.
   void answered(std::string_view route, std::string_view method, int status, double seconds);
@@ -63,6 +65,9 @@ class ServiceMetrics : public orchestrator::Metrics {
   void stateDisk(uint64_t size, uint64_t available);
   // Seconds since the epoch; without a certificate the series is left out.
   void certificateExpires(std::optional<int64_t> when);
+
+  // Spans that the collector took, and spans that were lost.
+  void spans(uint64_t exported, uint64_t dropped);
 
   // Text exposition format 0.0.4.
   [[nodiscard]] std::string text() const;

@@ -25,6 +25,7 @@ class NetworkMetrics {
   void doors(size_t open);
   void planned(std::string_view when);
   void egress(bool connected, bool refuses);
+  [[nodiscard]] bool egressConnected() const { return connected_.Value() > 0; }
 
  private:
   prometheus::Family<prometheus::Counter>& attempts_;

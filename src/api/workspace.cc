@@ -2,10 +2,12 @@
 #include "api/workspace.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <variant>
 
+#include "api/http/router.h"
 #include "base/clock.h"
 #include "orchestrator/core/display_path.h"
 
@@ -37,17 +39,43 @@ std::string_view typeName(files::Kind kind) {
 
 }  // namespace
 
-Result<std::string> checkedPath(std::string path, const std::string& field) {
-  if (path.starts_with("/workspace/")) path.erase(0, std::string_view("/workspace/").size());
-  if (path.size() <= kMaxPath && !path.contains('\0')) return path;
-  return fail(Code::kInvalid, field + ": must be a path in the workspace, of at most 4095 bytes",
-              field);
+Result<const model::FileRoot*> rootOf(const Request& request) {
+  const auto name = queryText(request, "root");
+  if (!name) return nullptr;
+  const auto* const found = std::ranges::find(model::kFileRoots, *name, &model::FileRoot::name);
+  if (found != std::end(model::kFileRoots)) return found;
+  return fail(Code::kInvalid, "query parameter root: must be workspace, home or tmp", "query.root");
+}
+
+Result<std::string> checkedPath(std::string path, const std::string& field,
+                                const model::FileRoot* root) {
+  const model::FileRoot& workspace = model::kFileRoots[0];
+  const std::string named = root == nullptr ? "the workspace" : std::string(root->path);
+  if (path.size() > kMaxPath || path.contains('\0')) {
+    return fail(Code::kInvalid, field + ": must be a path in " + named + ", of at most 4095 bytes",
+                field);
+  }
+  const bool absolute = path.starts_with('/');
+  if (absolute && root != nullptr && !files::isWithin(path, root->path)) {
+    return fail(Code::kInvalid,
+                field + ": must be a path in " + named + ", where root=" + std::string(root->name) +
+                    " leads; leave root out for absolute paths",
+                field);
+  }
+  if (!absolute && root != nullptr && root != &workspace) {
+    return std::string(root->path) + (path.empty() ? "" : "/") + path;
+  }
+  // The sandbox's form of the workspace is the shorter one.
+  if (absolute && files::isWithin(path, workspace.path)) {
+    path.erase(0, std::min(path.size(), workspace.path.size() + 1));
+  }
+  return path;
 }
 
 std::unexpected<Error> about(Error error, const std::string& doing, const std::string& path,
                              const std::string& field) {
   const bool of_path = error.field == "path";
-  const std::string shown = path.empty() ? "/workspace" : orchestrator::displayPath(path);
+  const std::string shown = orchestrator::displayFilePath(path);
   Error told = std::move(error).within(doing + " " + (shown.empty() ? "a file" : shown));
   // Beyond the session's scope, the field says so.
   if (of_path || told.code != Code::kDenied) told.field = of_path ? field : "";
@@ -94,9 +122,14 @@ Task<Result<Listed>> collect(FileCallPtr call) {
   co_return listed;
 }
 
-std::string shown(const std::string& under, const std::string& path) {
-  return orchestrator::displayPath(under.empty() || path.empty() ? under + path
-                                                                 : under + "/" + path);
+std::string shown(const std::string& under, const std::string& path, const model::FileRoot* root) {
+  std::string whole = under.empty() || path.empty() ? under + path : under + "/" + path;
+  if (whole.empty()) return "";
+  if (root == nullptr || !files::isWithin(whole, root->path)) {
+    return orchestrator::displayFilePath(whole);
+  }
+  whole.erase(0, std::min(whole.size(), root->path.size() + 1));
+  return orchestrator::displayPath(whole);
 }
 
 }  // namespace cloister::api

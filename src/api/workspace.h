@@ -19,8 +19,14 @@ inline constexpr int64_t kMaxEntries = 10'000;  // of a list
 
 using FileCallPtr = std::shared_ptr<orchestrator::FileCall>;
 
-// The path in the sandbox's form. The sandbox itself refuses other paths outside of a workspace.
-Result<std::string> checkedPath(std::string path, const std::string& field);
+// The root that a request names in `root`, or nullptr without the parameter.
+Result<const model::FileRoot*> rootOf(const Request& request);
+
+// The path in the sandbox's form (wire/files.h). A relative path begins in `root`, or in the
+// workspace without one. An absolute path begins with any root, or with `root`. The sandbox itself
+// refuses paths that lead out of their root.
+Result<std::string> checkedPath(std::string path, const std::string& field,
+                                const model::FileRoot* root = nullptr);
 
 // The file server's error about `path`, a value of the request's `field`.
 std::unexpected<Error> about(Error error, const std::string& doing, const std::string& path,
@@ -37,7 +43,9 @@ struct Listed {
 };
 Task<Result<Listed>> collect(FileCallPtr call);
 
-// `path` in the directory `under`, for display: a path may have any bytes.
-std::string shown(const std::string& under, const std::string& path);
+// `path` in the directory `under`, for display: a path may have any bytes. With a `root`, relative
+// to the root.
+std::string shown(const std::string& under, const std::string& path,
+                  const model::FileRoot* root = nullptr);
 
 }  // namespace cloister::api

@@ -53,7 +53,9 @@ EventFeed::EventFeed(std::shared_ptr<orchestrator::OutputLog> log, Position from
       position_(from),
       heartbeat_(heartbeat),
       next_heartbeat_(base::monotonicNow() + heartbeat),
-      next_usage_(base::monotonicNow()) {}
+      next_usage_(base::monotonicNow()) {
+  if (from.status == 0) history_ = log_->latest().usage_history.points();
+}
 
 Task<std::optional<Event>> EventFeed::next() {
   while (!position_.ended()) {
@@ -112,6 +114,9 @@ std::optional<Event> EventFeed::outputEvent(model::Stream stream, std::string_vi
 }
 
 std::optional<Event> EventFeed::usageEvent(bool final) {
+  if (points_ < history_.size()) {
+    return event("usage", model::toJsonObject(history_[points_++]));
+  }
   const base::Monotonic now = base::monotonicNow();
   if (!final && now < next_usage_) return std::nullopt;
   json::object usage = model::toJsonObject(log_->latest().usage);

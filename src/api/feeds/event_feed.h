@@ -41,8 +41,9 @@ class EventFeed {
  public:
   EventFeed(std::shared_ptr<orchestrator::OutputLog> log, Position from, Millis heartbeat);
 
-  // The next event, nothing once the terminal status was given. Usage comes at most every second
-  // until the end, a heartbeat every `heartbeat`.
+  // The next event, nothing once the terminal status was given. From the beginning, the history of
+  // the usage comes first. Usage comes at most every second until the end, a heartbeat every
+  // `heartbeat`.
   Task<std::optional<Event>> next();
 
  private:
@@ -62,6 +63,9 @@ class EventFeed {
   base::Monotonic next_usage_;
   size_t artifacts_ = 0;      // given so far
   base::json::object usage_;  // given last
+  // The points of the history that were there before the reader came, to be given first.
+  std::vector<model::Usage> history_;
+  size_t points_ = 0;  // given so far
 };
 
 // An execution without its output: the content of `status` events and lists.

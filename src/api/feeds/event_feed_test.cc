@@ -133,6 +133,21 @@ TEST_F(EventFeedTest, BeatsWhileNothingHappens) {
   EXPECT_EQ(next(feed)->id, "");
 }
 
+TEST_F(EventFeedTest, TellsTheUseOverTimeFromTheBeginning) {
+  for (int64_t wall = 1'000; wall <= 3'000; wall += 1'000)
+    execution_.usage_history.add({.wall_ms = wall});
+  execution_.usage.wall_ms = 3'500;
+  publish(Status::kRunning);
+  std::vector<int64_t> told;
+  EventFeed feed(log_, {}, kHeartbeat);
+  EXPECT_EQ(next(feed)->type, "status");
+  for (int i = 0; i < 4; ++i)
+    told.push_back(next(feed)->data.at("wall_ms").to_number<int64_t>());
+  EXPECT_THAT(told, ElementsAre(1'000, 2'000, 3'000, 3'500));
+  EventFeed resumed(log_, {2, 0, 0}, kHeartbeat);
+  EXPECT_EQ(next(resumed)->data.at("wall_ms"), 3'500) << "a reader that goes on has the history";
+}
+
 TEST_F(EventFeedTest, HoldsUsageBack) {
   publish(Status::kRunning);
   EventFeed feed(log_, {2, 0, 0}, kHeartbeat);

@@ -24,7 +24,9 @@ Result<> parsePath(std::string_view path, Request& request) {
   }
 }
 
-Result<> parseQuery(std::string_view query, Request& request) {
+using Query = std::vector<std::pair<std::string, std::string>>;
+
+Result<> parseQuery(std::string_view query, bool repeated, Query& into) {
   while (!query.empty()) {
     const size_t end = query.find('&');
     const std::string_view pair = query.substr(0, end);
@@ -33,10 +35,10 @@ Result<> parseQuery(std::string_view query, Request& request) {
     std::string value = equals == std::string_view::npos
                             ? std::string()
                             : TRY(percentDecode(pair.substr(equals + 1), true));
-    if (std::ranges::any_of(request.query, [&](const auto& q) { return q.first == name; })) {
+    if (!repeated && std::ranges::any_of(into, [&](const auto& q) { return q.first == name; })) {
       return fail(Code::kInvalid, "query parameter given twice: " + name, "query." + name);
     }
-    request.query.emplace_back(std::move(name), std::move(value));
+    into.emplace_back(std::move(name), std::move(value));
     query.remove_prefix(end == std::string_view::npos ? query.size() : end + 1);
   }
   return {};
@@ -93,6 +95,7 @@ std::string_view reasonPhrase(int status) {
       {408, "Request Timeout"},
       {409, "Conflict"},
       {411, "Length Required"},
+      {412, "Precondition Failed"},
       {413, "Content Too Large"},
       {415, "Unsupported Media Type"},
       {416, "Range Not Satisfiable"},
@@ -122,7 +125,15 @@ Result<> parseTarget(std::string_view target, Request& request) {
   const size_t question = target.find('?');
   TRY(parsePath(target.substr(0, question), request));
   if (question == std::string_view::npos) return {};
-  return parseQuery(target.substr(question + 1), request);
+  return parseQuery(target.substr(question + 1), false, request.query);
+}
+
+Result<Query> parseRepeatedQuery(std::string_view target) {
+  Query query;
+  const size_t question = target.find('?');
+  if (question == std::string_view::npos) return query;
+  TRY(parseQuery(target.substr(question + 1), true, query));
+  return query;
 }
 
 Result<std::string> percentDecode(std::string_view text, bool plus) {
@@ -159,6 +170,13 @@ std::string percentEncode(std::string_view text) {
     }
   }
   return out;
+}
+
+std::string_view bearerToken(const Request& request) {
+  constexpr std::string_view kScheme = "bearer ";
+  const std::string_view authorization = request.header("authorization");
+  if (lowerCase(authorization.substr(0, kScheme.size())) != kScheme) return {};
+  return authorization.substr(kScheme.size());
 }
 
 std::string lowerCase(std::string_view text) {

@@ -15,6 +15,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include "api/http/web_names.h"
 #include "auth/certificates.h"
 #include "auth/credential.h"
 #include "base/clock.h"
@@ -75,8 +76,17 @@ struct Request {
   bool http11 = true;
   bool keep_alive = true;
   bool has_body = false;
-  bool local = false;                 // came over a loopback or Unix listener
-  std::optional<base::Address> peer;  // the other end of the connection; none: Unix
+  // The listener serves a part of the paths at its root; `path` has this first segment nonetheless.
+  std::string mount;
+  bool local = false;               // came over a loopback or Unix listener
+  bool secure = false;              // came over TLS
+  std::optional<HostPort> at_port;  // named by Host, in place of the API
+  // The origin by which the client reaches the service, "https://host[:port]", and the path before
+  // the service's own, "" or "/prefix": of the connection, or as a trusted proxy says.
+  std::string origin;
+  std::string base_path;
+  // The other end of the connection, or of the connection to a trusted proxy; none: Unix.
+  std::optional<base::Address> peer;
   // The client's certificate, verified by TLS; null if the client showed none.
   std::shared_ptr<const auth::ClientCertificate> certificate;
   // Set by HttpHandler::admit: the handler reads the body itself, of at most so many bytes.
@@ -89,9 +99,12 @@ struct Request {
   const Route* matched = nullptr;
   std::string_view route;           // the matched pattern, for logs and metrics
   std::vector<std::string> params;  // the values of the pattern's {…}, in order
-  model::Principal principal;       // set on routes with a key
-  auth::Credential credential;      // the principal's, or the link maker's
-  std::shared_ptr<void> place;      // a place among the tenant's requests under way
+  // The request's own span; unset unless it is recorded. `caller`: its parent.
+  model::TraceContext trace;
+  model::TraceContext caller;
+  model::Principal principal;   // set on routes with a key
+  auth::Credential credential;  // the principal's, or the link maker's
+  std::shared_ptr<void> place;  // a place among the tenant's requests under way
 
   // The handler has read `body`: its memory is free for other bodies while the answer is made.
   std::function<void()> body_read = [] {};
@@ -135,6 +148,13 @@ class Tunnel {
   virtual void stop() = 0;
 };
 
+// The error behind a refusal, for interfaces with a form of their own (dialect.h).
+struct Failure {
+  std::string type;  // as in executions, such as INVALID_REQUEST
+  std::string message;
+  bool unsupported = false;  // this service does not offer what was asked for
+};
+
 struct Response {
   int status = 200;
   std::vector<Header> headers;
@@ -151,6 +171,7 @@ struct Response {
   std::function<Task<Result<>>(std::string)> websocket_input;
   // When set, with status 101: after the head, the function owns the connection.
   std::function<Task<void>(Tunnel&)> tunnel;
+  std::optional<Failure> failure;  // set by problem()
 
   Response& with(std::string name, std::string value) &;
   Response&& with(std::string name, std::string value) &&;
@@ -162,11 +183,17 @@ std::string_view reasonPhrase(int status);
 // Splits an origin-form target (RFC 9112 §3.2.1) into decoded path and query. kInvalid: another
 // form, a bad escape, NUL, bytes outside of UTF-8, a repeated query name.
 Result<> parseTarget(std::string_view target, Request& request);
+// The query of `target`, where a name may be repeated. kInvalid as above otherwise.
+Result<std::vector<std::pair<std::string, std::string>>> parseRepeatedQuery(
+    std::string_view target);
 
 // RFC 3986 percent-decoding; with `plus`, "+" is a space.
 Result<std::string> percentDecode(std::string_view text, bool plus);
 // Everything but RFC 5987 attr-char is escaped.
 std::string percentEncode(std::string_view text);
+
+// The credential of `Authorization: Bearer`; "" without one.
+std::string_view bearerToken(const Request& request);
 
 // ASCII only.
 std::string lowerCase(std::string_view text);

@@ -14,6 +14,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "api/http/problem.h"
+#include "api/http/router.h"
 #include "base/id.h"
 #include "base/log.h"
 
@@ -28,10 +29,16 @@ constexpr size_t kHeadRead = 4'096;
 constexpr size_t kBodyRead = 65'536;
 // A smaller body is sent together with its head.
 constexpr size_t kSmallBody = 65'536;
-// An answer up to this size, or a piece of a body, is not counted: a slow reader costs little.
-constexpr size_t kLargeAnswer = size_t{512} << 10;
+// The most that a client without any credential may send.
+constexpr size_t kAnyonesBody = 65'536;
 constexpr Millis kLinger{1'000};
 constexpr Millis kWatchAgain{250};
+
+size_t mostOf(const Request& request, const HttpLimits& limits) {
+  if (request.stream_limit) return *request.stream_limit;
+  const bool anyones = request.matched != nullptr && !request.matched->access.permission();
+  return anyones ? std::min(kAnyonesBody, limits.body_bytes) : limits.body_bytes;
+}
 
 bool mayHaveBody(int status) {
   return status >= 200 && status != 204 && status != 304;
@@ -52,7 +59,11 @@ std::string renderHead(const Request& request, const Response& response, bool ke
   head += std::to_string(response.status) + " ";
   head += reasonPhrase(response.status);
   head += "\r\nDate: " + httpDate() + "\r\nX-Request-Id: " + request.id +
-          "\r\nX-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n";
+          "\r\nX-Content-Type-Options: nosniff\r\n";
+  if (std::ranges::find(response.headers, "Cache-Control", &Header::name) ==
+      response.headers.end()) {
+    head += "Cache-Control: no-store\r\n";
+  }
   for (const Header& header : response.headers) {
     // A line break in a value would let data of a client's choosing become headers.
     if (header.value.find_first_of(std::string_view("\r\n\0", 3)) != std::string::npos) continue;
@@ -165,13 +176,13 @@ class Connection::OpenTunnel : public Tunnel {
   std::shared_ptr<Connection> connection_;
 };
 
-Connection::Connection(std::shared_ptr<Shared> shared, Socket socket, bool local,
+Connection::Connection(std::shared_ptr<Shared> shared, Socket socket, Origin origin,
                        std::shared_ptr<asio::ssl::context> tls)
     : shared_(std::move(shared)),
       stream_(std::move(socket)),
       timer_(stream_.get_executor()),
       watch_timer_(stream_.get_executor()),
-      local_(local),
+      origin_(std::move(origin)),
       peer_(base::Address::ofPeer(stream_.next_layer().native_handle())) {
   boost::system::error_code ignored;
   stream_.next_layer().non_blocking(true, ignored);
@@ -201,8 +212,11 @@ Task<void> Connection::run() {
       break;
     }
     Request request = std::move(*head);
-    request.local = local_;
+    request.local = origin_.local;
+    request.mount = origin_.mount;
+    if (!request.mount.empty()) request.path.insert(request.path.begin(), request.mount);
     request.peer = peer_;
+    request.secure = stream_.secured();
     request.certificate = certificate_;
     request.answer_for_credential = [this, &request] { answerFor(request); };
     keep_alive_ = request.keep_alive && !shared_->stopping;
@@ -281,11 +295,10 @@ Task<bool> Connection::more() {
 }
 
 Task<Response> Connection::answer(Request& request) {
-  std::optional<Response> refused = checkOrigin(request, shared_->host_names);
+  std::optional<Response> refused = lookAtNames(request, shared_->names);
   if (!refused) refused = co_await shared_->handler->admit(request);
   if (!refused) {
-    const auto small =
-        parser_->limitBody(request.stream_limit.value_or(shared_->limits.body_bytes));
+    const auto small = parser_->limitBody(mostOf(request, shared_->limits));
     if (!small) refused = problem(small.error().status, small.error().message);
   }
   if (!refused && request.has_body && !request.stream_limit)
@@ -293,8 +306,8 @@ Task<Response> Connection::answer(Request& request) {
   if (!refused) refused = co_await callHandler(request);
   // The next parser would read the rest of the body as another request.
   if (!parser_->done()) keep_alive_ = false;
-  if (broken_) co_return problem(broken_->status, broken_->message);
-  co_return *std::move(refused);
+  if (broken_) refused = problem(broken_->status, broken_->message);
+  co_return readableTo(request, shared_->names, *std::move(refused));
 }
 
 Task<std::optional<Response>> Connection::readBody(const std::string& tenant) {
@@ -354,6 +367,7 @@ Task<Response> Connection::callHandler(Request& request) {
 
 Task<bool> Connection::respond(const Request& request, Response response) {
   refuseIfLost(request, response);
+  shared_->handler->finish(request, response);
   if (response.websocket) {
     co_await upgrade(request, response);
     co_return false;
@@ -375,6 +389,7 @@ Task<bool> Connection::respond(const Request& request, Response response) {
   }
   if (!mayHoldAnswer(response.body.size())) {
     response = problem(503, "too many large answers wait for their readers; read those, and retry");
+    shared_->handler->finish(request, response);
   }
   const bool body = mayHaveBody(response.status);
   std::string bytes = renderHead(
@@ -459,7 +474,7 @@ Task<void> Connection::refuseHead(ParseFailure failure) {
       failure.status == kHeadTooLarge ? parser_->withUnknownCredential(buffer_) : std::nullopt;
   if (unknown) {  // the size must not make the credential look unlike other wrong credentials
     unknown->peer = peer_;
-    unknown->local = local_;
+    unknown->local = origin_.local;
     auto refused = co_await shared_->handler->admit(*unknown);
     if (refused && (refused->status == kUnauthorized || refused->status == kTooMany)) {
       response = *std::move(refused);
@@ -484,48 +499,6 @@ Task<void> Connection::linger() {
     const auto [error, n] = co_await socket.async_read_some(asio::buffer(buffer_), kTuple);
     if (error) break;
   }
-}
-
-// Received bytes count, not the announced length.
-bool Connection::holdBody(const std::string& tenant) {
-  const size_t wanted = parser_->bodyBytes();
-  if (wanted <= held_) return true;
-  const HttpLimits& limits = shared_->limits;
-  const size_t share = std::max(limits.body_bytes, limits.bodies_bytes / 2);
-  const size_t more = wanted - held_;
-  orchestrator::FairShare& bodies = shared_->bodies;
-  const bool fits =
-      bodies.of(tenant) + more <= share && bodies.has(tenant, more, limits.bodies_bytes);
-  if (!fits) return false;
-  bodies.take(tenant, more);
-  held_ = wanted;
-  held_for_ = tenant;
-  return true;
-}
-
-// A tenant may always hold an answer, whatever the answer's size.
-bool Connection::mayHoldAnswer(size_t bytes) const {
-  const auto found = shared_->answers.find(tenant_);
-  if (bytes <= kLargeAnswer || found == shared_->answers.end()) return true;
-  const size_t most = shared_->limits.answers_bytes;
-  return bytes <= most - std::min(most, found->second);
-}
-
-// The bytes count while the returned pointer lives.
-std::shared_ptr<void> Connection::holdAnswer(size_t bytes) {
-  if (bytes <= kLargeAnswer) return nullptr;
-  shared_->answers[tenant_] += bytes;
-  return {nullptr, [shared = shared_, tenant = tenant_, bytes](void*) {
-            size_t& left = shared->answers[tenant];
-            left -= bytes;
-            if (left == 0) shared->answers.erase(tenant);
-          }};
-}
-
-void Connection::releaseBody() {
-  if (held_ == 0) return;
-  shared_->bodies.give(held_for_, held_);
-  held_ = 0;
 }
 
 void Connection::wait() {

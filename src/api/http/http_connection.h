@@ -18,6 +18,7 @@
 #include "api/http/request_parser.h"
 #include "api/http/stream.h"
 #include "api/http/tls.h"
+#include "api/http/web_names.h"
 
 namespace cloister::api {
 
@@ -27,7 +28,7 @@ class Connection;
 // outlives them.
 struct Shared {
   HttpLimits limits;
-  std::vector<std::string> host_names;
+  WebNames names;
   HttpHandler* handler = nullptr;
   std::list<Connection*> waiting;         // no complete head yet; the longest first
   std::list<Connection*> answering;       // to a credential
@@ -40,8 +41,13 @@ struct Shared {
 
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
+  // The listener of the connection.
+  struct Origin {
+    std::string mount;  // see HttpServer::listen()
+    bool local = false;
+  };
   // Speaks TLS where `tls` is there.
-  Connection(std::shared_ptr<Shared> shared, Socket socket, bool local,
+  Connection(std::shared_ptr<Shared> shared, Socket socket, Origin origin,
              std::shared_ptr<boost::asio::ssl::context> tls);
   ~Connection();
   Connection(const Connection&) = delete;
@@ -100,7 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Stream stream_;
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer watch_timer_;
-  bool local_;
+  Origin origin_;
   std::optional<base::Address> peer_;
   std::shared_ptr<const auth::ClientCertificate> certificate_;
   bool open_ = true;

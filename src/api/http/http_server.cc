@@ -44,11 +44,6 @@ constexpr std::string_view kBusy =
 template <int kLevel, int kName>
 using IntOption = asio::detail::socket_option::integer<kLevel, kName>;
 
-std::string_view hostOf(std::string_view authority) {
-  if (authority.starts_with('[')) return authority.substr(0, authority.find(']') + 1);
-  return authority.substr(0, authority.find(':'));
-}
-
 Result<asio::ip::tcp::endpoint> parseTcp(const std::string& address) {
   const size_t colon = address.rfind(':');
   std::string host = address.substr(0, colon == std::string::npos ? 0 : colon);
@@ -96,29 +91,50 @@ void tune(Socket& socket) {
 
 // A page from inside a session has an origin of its own. The link alone decides about its rights.
 bool isPortLink(const Request& request) {
+  if (request.at_port) return true;
   const std::vector<std::string>& path = request.path;
   return path.size() > 5 && path[0] == "v1" && path[1] == "sessions" && path[3] == "ports" &&
          path[4].contains('~');
 }
 
-std::optional<Response> checkOrigin(const Request& request, const std::vector<std::string>& names) {
+std::optional<Response> checkOrigin(const Request& request, const WebNames& names) {
   const std::string host = lowerCase(request.header("host"));
   const std::string origin = lowerCase(request.header("origin"));
-  if (!isPortLink(request) && !origin.empty() && origin != "http://" + host &&
-      origin != "https://" + host) {
-    return problem(403, "Origin: another site's pages may not use this service");
+  const bool own =
+      origin == "http://" + host || origin == "https://" + host || origin == request.origin;
+  if (!isPortLink(request) && !origin.empty() && !own && !isListedOrigin(request, names)) {
+    return problem(403,
+                   "Origin: another site's pages may not use this service; api.cors_origins "
+                   "lists those that may");
   }
-  if (!request.local || host.empty()) return std::nullopt;
-  static const std::vector<std::string> own = {"localhost", "127.0.0.1", "[::1]"};
+  if (!request.local || host.empty() || request.at_port) return std::nullopt;
+  static const std::vector<std::string> loopback = {"localhost", "127.0.0.1", "[::1]"};
   const std::string_view name = hostOf(host);
   const auto is = [&](const std::string& known) { return lowerCase(known) == name; };
-  if (std::ranges::any_of(own, is) || std::ranges::any_of(names, is)) return std::nullopt;
+  if (std::ranges::any_of(loopback, is) || std::ranges::any_of(names.hosts, is))
+    return std::nullopt;
   return problem(421, "Host: not a name of this service; configure it or use localhost");
+}
+
+std::optional<Response> lookAtNames(Request& request, const WebNames& names) {
+  noteWayHere(request, names);
+  request.at_port = hostPortOf(request.header("host"), names.ports_domain);
+  if (auto refused = checkOrigin(request, names)) return refused;
+  if (request.at_port || !isListedOrigin(request, names)) return std::nullopt;
+  // Another origin's page shows a credential of its own, never a cookie of the service.
+  std::erase_if(request.headers, [](const auto& each) { return each.name == "cookie"; });
+  return preflightAnswer(request, names);
+}
+
+Response readableTo(const Request& request, const WebNames& names, Response response) {
+  if (!isPortLink(request)) allowToRead(request, names, response);
+  return response;
 }
 
 struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   struct Listener {
     Acceptor acceptor;
+    std::string mount = {};
     bool local = false;
     bool secure = false;
   };
@@ -134,11 +150,11 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
 
   // Ends answers to credentials that no longer stand.
   void lookAtCredentials() {
-    std::map<std::pair<std::string, int64_t>, bool> known;
+    std::map<auth::Credential, bool> known;
     std::vector<std::shared_ptr<Connection>> lost;
     for (Connection* connection : shared->answering) {
       const auth::Credential& credential = connection->credential();
-      const auto [found, is_new] = known.try_emplace({credential.id, credential.ends_at}, true);
+      const auto [found, is_new] = known.try_emplace(credential, true);
       if (is_new) found->second = shared->handler->stands(credential);
       if (!found->second) lost.push_back(connection->shared_from_this());
     }
@@ -168,8 +184,9 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
     return address;
   }
 
-  Result<std::string> bind(const std::string& address, const Endpoint& endpoint) {
-    auto listener = std::make_unique<Listener>(Acceptor(executor));
+  Result<std::string> bind(const std::string& address, const Endpoint& endpoint,
+                           const std::string& mount) {
+    auto listener = std::make_unique<Listener>(Acceptor(executor), mount);
     Acceptor& acceptor = listener->acceptor;
     boost::system::error_code error;
     acceptor.open(endpoint.protocol(), error);
@@ -208,8 +225,9 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
       return;
     }
     tune(socket);
-    auto connection = std::make_shared<Connection>(shared, std::move(socket), listener.local,
-                                                   listener.secure ? tls->context() : nullptr);
+    auto connection = std::make_shared<Connection>(
+        shared, std::move(socket), Connection::Origin{listener.mount, listener.local},
+        listener.secure ? tls->context() : nullptr);
     asio::co_spawn(executor, [connection] { return connection->run(); }, asio::detached);
   }
 
@@ -220,13 +238,13 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   }
 };
 
-HttpServer::HttpServer(asio::any_io_executor executor, HttpLimits limits,
-                       std::vector<std::string> host_names, std::unique_ptr<ServerTls> tls)
+HttpServer::HttpServer(asio::any_io_executor executor, HttpLimits limits, WebNames names,
+                       std::unique_ptr<ServerTls> tls)
     : impl_(std::make_shared<Impl>(std::move(executor))) {
   impl_->tls = std::move(tls);
   impl_->shared->limits = limits;
   impl_->shared->bodies = orchestrator::FairShare(limits.fairness, limits.body_bytes);
-  impl_->shared->host_names = std::move(host_names);
+  impl_->shared->names = std::move(names);
 }
 
 HttpServer::~HttpServer() {
@@ -240,9 +258,9 @@ HttpServer::~HttpServer() {
   }
 }
 
-Result<std::string> HttpServer::listen(const std::string& address) {
+Result<std::string> HttpServer::listen(const std::string& address, const std::string& mount) {
   if (!address.starts_with("unix:")) {
-    return impl_->bind(address, Endpoint(TRY(parseTcp(address))));
+    return impl_->bind(address, Endpoint(TRY(parseTcp(address))), mount);
   }
   const std::string path = address.substr(5);
   asio::local::stream_protocol::endpoint endpoint;
@@ -252,7 +270,7 @@ Result<std::string> HttpServer::listen(const std::string& address) {
   std::error_code ignored;
   if (std::filesystem::is_socket(path, ignored)) std::filesystem::remove(path, ignored);
   endpoint.path(path);
-  return impl_->bind(address, Endpoint(endpoint));
+  return impl_->bind(address, Endpoint(endpoint), mount);
 }
 
 Result<std::string> HttpServer::adopt(Fd listener) {

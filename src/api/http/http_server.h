@@ -19,6 +19,7 @@
 
 #include "api/http/http.h"
 #include "api/http/tls.h"
+#include "api/http/web_names.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -30,6 +31,8 @@ class HttpHandler {
   // Sees the head alone. An answer refuses the request before its body is read.
   virtual Task<std::optional<Response>> admit(Request& request) = 0;
   virtual Task<Response> handle(Request& request) = 0;
+  // The last change to an answer before it is sent, refusals included.
+  virtual void finish(const Request& /*request*/, Response& /*response*/) {}
   // After each answer, refusals included.
   virtual void answered(const Request& request, int status, double seconds) = 0;
   virtual void connections(size_t open) = 0;
@@ -40,26 +43,34 @@ class HttpHandler {
 };
 
 // Whether the target is /v1/sessions/{id}/ports/{port}~{token}/…, with the token as its only
-// credential.
+// credential, or a port named by Host.
 bool isPortLink(const Request& request);
 
 // Refuses requests that a browser was tricked into sending: a foreign Origin anywhere, and on a
 // local listener a Host that is neither a name of this machine's loopback (DNS rebinding) nor in
-// `names`.
-std::optional<Response> checkOrigin(const Request& request, const std::vector<std::string>& names);
+// `names`. Pages of listed origins may use the service.
+std::optional<Response> checkOrigin(const Request& request, const WebNames& names);
+
+// Finds out by which name the request came (Request::at_port). Answers a request that checkOrigin()
+// refuses, and preflights of listed origins. Drops cookies of pages of listed origins.
+std::optional<Response> lookAtNames(Request& request, const WebNames& names);
+
+// The answer, which pages of listed origins may read (allowToRead()).
+Response readableTo(const Request& request, const WebNames& names, Response response);
 
 class HttpServer {
  public:
   // `tls`: for TCP listeners; null: plain HTTP. Unix sockets always speak plain HTTP.
-  HttpServer(boost::asio::any_io_executor executor, HttpLimits limits,
-             std::vector<std::string> host_names, std::unique_ptr<ServerTls> tls = nullptr);
+  HttpServer(boost::asio::any_io_executor executor, HttpLimits limits, WebNames names,
+             std::unique_ptr<ServerTls> tls = nullptr);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   // "host:port" (an IP address or localhost; port 0: any free port) or "unix:/path". Gives the
-  // bound address, in the same form.
-  Result<std::string> listen(const std::string& address);
+  // bound address, in the same form. With a `mount`, the listener serves the paths below /<mount>
+  // alone, at its root (Request::mount).
+  Result<std::string> listen(const std::string& address, const std::string& mount = "");
   // Takes a listening stream socket from the parent process (sd_listen_fds(3)).
   Result<std::string> adopt(Fd listener);
 

@@ -139,8 +139,7 @@ class Handler : public HttpHandler {
 class HttpServerTest : public testing::Test {
  protected:
   // Runs `test` beside the server, and destroys the server before returning.
-  void serve(HttpLimits limits, std::function<Task<void>()> test,
-             std::vector<std::string> names = {}) {
+  void serve(HttpLimits limits, std::function<Task<void>()> test, WebNames names = {}) {
     HttpServer server(context_.get_executor(), limits, std::move(names));
     const auto bound = server.listen("127.0.0.1:0");
     ASSERT_TRUE(bound) << bound.error().message;

@@ -49,7 +49,10 @@ std::expected<void, ParseFailure> checkFraming(const Request& request) {
   if (!isAuthority(request.header("host"))) {
     return std::unexpected(ParseFailure{400, "Host: not a host, or a host and a port"});
   }
-  for (const char* name : {"authorization", "x-api-key"}) {
+  // Credentials, and names of a sandbox: two readers must not see two.
+  for (const char* name : {"authorization", "x-api-key", "x-access-token", "e2b-sandbox-id",
+                           "e2b-sandbox-port", "e2b-traffic-access-token", "open-sandbox-api-key",
+                           "x-execd-access-token", "opensandbox-egress-auth"}) {
     if (request.count(name) <= 1) continue;
     return std::unexpected(ParseFailure{400, std::string(name) + ": given twice"});
   }

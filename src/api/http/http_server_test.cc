@@ -238,7 +238,7 @@ TEST_F(HttpServerTest, RefusesForeignOriginsAndHosts) {
           EXPECT_THAT(co_await with("Host: my.box\r\n"), StartsWith("HTTP/1.1 200 "));
           context_.stop();
         },
-        {"My.Box"});
+        {.hosts = {"My.Box"}});
 }
 
 TEST_F(HttpServerTest, KeepsFaultsAndForgedHeadersIn) {

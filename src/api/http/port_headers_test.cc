@@ -123,9 +123,10 @@ TEST(PortHeaders, LetsAnAnswerHoldForItselfOnly) {
   head.headers = {{"set-cookie", "a=b"},        {"x-mine", "1"},  {"location", "/x"},
                   {"connection", "x-hop"},      {"x-hop", "1"},   {"content-length", "3"},
                   {"clear-site-data", "\"*\""}, {"alt-svc", "h3"}};
-  for (const char* name : {"www-authenticate", "proxy-authenticate", "optional-www-authenticate",
-                           "authentication-info", "proxy-authentication-info", "set-cookie2",
-                           "set-login", "use-as-dictionary", "secure-session-registration"})
+  for (const char* name :
+       {"www-authenticate", "proxy-authenticate", "optional-www-authenticate",
+        "authentication-info", "proxy-authentication-info", "set-cookie2", "set-login",
+        "use-as-dictionary", "secure-session-registration", "sec-session-registration"})
     head.headers.push_back({name, "challenge"});
   const std::vector<Header> headers = headersForClient(head, target);
   const auto named = [](const char* name) { return Contains(Field(&Header::name, name)); };
@@ -136,6 +137,16 @@ TEST(PortHeaders, LetsAnAnswerHoldForItselfOnly) {
   EXPECT_THAT(headers, named("x-mine"));
   EXPECT_THAT(headers, Contains(Field(&Header::value, "/p/x")));
   EXPECT_THAT(headers, Contains(Field(&Header::value, HasSubstr("sandbox"))));
+}
+
+TEST(PortHeaders, AHostOfItsOwnSignsNobodyOut) {
+  PortTarget target;
+  target.port = 8000;
+  ResponseHead head;
+  head.headers = {{"clear-site-data", "\"cookies\""}, {"x-mine", "1"}};
+  const std::vector<Header> headers = headersForClient(head, target);
+  EXPECT_THAT(headers, Not(Contains(Field(&Header::name, "clear-site-data"))));
+  EXPECT_THAT(headers, Contains(Field(&Header::name, "x-mine")));
 }
 
 // A cookie of any path would belong to the service's origin: the server could displace the
@@ -232,6 +243,29 @@ TEST(ResponseParser, RefusesWhatIsCutOrAmbiguous) {
     EXPECT_FALSE(parsed(many, size));
   }
   EXPECT_FALSE(parsed("HTTP/1.1 200 OK\r\nX: " + std::string(100'000, 'y') + "\r\n\r\n", 4096));
+}
+
+// The cookies of the web interface.
+TEST(PortHeaders, SignInCookiesStayOutside) {
+  Request request = requestFor("/v1/sessions/s/ports/8000/a");
+  request.params = {"s", "8000", ""};
+  request.target = "/a";
+  request.headers = {{"host", "8000-s.boxes.test"},
+                     {"cookie",
+                      "own=1; __Host-cloister=a; CLOISTER_UI=b;\tcloister_ui=c; =cloister_ui=d; "
+                      "__Host-cloister-login=e; cloister_ui_login=f; __Host-theirs=2"}};
+  const std::string head = headForInside(request, hostTarget(request).value(), "");
+  EXPECT_THAT(head, HasSubstr("Cookie: own=1; __Host-theirs=2\r\n"));
+  ResponseHead answer;
+  for (const char* planted : {"__Host-cloister=x; Path=/", "cloister_ui=x", " Cloister_UI =x",
+                              "=cloister_ui=x", "cloister_ui_login=x", "__host-cloister-login=x"})
+    answer.headers.push_back({"set-cookie", planted});
+  answer.headers.push_back({"set-cookie", "own=1; Path=/; Domain=boxes.test"});
+  std::vector<std::string> kept;
+  for (const Header& header : headersForClient(answer, hostTarget(request).value())) {
+    if (header.name == "Set-Cookie") kept.push_back(header.value);
+  }
+  EXPECT_EQ(kept, std::vector<std::string>{"own=1; Path=/"});
 }
 
 }  // namespace

@@ -53,6 +53,7 @@ bool outsideBody(std::string_view field) {
 
 Response document(int status, std::string_view detail, base::json::object error) {
   Response response;
+  response.failure = Failure{std::string(error["type"].as_string()), std::string(detail)};
   response.status = status;
   response.with("Content-Type", "application/problem+json");
   response.body = base::toJson(base::json::object{{"type", "about:blank"},
@@ -85,6 +86,7 @@ Response problem(const Error& error, const Request& request) {
                                 {"message", message},
                                 {"details", std::move(details)},
                                 {"retryable", kind.retryable}});
+  response.failure->unsupported = error.code == Code::kUnsupported;
   if (kind.retryable) {
     const int seconds = std::max(kRetryAfterSeconds, error.retry_after_seconds);
     response.with("Retry-After", std::to_string(seconds));

@@ -151,6 +151,68 @@ TEST_F(RouterTest, LeavesRoomForOtherTenants) {
   EXPECT_EQ(admit("GET", "/v1/things", agent), 0);
 }
 
+// As an interface of another service: a header and a form of errors of its own.
+class OtherDialect : public Dialect {
+ public:
+  [[nodiscard]] std::string_view prefix() const override { return "other"; }
+  [[nodiscard]] std::string_view credential(const Request& request) const override {
+    return request.header("x-other-key");
+  }
+  [[nodiscard]] std::optional<Result<auth::Identity>> ownIdentity(
+      const Request& request) const override {
+    if (request.header("x-other-token") != "good") return std::nullopt;
+    auth::Identity identity;
+    identity.principal.tenant = "by-token";
+    return identity;
+  }
+  void refuse(const Request& /*request*/, Response& response) const override {
+    response.body = "other: " + response.failure->message;
+  }
+};
+
+TEST_F(RouterTest, AsksADialectBelowItsPrefix) {
+  const OtherDialect dialect;
+  auto table = routes();
+  table.push_back({.method = "GET",
+                   .pattern = "/other/things",
+                   .access = needs(Permission::kExecutionRead),
+                   .query = {},
+                   .handle = ok});
+  router_ = std::make_unique<Router>(std::move(table), *authenticator_, metrics_, 10,
+                                     std::vector<const Dialect*>{&dialect});
+  EXPECT_EQ(admit("GET", "/other/things", {{"x-other-key", agent_}}), 0);
+  EXPECT_EQ(request_.principal.tenant, "tenant-a");
+  EXPECT_EQ(admit("GET", "/other/things", {{"x-other-token", "good"}}), 0);
+  EXPECT_EQ(request_.principal.tenant, "by-token");
+  EXPECT_EQ(admit("GET", "/other/things?unknown=1", {{"x-other-key", agent_}}), 0);
+  // The parser leaves the query of these to the router.
+  const auto unread = [&](const std::string& query) {
+    request_.target = "/other/things?" + query;
+    request_.bad_query = "query parameter given twice: a";
+    request_.query.clear();
+    asio::io_context context;
+    auto refused = asio::co_spawn(context, router_->admit(request_), asio::use_future);
+    context.run();
+    return !refused.get();
+  };
+  EXPECT_TRUE(unread("a=1&a=2"));
+  EXPECT_EQ(request_.query.size(), 2U) << "a name may be repeated";
+  EXPECT_FALSE(unread("a=%zz"));
+  // Neither header is one of /v1, nor the other way round.
+  EXPECT_EQ(admit("GET", "/v1/things", {{"x-other-key", agent_}}), 401);
+  EXPECT_EQ(admit("GET", "/v1/things", {{"x-other-token", "good"}}), 401);
+  EXPECT_EQ(admit("GET", "/other/things", {{"x-api-key", agent_}}), 401);
+  router_->finish(request_, *refused_);
+  EXPECT_THAT(refused_->body, testing::StartsWith("other: the credential is missing"));
+  EXPECT_EQ(admit("GET", "/other/nothing"), 404);
+  router_->finish(request_, *refused_);
+  EXPECT_THAT(refused_->body, testing::StartsWith("other: "));
+  EXPECT_EQ(admit("GET", "/nothing"), 404);
+  const std::string before = refused_->body;
+  router_->finish(request_, *refused_);
+  EXPECT_EQ(refused_->body, before);
+}
+
 TEST_F(RouterTest, LetsInByAccess) {
   EXPECT_EQ(admit("GET", "/open"), 0);
   EXPECT_EQ(admit("GET", "/local"), 0);
@@ -201,6 +263,11 @@ TEST_F(RouterTest, FindsRoutesByAVerb) {
     EXPECT_EQ(admit("POST", path, key), 404) << path;
   }
   EXPECT_EQ(admit("POST", "/v1/things/a", key), 405);
+  EXPECT_EQ(admit("GET", "/v1/things/sha256:0a", key), 0) << "a digest is no verb";
+  EXPECT_EQ(handle().body, "sha256:0a");
+  EXPECT_EQ(admit("POST", "/v1/things/sha256:0a:poke", key), 0);
+  EXPECT_EQ(handle().body, "sha256:0a");
+  EXPECT_EQ(admit("GET", "/v1/things/sha256:0a:pull", key), 404);
 }
 
 TEST_F(RouterTest, FindsRoutes) {

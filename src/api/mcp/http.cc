@@ -136,18 +136,18 @@ std::vector<Route> Server::routes() {
   return {{.method = "POST",
            .pattern = "/mcp",
            .access = access,
-           .query = {},
+           .query = {"names"},
            .handle = [this](Request& request) { return post(request); },
            .json_body = true},
           {.method = "GET",
            .pattern = "/mcp",
            .access = access,
-           .query = {},
+           .query = {"names"},
            .handle = [this](Request& request) { return get(request); }},
           {.method = "DELETE",
            .pattern = "/mcp",
            .access = access,
-           .query = {},
+           .query = {"names"},
            .handle = [this](Request& request) { return remove(request); }}};
 }
 
@@ -157,6 +157,11 @@ Rpc<Call> Server::readCall(const Request& request, const Message& message) {
   Call call;
   call.principal = request.principal;
   call.id = message.id;
+  if (const auto names = queryText(request, "names")) {
+    const auto known = toolNamesFromText(*names);
+    if (!known) return rpcError(code::kInvalidParams, known.error().message, 400);
+    call.names = *known;
+  }
   if (const json::value* token = about.if_contains("progressToken")) {
     if (!token->is_string() && !token->is_int64() && !token->is_uint64()) {
       return rpcError(code::kInvalidParams, "_meta.progressToken: must be a string or an integer",

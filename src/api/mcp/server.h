@@ -24,6 +24,7 @@
 #include "api/mcp/extras.h"
 #include "api/mcp/legacy.h"
 #include "api/mcp/message.h"
+#include "api/mcp/tool_names.h"
 #include "api/rest/rest.h"
 
 namespace cloister::api::mcp {
@@ -49,6 +50,7 @@ struct Call {
   json::value id;
   json::value progress_token;  // null: none
   std::string log_level;       // "": none asked for
+  ToolNames names = ToolNames::kOwn;
   ExchangePtr exchange;
   LegacyPtr session;  // of the legacy era
 

@@ -2,6 +2,7 @@
 // tools/list and tools/call: the table of tools, and the shape of their answers.
 #include <algorithm>
 
+#include "api/mcp/hosted_servers.h"
 #include "api/mcp/tool.h"
 #include "api/rest/requests.h"
 #include "base/crypto.h"
@@ -208,6 +209,28 @@ json::object toResult(Answer answer) {
   return result;
 }
 
+namespace {
+
+bool mayUseHosted(const Call& call) {
+  return call.may(Permission::kSessionUse) && call.may(Permission::kExecutionRun);
+}
+
+// A call of a tool of a hosted server; nullopt: there is no such tool.
+Task<std::optional<Reply>> callHosted(Server& server, Call& call, std::string name,
+                                      json::object arguments) {
+  HostedServers* hosted = server.rest().mcp_servers;
+  if (hosted == nullptr || !HostedServers::isToolName(name) || !mayUseHosted(call)) {
+    co_return std::nullopt;
+  }
+  auto result =
+      co_await hosted->call(call.principal, std::move(name), std::move(arguments), call.exchange);
+  if (result) co_return *std::move(result);
+  if (result.error().code == Code::kNotFound) co_return std::nullopt;
+  co_return toResult(errorAnswer(result.error()));
+}
+
+}  // namespace
+
 Task<Reply> listTools(Server& server, Call& call, const json::object& params) {
   if (!textIn(params, "cursor").empty()) {
     co_return rpcError(code::kInvalidParams, "cursor: not one of this server");
@@ -215,11 +238,26 @@ Task<Reply> listTools(Server& server, Call& call, const json::object& params) {
   json::array tools;
   for (const json::value& tool : server.definitions().at("tools").as_array()) {
     const auto* row = std::ranges::find(kTools, textIn(tool.get_object(), "name"), &Tool::name);
-    if (row != std::end(kTools) && call.may(row->permission)) tools.push_back(tool);
+    if (row == std::end(kTools) || !call.may(row->permission)) continue;
+    json::object shown = tool.get_object();
+    shown["name"] = shownName(call.names, row->name);
+    tools.push_back(std::move(shown));
+  }
+  if (HostedServers* hosted = server.rest().mcp_servers; hosted != nullptr && mayUseHosted(call)) {
+    co_await hosted->listTools(call.principal, tools);
   }
   server.extras().listTools(call.era, tools);
   co_return json::object{
       {"tools", std::move(tools)}, {"ttlMs", 3'600'000}, {"cacheScope", "private"}};
+}
+
+// Puts the id in place of a session's name.
+Result<> namedSession(Server& server, const Call& call, json::object& arguments) {
+  json::value* session = arguments.if_contains("session_id");
+  if (session == nullptr || !session->is_string()) return {};
+  const std::string text(std::string_view(session->get_string()));
+  *session = json::string(TRY(server.rest().sessions.idOf(call.principal, text)));
+  return {};
 }
 
 Task<Reply> callTool(Server& server, Call& call, const json::object& params) {
@@ -235,7 +273,11 @@ Task<Reply> callTool(Server& server, Call& call, const json::object& params) {
     }
     co_return rpcError(code::kInvalidParams, "there is no such tool");
   }
-  const auto* tool = std::ranges::find(kTools, name, &Tool::name);
+  const auto* tool = std::ranges::find(kTools, ownName(call.names, name), &Tool::name);
+  if (tool == std::end(kTools)) {
+    if (auto reply = co_await callHosted(server, call, name, arguments))
+      co_return *std::move(reply);
+  }
   if (tool == std::end(kTools) || call.anonymous()) {
     co_return rpcError(code::kInvalidParams,
                        "there is no tool \"" + name.substr(0, 64) + "\"; tools/list names them");
@@ -246,6 +288,9 @@ Task<Reply> callTool(Server& server, Call& call, const json::object& params) {
     co_return toResult(errorAnswer(Error{Code::kDenied, lacks, ""}));
   }
   dropAbsent(arguments);
+  if (auto named = namedSession(server, call, arguments); !named) {
+    co_return toResult(errorAnswer(named.error()));
+  }
   Outcome outcome = co_await tool->handle(server, call, std::move(arguments));
   co_return toResult(outcome ? *std::move(outcome) : errorAnswer(outcome.error()));
 }

@@ -176,7 +176,7 @@ Task<Result<FilePart>> readArtifact(Server& server, Call& call, std::string id, 
   found = CO_TRY(service.get(call.principal, id));
   FilePart part{.size = found.ref.size, .bytes = {}};
   if (offset >= part.size) co_return part;
-  const auto reader = CO_TRY(service.open(found));
+  const auto reader = CO_TRY(co_await service.open(found));
   const uint64_t end = offset + std::min(length, part.size - offset);
   while (offset < end) {
     const std::string piece = CO_TRY(co_await service.read(reader, offset, end - offset));
@@ -215,6 +215,36 @@ Task<Result<std::pair<std::vector<FileFacts>, uint32_t>>> listFiles(Server& serv
   co_return found;
 }
 
+namespace {
+
+constexpr int64_t kLinkSeconds = 900;
+
+// A link by which a client without a key writes the file.
+Result<Answer> presignUpload(Server& server, const Call& call, const std::string& session,
+                             const std::string& path) {
+  RestParts& rest = server.rest();
+  const model::Session of =
+      TRY(rest.sessions.mayConnect(call.principal, session, "making a link to a file"));
+  const int64_t expires_at =
+      linkEnd({.id = call.principal.key_id, .ends_at = call.principal.ends_at}, kLinkSeconds);
+  const std::string signature = TRY(rest.port_links.signFile(of.principal.tenant, of.id, path,
+                                                             expires_at, call.principal.key_id));
+  const std::string url =
+      "/v1/sessions/" + of.id + "/files/" + encodePath(path) + "?signature=" + signature;
+  const std::string end = base::formatTime(expires_at * kMicrosPerSecond);
+  Answer answer;
+  answer.structured = {
+      {"status", "ok"},
+      {"session_id", of.id},
+      {"path", path},
+      {"uri", fileUri(of.id, path)},
+      {"presigned_upload", {{"method", "PUT"}, {"url", url}, {"expires_at", end}}}};
+  answer.text = "PUT the bytes to " + url + " of this service, without a key, until " + end;
+  return answer;
+}
+
+}  // namespace
+
 Task<Outcome> uploadTool(Server& server, Call& call, json::object arguments) {
   base::ObjectReader reader(arguments, "");
   const std::string session = CO_TRY(reader.text("session_id")).value_or("");
@@ -222,6 +252,15 @@ Task<Outcome> uploadTool(Server& server, Call& call, json::object arguments) {
   const bool executable = CO_TRY(reader.boolean("executable")).value_or(false);
   if (asked.empty()) co_return fail(Code::kInvalid, "path: is required", "path");
   const std::string path = CO_TRY(checkedPath(asked, "path"));
+  if (CO_TRY(reader.boolean("presigned_upload")).value_or(false)) {
+    CO_TRY(reader.finish());
+    if (executable) {
+      co_return fail(Code::kInvalid,
+                     "executable: not together with presigned_upload; PUT takes mode",
+                     "executable");
+    }
+    co_return presignUpload(server, call, session, path);
+  }
   const std::string bytes = CO_TRY(bytesOf(reader));
   CO_TRY(reader.finish());
   constexpr auto kExecutable = "493";  // 0755
@@ -235,8 +274,9 @@ Task<Outcome> uploadTool(Server& server, Call& call, json::object arguments) {
                        {"path", path},
                        {"uri", fileUri(session, path)},
                        {"size", entry->size}};
-  answer.text = "wrote " + std::to_string(entry->size) + " bytes to /workspace/" +
-                orchestrator::displayPath(path);
+  const std::string whole = path.starts_with('/') ? path : "/workspace/" + path;
+  answer.text =
+      "wrote " + std::to_string(entry->size) + " bytes to " + orchestrator::displayFilePath(whole);
   co_return answer;
 }
 

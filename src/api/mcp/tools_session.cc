@@ -15,6 +15,7 @@ json::object sessionFacts(const model::Session& session) {
   json::object facts{{"session_id", session.id},
                      {"status", model::statusName(session.status)},
                      {"executions_running", session.running}};
+  if (!session.name.empty()) facts["name"] = session.name;
   if (!session.language.empty()) facts["language"] = session.language;
   if (session.expires_at != 0) facts["expires_at"] = base::formatTime(session.expires_at);
   if (session.error) facts["escalation_id"] = textIn(session.error->details, "escalation_id");
@@ -24,6 +25,7 @@ json::object sessionFacts(const model::Session& session) {
 
 std::string lineOf(const model::Session& session) {
   std::string line = session.id + " " + std::string(model::statusName(session.status));
+  if (!session.name.empty()) line += ", " + session.name;
   if (!session.language.empty()) line += ", " + session.language;
   if (session.expires_at != 0) line += ", until " + base::formatTime(session.expires_at);
   if (session.running > 0) line += ", " + std::to_string(session.running) + " programs running";

@@ -15,5 +15,9 @@ model::Principal asAgent(const store::AgentName& name);
 Result<const policy::Levels*> levelsOf(const RestParts& parts);
 // Violations, audit, usage, statistics, health.
 std::vector<Route> agentActivityRoutes(RestParts& parts);
+// The dry run of a change.
+std::vector<Route> agentDryRunRoutes(RestParts& parts);
+// The runtime of an agent.
+std::vector<Route> agentRuntimeRoutes(RestParts& parts);
 
 }  // namespace cloister::api

@@ -289,6 +289,8 @@ std::vector<Route> agentRoutes(RestParts& parts) {
                                 .handle = with(validate),
                                 .json_body = true}};
   std::ranges::move(agentActivityRoutes(parts), std::back_inserter(routes));
+  std::ranges::move(agentRuntimeRoutes(parts), std::back_inserter(routes));
+  std::ranges::move(agentDryRunRoutes(parts), std::back_inserter(routes));
   return routes;
 }
 

@@ -199,7 +199,7 @@ Task<Result<Response>> content(RestParts& parts, Request& request) {
       ranged ? parseRange(request.header("range"), artifact.size, range) : RangeKind::kWhole;
   if (kind == RangeKind::kNone) co_return outsideOf(artifact.size);
   if (kind == RangeKind::kPart) setPart(response, range, artifact.size);
-  const auto reader = CO_TRY(parts.artifacts.open(found));
+  const auto reader = CO_TRY(co_await parts.artifacts.open(found));
   auto first = std::make_shared<std::string>(CO_TRY(co_await readPiece(parts, reader, range)));
   setDownload(response, artifact.content_type, artifact.path);
   response.stream_length = range.to - range.from;

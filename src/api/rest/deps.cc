@@ -24,6 +24,8 @@ Result<orchestrator::LayerService*> layersOf(RestParts& parts) {
 
 json::object layerObject(const model::DependencyLayer& layer) {
   json::object object = model::toJsonObject(layer);
+  object.erase("users");
+  object.erase("maker");
   object["shared"] = layer.tenant.empty();
   if (layer.tenant.empty()) object["tenant"] = nullptr;
   object["made_at"] = base::formatTime(layer.made_at);

@@ -66,11 +66,47 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
   co_return jsonResponse(201, answer).with("Location", "/v1/escalations/" + escalation.id);
 }
 
+// Whether approvers once said yes, whatever became of it.
+bool wasApproved(const model::Escalation& e) {
+  using enum model::EscalationStatus;
+  if (e.status == kApproved || e.status == kUsed) return true;
+  return e.status == kExpired && e.approvals() >= e.quorum;
+}
+
+bool areSimilar(const model::Escalation& a, const model::Escalation& b) {
+  return a.requester.tenant == b.requester.tenant && a.requester.sameAgent(b.requester) &&
+         a.requester.user == b.requester.user && a.operation == b.operation && a.rule == b.rule;
+}
+
+// The last approved request of this requester for the same operation, stopped by the same rule;
+// null without one among the newest. Approvers compare the two.
+Result<json::value> similarTo(RestParts& parts, const Request& request,
+                              const model::Escalation& escalation) {
+  constexpr uint32_t kLooked = 200;
+  const auto earlier =
+      TRY(parts.escalations.list(request.principal, {.status = std::nullopt,
+                                                     .agent = escalation.requester.agent,
+                                                     .limit = kLooked,
+                                                     .before_seq = escalation.seq}));
+  for (const model::Escalation& each : earlier) {
+    if (!wasApproved(each) || !areSimilar(each, escalation)) continue;
+    return json::object{
+        {"id", each.id},
+        {"subject", each.subject},
+        {"execution_id",
+         each.execution_id.empty() ? json::value(nullptr) : json::value(each.execution_id)},
+        {"decided_at", base::formatTime(each.decided_at)}};
+  }
+  return nullptr;
+}
+
 Task<Result<Response>> show(RestParts& parts, Request& request) {
   const std::string tenant = queryText(request, "tenant").value_or("");
   const model::Escalation escalation =
       CO_TRY(parts.escalations.get(request.principal, tenant, request.params[0]));
-  co_return jsonResponse(200, shownTo(request.principal, escalation));
+  json::object shown = shownTo(request.principal, escalation);
+  shown["similar"] = CO_TRY(similarTo(parts, request, escalation));
+  co_return jsonResponse(200, shown);
 }
 
 Task<Result<Response>> showRequest(RestParts& parts, Request& request) {

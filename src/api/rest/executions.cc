@@ -37,6 +37,10 @@ Task<Result<Response>> show(RestParts& parts, Request& request) {
   co_return jsonResponse(200, model::toJsonObject(execution));
 }
 
+Task<Result<Response>> showRequest(RestParts& parts, Request& request) {
+  co_return jsonResponse(200, CO_TRY(parts.service.request(request.principal, request.params[0])));
+}
+
 Task<Result<Response>> cancel(RestParts& parts, Request& request) {
   auto cancelled = co_await parts.service.cancel(request.principal, request.params[0]);
   const model::Execution execution = CO_TRY(std::move(cancelled));
@@ -66,10 +70,12 @@ Task<Result<Response>> signal(RestParts& parts, Request& request) {
   co_return jsonResponse(200, json::object());
 }
 
-Result<store::ListQuery> parseListQuery(const Request& request, const ListCursor& cursors) {
+Result<store::ListQuery> parseListQuery(RestParts& parts, const Request& request,
+                                        const ListCursor& cursors) {
   store::ListQuery query;
   TRY(readPage(request, cursors, query));
-  query.session_id = queryText(request, "session_id").value_or("");
+  query.session_id =
+      TRY(parts.sessions.idOf(request.principal, queryText(request, "session_id").value_or("")));
   if (const auto status = queryText(request, "status")) {
     query.status = model::statusFromName(*status);
     if (!query.status) {
@@ -81,7 +87,7 @@ Result<store::ListQuery> parseListQuery(const Request& request, const ListCursor
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
   const ListCursor cursors = cursorOf(parts, request.principal, "executions");
-  const store::ListQuery query = CO_TRY(parseListQuery(request, cursors));
+  const store::ListQuery query = CO_TRY(parseListQuery(parts, request, cursors));
   Page page = CO_TRY(readPages(
       query, [&](const auto& some) { return parts.service.list(request.principal, some); }, summary,
       cursors));
@@ -173,6 +179,11 @@ std::vector<Route> executionRoutes(RestParts& parts) {
        .access = needs(Permission::kExecutionRead),
        .query = {},
        .handle = with(show)},
+      {.method = "GET",
+       .pattern = "/v1/executions/{id}/request",
+       .access = needs(Permission::kExecutionRun),
+       .query = {},
+       .handle = with(showRequest)},
       {.method = "DELETE",
        .pattern = "/v1/executions/{id}",
        .access = needs(Permission::kExecutionStop),

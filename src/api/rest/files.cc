@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/sessions/{id}/files: the content of a session's workspace, as a single file or an archive.
+// /v1/sessions/{id}/files: the content of a session's workspace, home directory and /tmp, as a
+// single file or an archive.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -27,11 +28,16 @@ constexpr int64_t kMaxDepth = files::kMaxDepth;
 constexpr int64_t kEntries = 1'000;
 
 Result<std::string> pathInUrl(const Request& request) {
-  return checkedPath(request.params[1], "url.path");
+  return checkedPath(request.params[1], "url.path", TRY(rootOf(request)));
 }
 
 Result<std::string> pathInQuery(const Request& request) {
-  return checkedPath(queryText(request, "path").value_or(""), "query.path");
+  return checkedPath(queryText(request, "path").value_or(""), "query.path", TRY(rootOf(request)));
+}
+
+// As answers show the path of a request.
+std::string shownPath(const Request& request, const std::string& path) {
+  return shown(path, "", rootOf(request).value_or(nullptr));
 }
 
 Task<Result<CallPtr>> ask(RestParts& parts, Request& request, FileRequest wanted) {
@@ -64,8 +70,9 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
     listed = *std::move(all);
   }
   json::array entries;
+  const model::FileRoot* root = CO_TRY(rootOf(request));
   for (const files::Entry& entry : listed.entries)
-    entries.push_back(entryObject(entry, shown(path, entry.path)));
+    entries.push_back(entryObject(entry, shown(path, entry.path, root)));
   co_return jsonResponse(
       200, json::object{{"entries", std::move(entries)}, {"left_out", listed.left_out}});
 }
@@ -141,8 +148,22 @@ Task<Result<>> sendBody(Request& request, CallPtr call) {
   co_return co_await call->send("");
 }
 
+// The holder of a link writes as the session's owner.
+Result<> enterByLink(RestParts& parts, Request& request, const std::string& path) {
+  const auto signature = queryText(request, "signature");
+  if (!signature) return {};
+  const std::string& session = request.params[0];
+  auto owner = parts.sessions.ownerOf(session);
+  const auto link =
+      TRY(parts.port_links.verifyFile(owner ? owner->tenant : "", session, path, *signature));
+  answerForLink(request, link.made_with, link.expires_at);
+  request.principal = TRY(std::move(owner));
+  return {};
+}
+
 Task<Result<Response>> write(RestParts& parts, Request& request) {
   const std::string path = CO_TRY(pathInUrl(request));
+  CO_TRY(enterByLink(parts, request, path));
   const auto offset = CO_TRY(queryInteger(request, "offset", 0, INT64_MAX));
   const std::string mode = queryText(request, "mode").value_or("");
   const bool octal = mode.size() <= 4 && mode.find_first_not_of("01234567") == std::string::npos;
@@ -164,7 +185,7 @@ Task<Result<Response>> write(RestParts& parts, Request& request) {
   }
   const auto entry = co_await onlyEntry(call);
   if (!entry) co_return about(entry.error(), "writing", path, "url.path");
-  co_return jsonResponse(200, entryObject(*entry, path));
+  co_return jsonResponse(200, entryObject(*entry, shownPath(request, path)));
 }
 
 Task<Result<Response>> remove(RestParts& parts, Request& request) {
@@ -188,8 +209,9 @@ Task<Result<Response>> move(RestParts& parts, Request& request) {
     co_return fail(Code::kInvalid, std::string(from ? "to" : "from") + ": required",
                    from ? "to" : "from");
   }
-  const std::string source = CO_TRY(checkedPath(*from, "from"));
-  const std::string target = CO_TRY(checkedPath(*to, "to"));
+  const model::FileRoot* root = CO_TRY(rootOf(request));
+  const std::string source = CO_TRY(checkedPath(*from, "from", root));
+  const std::string target = CO_TRY(checkedPath(*to, "to", root));
   const CallPtr call = CO_TRY(co_await ask(
       parts, request, {{"move", source, target, overwrite ? "1" : "0"}, false, "file.moved"}));
   const auto done = co_await call->finish();
@@ -203,12 +225,13 @@ Task<Result<Response>> makeDirectory(RestParts& parts, Request& request) {
   const auto wanted = CO_TRY(reader.text("path"));
   CO_TRY(reader.finish());
   if (!wanted) co_return fail(Code::kInvalid, "path: required", "path");
-  const std::string path = CO_TRY(checkedPath(*wanted, "path"));
+  const model::FileRoot* root = CO_TRY(rootOf(request));
+  const std::string path = CO_TRY(checkedPath(*wanted, "path", root));
   const CallPtr call =
       CO_TRY(co_await ask(parts, request, {{"mkdir", path}, false, "file.directory_made"}));
   const auto entry = co_await onlyEntry(call);
   if (!entry) co_return about(entry.error(), "making", path, "path");
-  co_return jsonResponse(200, entryObject(*entry, path));
+  co_return jsonResponse(200, entryObject(*entry, shownPath(request, path)));
 }
 
 Task<Result<Response>> pack(RestParts& parts, Request& request) {
@@ -217,7 +240,10 @@ Task<Result<Response>> pack(RestParts& parts, Request& request) {
   auto head = co_await call->read();
   if (!head) co_return about(head.error(), "packing", path, "query.path");
   Response response;
-  setDownload(response, "application/x-tar", (path.empty() ? "workspace" : path) + ".tar");
+  const std::string name = shownPath(request, path);
+  const model::FileRoot* root = CO_TRY(rootOf(request));
+  const std::string_view whole = root == nullptr ? model::kFileRoots[0].name : root->name;
+  setDownload(response, "application/x-tar", (name.empty() ? std::string(whole) : name) + ".tar");
   response.stream = [call, head = *std::move(head)](BodyWriter& out) {
     return streamAnswer(call, head, UINT64_MAX, out);
   };
@@ -247,45 +273,45 @@ std::vector<Route> fileRoutes(RestParts& parts) {
       {.method = "GET",
        .pattern = "/v1/sessions/{id}/files",
        .access = needs(Permission::kFileRead),
-       .query = {"path", "depth", "limit"},
+       .query = {"path", "depth", "limit", "root"},
        .handle = with(list)},
       {.method = "GET",
        .pattern = "/v1/sessions/{id}/files/{path}",
        .access = needs(Permission::kFileRead),
-       .query = {},
+       .query = {"root"},
        .handle = with(read)},
       {.method = "PUT",
        .pattern = "/v1/sessions/{id}/files/{path}",
-       .access = needs(Permission::kFileWrite),
-       .query = {"mode", "offset"},
+       .access = needs(Permission::kFileWrite, Access::Or::kLink),
+       .query = {"mode", "offset", "root", "signature"},
        .handle = with(write),
        .stream_body = UINT64_MAX},
       {.method = "DELETE",
        .pattern = "/v1/sessions/{id}/files/{path}",
        .access = needs(Permission::kFileWrite),
-       .query = {"recursive"},
+       .query = {"recursive", "root"},
        .handle = with(remove)},
       {.method = "POST",
        .pattern = "/v1/sessions/{id}/files:move",
        .access = needs(Permission::kFileWrite),
-       .query = {},
+       .query = {"root"},
        .handle = with(move),
        .json_body = true},
       {.method = "POST",
        .pattern = "/v1/sessions/{id}/files:mkdir",
        .access = needs(Permission::kFileWrite),
-       .query = {},
+       .query = {"root"},
        .handle = with(makeDirectory),
        .json_body = true},
       {.method = "GET",
        .pattern = "/v1/sessions/{id}/archive",
        .access = needs(Permission::kFileRead),
-       .query = {"path"},
+       .query = {"path", "root"},
        .handle = with(pack)},
       {.method = "PUT",
        .pattern = "/v1/sessions/{id}/archive",
        .access = needs(Permission::kFileWrite),
-       .query = {"path"},
+       .query = {"path", "root"},
        .handle = with(unpack),
        .stream_body = UINT64_MAX},
   };

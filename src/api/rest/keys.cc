@@ -109,7 +109,15 @@ struct KeyRequest {
   model::Principal principal;
   int64_t expires_at = 0;
   std::vector<base::Network> networks;
+  auth::KeyFormat format = auth::KeyFormat::kCloister;
 };
+
+Result<auth::KeyFormat> readFormat(base::ObjectReader& reader) {
+  const auto name = TRY(reader.text("format"));
+  const auto format = auth::keyFormatFromName(name.value_or("cloister"));
+  if (format) return *format;
+  return fail(Code::kInvalid, "format: must be cloister or e2b", "format");
+}
 
 Result<model::Roles> readRoles(base::ObjectReader& reader) {
   std::vector<std::string> names = TRY(texts(reader, "roles", kMaxRoles));
@@ -161,6 +169,7 @@ Result<KeyRequest> parseKeyRequest(const model::Principal& maker, std::string_vi
   }
   key.principal.roles = TRY(readRoles(reader));
   key.networks = TRY(readNetworks(reader));
+  key.format = TRY(readFormat(reader));
   const auto seconds = TRY(reader.integer("expires_in_seconds", 1, kMaxLifeSeconds));
   TRY(reader.finish());
   if (key.principal.tenant.empty() && !maker.isAdmin()) key.principal.tenant = maker.tenant;
@@ -216,7 +225,7 @@ Response createdKey(const auth::NewKey& key) {
 Task<Result<Response>> create(RestParts& parts, Request& request) {
   const KeyRequest wanted = CO_TRY(parseKeyRequest(request.principal, request.body));
   CO_TRY(mayMake(parts, request.principal, wanted));
-  auth::NewKey key = auth::makeKey(wanted.principal, wanted.name, wanted.expires_at);
+  auth::NewKey key = auth::makeKey(wanted.principal, wanted.name, wanted.expires_at, wanted.format);
   key.record.networks = wanted.networks;
   auto stored = co_await orchestrator::Ledger(parts.store)
                     .write(store::putKey, key.record, eventOf("key.created", request, key.record));
@@ -245,6 +254,7 @@ Task<Result<Response>> rotate(RestParts& parts, Request& request) {
   base::ObjectReader reader(body, "");
   const auto overlap = CO_TRY(reader.integer("overlap_seconds", 0, kMaxOverlapSeconds));
   const auto seconds = CO_TRY(reader.integer("expires_in_seconds", 1, kMaxLifeSeconds));
+  const auth::KeyFormat format = CO_TRY(readFormat(reader));
   CO_TRY(reader.finish());
   const int64_t now = base::wallMicros();
   // Unless the request says otherwise, the new key has the original life of the old key.
@@ -252,10 +262,11 @@ Task<Result<Response>> rotate(RestParts& parts, Request& request) {
   KeyRequest wanted{.name = old.name,
                     .principal = old.principal,
                     .expires_at = life == 0 ? 0 : now + life,
-                    .networks = old.networks};
+                    .networks = old.networks,
+                    .format = format};
   if (seconds) wanted.expires_at = now + *seconds * kMicros;
   CO_TRY(mayMake(parts, request.principal, wanted));
-  auth::NewKey key = auth::makeKey(wanted.principal, wanted.name, wanted.expires_at);
+  auth::NewKey key = auth::makeKey(wanted.principal, wanted.name, wanted.expires_at, wanted.format);
   key.record.networks = wanted.networks;
   key.record.replaces = old.id;
   model::AuditEvent event = eventOf("key.rotated", request, key.record);
@@ -303,22 +314,7 @@ Task<Result<Response>> revoke(RestParts& parts, Request& request) {
 }
 
 Task<Result<Response>> whoami(RestParts& parts, Request& request) {
-  const model::Principal& who = request.principal;
-  std::vector<std::string_view> permissions;
-  for (const model::Grant& grant : model::grants()) {
-    if (who.may(grant.permission)) permissions.push_back(grant.name);
-  }
-  const auto key = parts.store.key(store::Scope::of(who), who.key_id);
-  co_return jsonResponse(
-      200, json::object{{"tenant", who.tenant},
-                        {"app", who.app},
-                        {"agent", who.agent},
-                        {"user", who.user},
-                        {"roles", toJsonArray(model::names(who.roles))},
-                        {"permissions", toJsonArray(permissions)},
-                        {"credential", who.key_id},
-                        {"networks", key ? toJsonArray(key->networks) : json::array()},
-                        {"expires_at", key ? timeOrNull(key->expires_at) : json::value(nullptr)}});
+  co_return jsonResponse(200, whoamiOf(parts, request.principal));
 }
 
 // RFC 9728 §3.2. The content depends on the configuration alone.
@@ -334,6 +330,23 @@ Task<Result<Response>> metadata(RestParts& parts, std::string_view suffix) {
 }
 
 }  // namespace
+
+json::object whoamiOf(const RestParts& parts, const model::Principal& who) {
+  std::vector<std::string_view> permissions;
+  for (const model::Grant& grant : model::grants()) {
+    if (who.may(grant.permission)) permissions.push_back(grant.name);
+  }
+  const auto key = parts.store.key(store::Scope::of(who), who.key_id);
+  return {{"tenant", who.tenant},
+          {"app", who.app},
+          {"agent", who.agent},
+          {"user", who.user},
+          {"roles", toJsonArray(model::names(who.roles))},
+          {"permissions", toJsonArray(permissions)},
+          {"credential", who.key_id},
+          {"networks", key ? toJsonArray(key->networks) : json::array()},
+          {"expires_at", key ? timeOrNull(key->expires_at) : json::value(nullptr)}};
+}
 
 std::vector<Route> keyRoutes(RestParts& parts) {
   const auto with = [&parts](auto handler) {

@@ -6,25 +6,16 @@
 #include <algorithm>
 #include <map>
 
+#include "api/http/fixed_body.h"
 #include "api/http/problem.h"
 #include "api/rest/rest.h"
+#include "model/image.h"
+#include "model/offer_json.h"
 
 namespace cloister::api {
 namespace {
 
 namespace json = base::json;
-
-std::string_view stateName(model::Finding::State state) {
-  switch (state) {
-    case model::Finding::State::kOk:
-      return "ok";
-    case model::Finding::State::kReduced:
-      return "reduced";
-    case model::Finding::State::kMissing:
-      break;
-  }
-  return "missing";
-}
 
 json::array strings(const std::vector<std::string>& values) {
   return json::array(values.begin(), values.end());
@@ -79,41 +70,27 @@ Task<Result<Response>> metrics(RestParts& parts, Request&) {
 }
 
 Task<Result<Response>> openapi(RestParts& parts, Request&) {
-  co_return text("application/yaml", parts.openapi);
+  Response response = text("application/yaml", "");
+  sendFixed(response, parts.openapi);
+  co_return response;
 }
 
 Task<Result<Response>> node(RestParts& parts, Request&) {
   const orchestrator::NodeState& state = parts.service.node();
-  const model::NodeOffer& offer = state.offer;
-  json::array findings;
-  std::vector<model::Finding> all = offer.findings;
-  if (const auto image = parts.service.image()) all.push_back(model::findingOf(*image));
+  model::NodeOffer offer = state.offer;
+  if (const auto image = parts.service.image()) offer.findings.push_back(model::findingOf(*image));
   if (!parts.audit_losses.empty()) {
-    all.push_back(
+    offer.findings.push_back(
         {.area = "audit",
          .name = "log",
          .state = model::Finding::State::kMissing,
          .detail = parts.audit_losses,
          .remedy = "cloister audit verify; docs/AUDIT.md, \"When the ledger is found changed\""});
   }
-  for (const model::Finding& finding : all) {
-    findings.push_back({{"area", finding.area},
-                        {"name", finding.name},
-                        {"state", stateName(finding.state)},
-                        {"detail", finding.detail},
-                        {"remedy", finding.remedy}});
-  }
-  co_return jsonResponse(200, json::object{{"connected", state.runtime != nullptr},
-                                           {"node", offer.node},
-                                           {"version", offer.version},
-                                           {"runtimes", strings(offer.runtimes)},
-                                           {"weakened", strings(offer.weakened)},
-                                           {"image_digest", offer.image_digest},
-                                           {"languages", strings(offer.languages)},
-                                           {"findings", std::move(findings)},
-                                           {"max_sandboxes", offer.max_sandboxes},
-                                           {"memory_bytes", offer.memory_bytes},
-                                           {"cpus", offer.cpus}});
+  json::object answer{{"connected", state.runtime != nullptr}};
+  for (auto& [name, value] : model::offerJson(offer))
+    answer[name] = std::move(value);
+  co_return jsonResponse(200, answer);
 }
 
 json::value textOrNull(const std::string& text) {
@@ -131,7 +108,8 @@ Task<Result<Response>> images(RestParts& parts, Request&) {
                    {"size_bytes", nullptr},
                    {"files", nullptr},
                    {"machines", false},
-                   {"languages", strings(offer.languages)}});
+                   {"languages", strings(offer.languages)},
+                   {"verified", nullptr}});
   for (const model::OfferedImage& image : offer.images) {
     items.push_back({{"name", image.name},
                      {"digest", image.digest},
@@ -140,7 +118,8 @@ Task<Result<Response>> images(RestParts& parts, Request&) {
                      {"size_bytes", image.size_bytes},
                      {"files", image.files},
                      {"machines", image.machines},
-                     {"languages", strings(image.languages)}});
+                     {"languages", strings(image.languages)},
+                     {"verified", model::toJsonValue(image.verified)}});
   }
   co_return jsonResponse(200, json::object{{"images", std::move(items)}});
 }

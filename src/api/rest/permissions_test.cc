@@ -6,6 +6,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "api/parts_fixture.h"
+#include "api/ui/ui.h"
 
 namespace cloister::api {
 namespace {
@@ -17,8 +18,15 @@ class PermissionsTest : public PartsTest {
   std::vector<Route> routes() {
     open();
     makeParts();
-    return restRoutes(*parts_);
+    auto all = restRoutes(*parts_);
+    ui_ = std::make_unique<ui::UiParts>(ui::UiParts{.rest = *parts_, .files = files_});
+    std::ranges::move(ui::uiRoutes(*ui_), std::back_inserter(all));
+    return all;
   }
+
+ private:
+  ui::Files files_;
+  std::unique_ptr<ui::UiParts> ui_;
 };
 
 ByRoute documented() {

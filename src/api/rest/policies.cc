@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "api/http/problem.h"
 #include "api/rest/requests.h"
 #include "api/rest/rest.h"
 #include "orchestrator/governance/policy_service.h"
@@ -78,6 +79,48 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
       200, json::object{{"policies", std::move(items)}, {"next_cursor", std::move(cursor)}});
 }
 
+// The document of a version never changes, so the version is its tag (RFC 9110 §8.8.3).
+std::string tagOf(int64_t version) {
+  return '"' + std::to_string(version) + '"';
+}
+
+// What a change expects to replace: by the body's `expected_version`, or by If-Match.
+struct Expected {
+  std::optional<int64_t> version;
+  bool by_tag = false;
+};
+
+Result<Expected> expectedIn(const Request& request, std::optional<int64_t> in_body) {
+  const std::string_view tag = request.header("if-match");
+  if (tag.empty() || tag == "*") return Expected{.version = in_body};
+  if (in_body) {
+    return fail(Code::kInvalid, "expected_version: give either this or the header If-Match",
+                "expected_version");
+  }
+  int64_t version = 0;
+  const bool quoted = tag.size() > 2 && tag.front() == '"' && tag.back() == '"';
+  const char* const begin = tag.data() + 1;
+  const char* const last = tag.data() + tag.size() - 1;
+  if (request.count("if-match") == 1 && quoted) {
+    const auto [end, error] = std::from_chars(begin, last, version);
+    if (error == std::errc() && end == last && version > 0) {
+      return Expected{.version = version, .by_tag = true};
+    }
+  }
+  return fail(Code::kInvalid,
+              "header If-Match: must be a single ETag of GET /v1/policies/current, as \"7\"",
+              "header.if-match");
+}
+
+// 412 where the tag of If-Match is stale.
+Result<Response> refusedChange(const Expected& expected, Error error) {
+  const bool stale = error.code == Code::kConflict && error.field == "expected_version";
+  if (!expected.by_tag || !stale) return std::unexpected(std::move(error));
+  return problem(412, error.message +
+                          ": somebody changed the policy meanwhile; read /v1/policies/current and "
+                          "compare before the next try");
+}
+
 // "current" is the newest version, readable or not.
 Task<Result<Response>> show(RestParts& parts, Request& request) {
   auto* service = CO_TRY(serviceOf(parts));
@@ -92,7 +135,7 @@ Task<Result<Response>> show(RestParts& parts, Request& request) {
   const store::PolicyVersion found = CO_TRY(service->get(version));
   json::object answer = toJsonObject(found, service->version());
   answer["document"] = base::isUtf8(found.document) ? json::value(found.document) : nullptr;
-  co_return jsonResponse(200, answer);
+  co_return jsonResponse(200, answer).with("ETag", tagOf(found.version));
 }
 
 // The effect of applying the document, in the form of :diff.
@@ -115,15 +158,21 @@ Task<Result<Response>> apply(RestParts& parts, Request& request) {
   wanted.policy.name = CO_TRY(shortText(reader, "name", kMaxName));
   if (wanted.policy.name.empty()) wanted.policy.name = "policy";
   wanted.policy.note = CO_TRY(shortText(reader, "note", kMaxNote));
-  wanted.expected = CO_TRY(reader.integer("expected_version", 0, INT64_MAX));
+  const auto in_body = CO_TRY(reader.integer("expected_version", 0, INT64_MAX));
   const bool dry_run = CO_TRY(reader.boolean("dry_run")).value_or(false);
   const auto recent = CO_TRY(reader.integer("recent", 0, service->config().replay));
   CO_TRY(reader.finish());
   if (dry_run) co_return co_await tryOut(*service, request, *document, recent);
   if (recent) co_return fail(Code::kInvalid, "recent: only with dry_run", "recent");
+  const Expected expected = CO_TRY(expectedIn(request, in_body));
+  wanted.expected = expected.version;
   auto applied = co_await service->apply(request.principal, std::move(wanted));
+  if (!applied && applied.error().code == Code::kConflict) {
+    co_return refusedChange(expected, std::move(applied).error());
+  }
   if (!applied) co_return ofDocument(std::move(applied).error());
   co_return jsonResponse(201, toJsonObject(*applied, service->version()))
+      .with("ETag", tagOf(applied->version))
       .with("Location", "/v1/policies/" + std::to_string(applied->version));
 }
 
@@ -132,14 +181,17 @@ Task<Result<Response>> rollBack(RestParts& parts, Request& request) {
   const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
   base::ObjectReader reader(body, "");
   const auto version = CO_TRY(reader.integer("version", 1, INT64_MAX));
-  const auto expected = CO_TRY(reader.integer("expected_version", 0, INT64_MAX));
+  const auto in_body = CO_TRY(reader.integer("expected_version", 0, INT64_MAX));
   std::string note = CO_TRY(shortText(reader, "note", kMaxNote));
   CO_TRY(reader.finish());
   if (!version) co_return fail(Code::kInvalid, "version: is required", "version");
-  const store::PolicyVersion made =
-      CO_TRY(co_await service->rollBack(request.principal, *version, expected, std::move(note)));
-  co_return jsonResponse(201, toJsonObject(made, service->version()))
-      .with("Location", "/v1/policies/" + std::to_string(made.version));
+  const Expected expected = CO_TRY(expectedIn(request, in_body));
+  auto made =
+      co_await service->rollBack(request.principal, *version, expected.version, std::move(note));
+  if (!made) co_return refusedChange(expected, std::move(made).error());
+  co_return jsonResponse(201, toJsonObject(*made, service->version()))
+      .with("ETag", tagOf(made->version))
+      .with("Location", "/v1/policies/" + std::to_string(made->version));
 }
 
 Task<Result<Response>> check(RestParts& parts, Request& request) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// /v1/sessions/{id}/ports: servers inside a session, by HTTP/1.1, WebSocket and plain TCP. Each
-// request has a connection of its own to the server (Sessions::connect); neither body is held
-// whole.
+// /v1/sessions/{id}/ports, and hosts below ports.domain: servers inside a session, by HTTP/1.1,
+// WebSocket and plain TCP. Each request has a connection of its own to the server
+// (Sessions::connect); neither body is held whole.
+#include "api/rest/ports.h"
+
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <tuple>
@@ -25,6 +28,7 @@ namespace {
 
 namespace json = base::json;
 using orchestrator::FileCall;
+using orchestrator::PortLinks;
 using CallPtr = std::shared_ptr<FileCall>;
 
 constexpr int kMostInterim = 16;  // answers of the kind 1xx before the final answer
@@ -42,7 +46,7 @@ Response badGateway(const Request& request, const Error& error) {
 Task<Result<CallPtr>> connect(RestParts& parts, Request& request, const PortTarget& target) {
   model::Principal principal = request.principal;
   const std::string& id = request.params[0];
-  if (!target.token.empty()) {
+  if (!target.token.empty() && principal.tenant.empty()) {
     auto owner = parts.sessions.ownerOf(id);
     const auto link =
         CO_TRY(parts.port_links.verify(owner ? owner->tenant : "", id, target.port, target.token));
@@ -254,6 +258,10 @@ Response switched(const ExchangePtr& exchange, std::vector<Header> headers,
   return response;
 }
 
+std::string_view schemeOf(const Request& request) {
+  return request.origin.starts_with("https://") ? "https" : "http";
+}
+
 // Answers a CORS preflight from a link's page.
 Response preflight(const Request& request) {
   Response response;
@@ -267,9 +275,10 @@ Response preflight(const Request& request) {
   return response;
 }
 
-Task<Result<Response>> pass(RestParts& parts, Request& request) {
-  const PortTarget target = CO_TRY(portTarget(request));
-  if (!target.token.empty() && request.method == "OPTIONS" &&
+}  // namespace
+
+Task<Result<Response>> passToPort(RestParts& parts, Request& request, PortTarget target) {
+  if (!target.own_origin && !target.token.empty() && request.method == "OPTIONS" &&
       request.count("access-control-request-method") > 0) {
     co_return preflight(request);
   }
@@ -304,6 +313,78 @@ Task<Result<Response>> pass(RestParts& parts, Request& request) {
   co_return response;
 }
 
+namespace {
+
+Task<Result<Response>> pass(RestParts& parts, Request& request) {
+  co_return co_await passToPort(parts, request, CO_TRY(portTarget(request)));
+}
+
+constexpr char kNeedsLink[] =
+    "this port needs a link: `cloister port open SESSION PORT` prints one, and so does POST "
+    "/v1/sessions/{id}/ports/{port}/tokens";
+
+// The cookie of a host: the link's token, for this host alone, which scripts cannot read.
+std::string cookieOf(const Request& request, const std::string& token, int64_t expires_at) {
+  const int64_t left = std::max<int64_t>(0, expires_at - base::wallMicros() / kMicrosPerSecond);
+  return std::string(kPortCookie) + "=" + token +
+         "; Path=/; HttpOnly; SameSite=Lax; Max-Age=" + std::to_string(left) +
+         (schemeOf(request) == "https" ? "; Secure" : "");
+}
+
+// The valid token of the request's cookies, put into the target; kUnauthorized without one.
+Result<> takeCookie(const RestParts& parts, const Request& request, const std::string& tenant,
+                    PortTarget& target) {
+  Error why{Code::kUnauthorized, kNeedsLink, ""};
+  for (const std::string& token : portCookies(request)) {
+    const auto link = parts.port_links.verify(tenant, request.params[0], target.port, token);
+    if (!link) why.message = link.error().message;
+    if (!link) continue;
+    target.token = token;
+    if (!isFromElsewhere(request)) return {};
+    return fail(Code::kDenied,
+                "Origin: a page of another host asks; a link's cookie is for its own host");
+  }
+  return std::unexpected(why);
+}
+
+// A request to a port named by Host. The first request of a link has the token in its query, later
+// requests have it in a cookie. Pages opened by a person lose the token from their address.
+Task<Result<Response>> passHost(RestParts& parts, Request& request) {
+  PortTarget target = CO_TRY(hostTarget(request));
+  if (!request.principal.tenant.empty()) {
+    target.token.clear();
+    co_return co_await passToPort(parts, request, std::move(target));
+  }
+  const model::Principal owner = CO_TRY(parts.sessions.ownerOf(request.params[0]));
+  if (request.count(kTrafficToken) > 0) {
+    auto link = parts.port_links.verify(owner.tenant, trafficOf(request.params[0]),
+                                        PortLinks::kWholeSession, request.header(kTrafficToken));
+    if (!link) co_return fail(Code::kUnauthorized, link.error().message);
+    answerForLink(request, link->made_with, link->expires_at);
+    request.principal = owner;
+    target.token = request.header(kTrafficToken);  // removed from what goes inside
+    co_return co_await passToPort(parts, request, std::move(target));
+  }
+  if (target.token.empty()) {
+    CO_TRY(takeCookie(parts, request, owner.tenant, target));
+    co_return co_await passToPort(parts, request, std::move(target));
+  }
+  auto link = parts.port_links.verify(owner.tenant, request.params[0], target.port, target.token);
+  if (!link) co_return fail(Code::kUnauthorized, link.error().message);
+  const std::string cookie = cookieOf(request, target.token, link->expires_at);
+  if (opensPage(request)) {
+    Response response;
+    response.status = 303;
+    // Not "//name", which would lead to another host.
+    const std::string path = (target.inside.starts_with("//") ? "/." : "") + target.inside;
+    co_return response.with("Location", path)
+        .with("Set-Cookie", cookie)
+        .with("Referrer-Policy", "no-referrer");
+  }
+  Response response = CO_TRY(co_await passToPort(parts, request, std::move(target)));
+  co_return response.with("Set-Cookie", cookie);
+}
+
 // Serves the port itself: a connection, or the way to its pages.
 Task<Result<Response>> open(RestParts& parts, Request& request) {
   const PortTarget target = CO_TRY(portTarget(request));
@@ -319,6 +400,13 @@ Task<Result<Response>> open(RestParts& parts, Request& request) {
   co_return response.with("Location", target.prefix + target.inside);
 }
 
+std::string hostUrl(const RestParts& parts, const Request& request, const std::string& session,
+                    uint16_t port, const std::string& token) {
+  return std::string(schemeOf(request)) + "://" +
+         hostNameOf(session, port, parts.ports_domain, request.header("host")) + "/?" +
+         std::string(kPortTokenQuery) + "=" + token;
+}
+
 Task<Result<Response>> makeToken(RestParts& parts, Request& request) {
   const PortTarget target = CO_TRY(portTarget(request));
   const json::object body =
@@ -331,10 +419,14 @@ Task<Result<Response>> makeToken(RestParts& parts, Request& request) {
   const int64_t expires_at = linkEnd(request.credential, seconds.value_or(kLinkSeconds));
   const std::string token = CO_TRY(parts.port_links.sign(
       session.principal.tenant, session.id, target.port, expires_at, request.credential.id));
+  const std::string path =
+      "/v1/sessions/" + session.id + "/ports/" + std::to_string(target.port) + "~" + token + "/";
   co_return jsonResponse(
       201, json::object{{"token", token},
-                        {"url", "/v1/sessions/" + session.id + "/ports/" +
-                                    std::to_string(target.port) + "~" + token + "/"},
+                        {"url", parts.ports_domain.empty()
+                                    ? path
+                                    : hostUrl(parts, request, session.id, target.port, token)},
+                        {"path", path},
                         {"port", target.port},
                         {"expires_at", base::formatTime(expires_at * kMicrosPerSecond)}});
 }
@@ -366,6 +458,16 @@ std::vector<Route> portRoutes(RestParts& parts) {
        .stream_body = UINT64_MAX,
        .passes_on = true},
   };
+}
+
+Route hostPortRoute(RestParts& parts) {
+  return {.method = "*",
+          .pattern = "{port}-{id}.{domain}",
+          .access = needs(Permission::kSessionUse, Access::Or::kHostPort),
+          .query = {},
+          .handle = [&parts](Request& request) { return passHost(parts, request); },
+          .stream_body = UINT64_MAX,
+          .passes_on = true};
 }
 
 }  // namespace cloister::api

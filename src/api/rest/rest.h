@@ -19,6 +19,8 @@
 #include "auth/auth.h"
 #include "base/clock.h"
 #include "base/crypto.h"
+#include "base/json.h"
+#include "model/compat_settings.h"
 #include "model/language.h"
 #include "model/pool_stats.h"
 #include "model/run_request.h"
@@ -41,8 +43,24 @@ class PolicyService;
 namespace cloister::model {
 class ToolSet;
 }
+namespace cloister::audit {
+class RootKeeper;
+}
+
+namespace cloister::api::mcp {
+class HostedServers;
+}
 
 namespace cloister::api {
+
+// The programs of languages/tools, which the service starts around the source of a tool.
+struct ToolPrograms {
+  std::string call_python;
+  std::string call_typescript;
+  std::string schema_python;
+  std::string client_python;  // the module letta_client
+  std::string mcp_bridge;
+};
 
 // The services behind the handlers; all of them outlive the server.
 struct RestParts {
@@ -64,10 +82,12 @@ struct RestParts {
   std::string state = {};         // the service's directory
   // HttpServer::certificateExpires()
   std::function<std::optional<int64_t>()> certificate_expires = {};
+  std::function<Task<Result<>>()> bucket = {};  // asks the bucket of artifacts.s3; null: none
   model::RequestBounds bounds = {};
   model::SessionBounds session_bounds = {};
   model::MemoryBounds memory_bounds = {};
   Millis answer_within{300'000};  // a server in a session
+  std::string ports_domain = {};  // WebNames::ports_domain
   Millis heartbeat{15'000};
   std::string openapi = {};  // the document's text
   std::string version = {};
@@ -83,9 +103,16 @@ struct RestParts {
   orchestrator::PolicyService* policies = nullptr;  // null: without a history of policies
   orchestrator::LayerService* layers = nullptr;     // null: there are no dependencies
   const model::ToolSet* tools = nullptr;            // null: there are no tool calls
+  model::CompatSettings compat = {};
+  ToolPrograms tool_programs = {};
+  audit::RootKeeper* roots = nullptr;         // null: no proofs of single audit entries
+  mcp::HostedServers* mcp_servers = nullptr;  // null: the service hosts none
 
   [[nodiscard]] orchestrator::SessionMemory memory() { return {sessions, store, memory_bounds}; }
 };
+
+// The answer of GET /v1/whoami.
+base::json::object whoamiOf(const RestParts& parts, const model::Principal& who);
 
 // The node's ready sandboxes, with known languages; nullopt before a node's first report.
 std::optional<model::PoolStats> poolStats(const RestParts& parts);
@@ -101,8 +128,11 @@ std::vector<Route> sessionRoutes(RestParts& parts);
 std::vector<Route> kernelRoutes(RestParts& parts);
 std::vector<Route> fileRoutes(RestParts& parts);
 std::vector<Route> memoryRoutes(RestParts& parts);
+std::vector<Route> mcpServerRoutes(RestParts& parts);
 std::vector<Route> watchRoutes(RestParts& parts);
 std::vector<Route> portRoutes(RestParts& parts);
+// For Router::servePorts().
+Route hostPortRoute(RestParts& parts);
 std::vector<Route> artifactRoutes(RestParts& parts);
 std::vector<Route> snapshotRoutes(RestParts& parts);
 std::vector<Route> escalationRoutes(RestParts& parts);
@@ -116,5 +146,8 @@ std::vector<Route> quotaRoutes(RestParts& parts);
 std::vector<Route> secretRoutes(RestParts& parts);
 std::vector<Route> toolRoutes(RestParts& parts);
 std::vector<Route> operationRoutes(RestParts& parts);
+std::vector<Route> doctorRoutes(RestParts& parts);
+std::vector<Route> auditProofRoutes(RestParts& parts);
+std::vector<Route> signInRoutes(RestParts& parts);
 
 }  // namespace cloister::api

@@ -113,7 +113,8 @@ Task<Result<Execution>> callInSession(RestParts& parts, const model::Principal& 
   if (!model::may(principal.roles, Permission::kSessionUse)) {
     co_return fail(Code::kDenied, "session_id: needs the permission session.use", "session_id");
   }
-  const model::Session session = CO_TRY(parts.sessions.get(principal, call.session_id));
+  const std::string id = CO_TRY(parts.sessions.idOf(principal, call.session_id));
+  const model::Session session = CO_TRY(parts.sessions.get(principal, id));
   CO_TRY(checkScope(session, *call.tool));
   json::object body = withRest(call, CO_TRY(model::sessionRequestOf(*call.tool, call.arguments)));
   if (!call.parent_id.empty()) body["parent_id"] = call.parent_id;

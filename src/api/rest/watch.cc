@@ -26,8 +26,9 @@ Task<void> sendEvents(FileFeed feed, BodyWriter& out) {
 
 Task<Result<Response>> watch(RestParts& parts, Request& request) {
   const FilePosition from = CO_TRY(resumeFrom(request));
+  const model::FileRoot* root = CO_TRY(rootOf(request));
   const std::string path =
-      CO_TRY(checkedPath(queryText(request, "path").value_or(""), "query.path"));
+      CO_TRY(checkedPath(queryText(request, "path").value_or(""), "query.path", root));
   const bool all = CO_TRY(queryFlag(request, "recursive"));
   Response response;
   if (from.ended) {
@@ -36,7 +37,7 @@ Task<Result<Response>> watch(RestParts& parts, Request& request) {
   }
   auto reader = co_await parts.sessions.watch(request.principal, request.params[0], path, all);
   if (!reader) co_return about(std::move(reader).error(), "watching", path, "query.path");
-  const FileFeed feed(*std::move(reader), path, from, parts.heartbeat);
+  const FileFeed feed(*std::move(reader), shown(path, "", root), from, parts.heartbeat);
   response.with("Content-Type", "text/event-stream").with("X-Accel-Buffering", "no");
   response.stream = [feed](BodyWriter& out) { return sendEvents(feed, out); };
   co_return response;
@@ -48,7 +49,7 @@ std::vector<Route> watchRoutes(RestParts& parts) {
   return {{.method = "GET",
            .pattern = "/v1/sessions/{id}/files:watch",
            .access = needs(Permission::kFileRead),
-           .query = {"path", "recursive", "last_event_id"},
+           .query = {"path", "recursive", "last_event_id", "root"},
            .handle = [&parts](Request& request) { return watch(parts, request); }}};
 }
 
