@@ -9,38 +9,96 @@
 namespace cloister::base {
 namespace {
 
+// All that an argument may name.
+struct Vocabulary {
+  std::span<const Flag> flags;
+  std::span<const FlagWord> words;
+
+  [[nodiscard]] const Flag* named(std::string_view name) const {
+    const auto found = std::ranges::find(flags, name, &Flag::name);
+    return found == flags.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] const Flag* lettered(char letter) const {
+    const auto found = std::ranges::find(flags, letter, &Flag::letter);
+    return found == flags.end() ? nullptr : &*found;
+  }
+  // The entry of `shown` ("--lang") whose flag is known here.
+  [[nodiscard]] const FlagWord* wordFor(std::string_view shown) const {
+    const auto found = std::ranges::find_if(words, [&](const FlagWord& each) {
+      return each.word == shown && named(each.flag) != nullptr;
+    });
+    return found == words.end() ? nullptr : &*found;
+  }
+};
+
 // An argument taken apart: --name[=value] or -n[value].
 struct Spelling {
   std::string shown;
   const Flag* flag = nullptr;
   std::optional<std::string> value;
+  std::string_view unit;  // of an earlier name's bare numbers
+
+  [[nodiscard]] bool isSwitch() const { return flag != nullptr && flag->value.empty(); }
 };
 
-Spelling spell(std::span<const Flag> known, const std::string& argument) {
+Spelling spell(const Vocabulary& known, const std::string& argument) {
   Spelling spelling;
   if (argument.starts_with("--")) {
     const size_t equals = argument.find('=');
     spelling.shown = argument.substr(0, equals);
     if (equals != std::string::npos) spelling.value = argument.substr(equals + 1);
-    const auto found = std::ranges::find(known, spelling.shown.substr(2), &Flag::name);
-    if (found != known.end()) spelling.flag = &*found;
+    spelling.flag = known.named(spelling.shown.substr(2));
   } else {
     spelling.shown = argument.substr(0, 2);
     if (argument.size() > 2) spelling.value = argument.substr(2);
-    const auto found = std::ranges::find(known, argument[1], &Flag::letter);
-    if (found != known.end()) spelling.flag = &*found;
+    spelling.flag = known.lettered(argument[1]);
   }
+  if (spelling.flag != nullptr) return spelling;
+  const FlagWord* word = known.wordFor(spelling.shown);
+  if (word == nullptr || !word->accepted) return spelling;
+  spelling.flag = known.named(word->flag);
+  spelling.unit = word->unit;
   return spelling;
 }
 
-std::unexpected<Error> unknownFlag(std::span<const Flag> known, const std::string& shown) {
-  std::vector<std::string> names;
-  for (const Flag& flag : known) {
-    if (!flag.help.empty()) names.push_back("--" + std::string(flag.name));
+std::unexpected<Error> unknownFlag(const Vocabulary& known, const std::string& shown) {
+  std::string meant;
+  if (const FlagWord* word = known.wordFor(shown); word != nullptr) {
+    meant = "--" + std::string(word->flag);
+  } else {
+    std::vector<std::string> names;
+    for (const Flag& flag : known.flags) {
+      if (!flag.help.empty()) names.push_back("--" + std::string(flag.name));
+    }
+    meant = meantName(shown, names);
   }
-  const std::string nearest = nearestName(shown, names);
-  const std::string hint = nearest.empty() ? "" : "; did you mean " + nearest + "?";
+  const std::string hint = meant.empty() ? "" : "; did you mean " + meant + "?";
   return fail(Code::kInvalid, shown + ": unknown flag" + hint, shown);
+}
+
+bool isSame(std::string_view one, std::string_view other) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::ranges::equal(one, other, {}, lower, lower);
+}
+
+// The choice as the table spells it.
+Result<std::string> choiceOf(const Flag& flag, std::string value) {
+  if (flag.choices.empty()) return value;
+  std::string list;
+  for (std::string_view left = flag.choices; !left.empty();) {
+    const std::string_view choice = left.substr(0, left.find(' '));
+    left.remove_prefix(std::min(choice.size() + 1, left.size()));
+    if (isSame(choice, value)) return std::string(choice);
+    const bool last = left.empty() && !list.empty();
+    list.append(list.empty() ? "" : last ? " or " : ", ").append(choice);
+  }
+  const std::string shown = "--" + std::string(flag.name);
+  return fail(Code::kInvalid, shown + ": must be " + list + ", not \"" + value + "\"", shown);
+}
+
+bool isBareNumber(std::string_view text) {
+  const auto digit = [](char c) { return (c >= '0' && c <= '9') || c == '.'; };
+  return !text.empty() && std::ranges::all_of(text, digit);
 }
 
 template <class T>
@@ -59,10 +117,12 @@ Result<std::optional<T>> inRange(std::string_view name, const std::optional<std:
 
 }  // namespace
 
-Result<Flags> Flags::parse(std::span<const Flag> known, std::span<const std::string> arguments) {
+Result<Flags> Flags::parse(std::span<const Flag> known, std::span<const std::string> arguments,
+                           std::span<const FlagWord> words) {
+  const Vocabulary vocabulary{known, words};
   Flags flags;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
+    std::string argument = arguments[i];
     if (argument == "--") {
       flags.rest_.assign(arguments.begin() + static_cast<ptrdiff_t>(i) + 1, arguments.end());
       break;
@@ -71,20 +131,28 @@ Result<Flags> Flags::parse(std::span<const Flag> known, std::span<const std::str
       flags.operands_.push_back(argument);
       continue;
     }
-    Spelling spelling = spell(known, argument);
-    if (spelling.flag == nullptr) return unknownFlag(known, spelling.shown);
-    const bool wants_value = !spelling.flag->value.empty();
-    if (!wants_value && spelling.value) {
+    Spelling spelling = spell(vocabulary, argument);
+    // Switches in one word: -it is -i -t.
+    while (spelling.isSwitch() && !argument.starts_with("--") && spelling.value) {
+      TRY(flags.add(*spelling.flag, ""));
+      argument = "-" + *spelling.value;
+      spelling = spell(vocabulary, argument);
+    }
+    if (spelling.flag == nullptr) return unknownFlag(vocabulary, spelling.shown);
+    if (spelling.isSwitch() && spelling.value) {
       return fail(Code::kInvalid, spelling.shown + ": takes no value", spelling.shown);
     }
-    if (wants_value && !spelling.value) {
+    if (!spelling.isSwitch() && !spelling.value) {
       if (i + 1 == arguments.size()) {
         const std::string wanted(spelling.flag->value);
         return fail(Code::kInvalid, spelling.shown + ": needs a value, " + wanted, spelling.shown);
       }
       spelling.value = arguments[++i];
     }
-    TRY(flags.add(*spelling.flag, std::move(spelling.value).value_or("")));
+    std::string value = std::move(spelling.value).value_or("");
+    if (isBareNumber(value)) value += spelling.unit;
+    value = TRY(choiceOf(*spelling.flag, std::move(value)));
+    TRY(flags.add(*spelling.flag, std::move(value)));
   }
   return flags;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command-line flags from a table: the same strict rules for every program of ours. GNU style:
-// `--name value`, `--name=value`, `-n value`, `-nvalue`; flags may stand among the operands; `--`
-// ends them.
+// `--name value`, `--name=value`, `-n value`, `-nvalue`, `-ab` for the switches -a and -b; flags
+// may stand among the operands; `--` ends them.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,26 @@ struct Flag {
   std::string_view help;   // "": hidden from --help
   char letter = 0;         // 'c' for -c
   bool many = false;       // may be given more than once
+  // The possible values, separated by spaces; "" for any. Their case does not matter.
+  std::string_view choices = {};
+};
+
+// Another word for a flag: an earlier name of ours, which is still accepted, or a word of other
+// tools, which is only suggested.
+struct FlagWord {
+  std::string_view word;  // "--ttl-seconds", "-m"
+  std::string_view flag;  // "ttl"
+  bool accepted = false;
+  std::string_view unit = {};  // appended to a value that is a bare number: "s"
 };
 
 class Flags {
  public:
-  // kInvalid for an unknown flag (naming the nearest), a value missing or not wanted, and a flag
-  // given twice. `known` must outlive the result.
-  static Result<Flags> parse(std::span<const Flag> known, std::span<const std::string> arguments);
+  // kInvalid for an unknown flag (naming the one of the same meaning, or the nearest), a value that
+  // is missing, not wanted or no choice, and a flag given twice. `known` must outlive the result. A
+  // word of `words` counts only if its flag is known, and the word itself is not.
+  static Result<Flags> parse(std::span<const Flag> known, std::span<const std::string> arguments,
+                             std::span<const FlagWord> words = {});
 
   [[nodiscard]] bool has(std::string_view name) const { return values_.contains(name); }
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;

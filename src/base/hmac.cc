@@ -11,7 +11,7 @@
 
 namespace cloister::base {
 
-std::string hmacSha256Hex(std::string_view key, std::string_view message) {
+std::string hmacSha256(std::string_view key, std::string_view message) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
   // HMAC fails only for lack of memory; then nothing may be sent with a wrong signature.
@@ -20,7 +20,11 @@ std::string hmacSha256Hex(std::string_view key, std::string_view message) {
              &size) == nullptr) {
     std::abort();
   }
-  return toHex({reinterpret_cast<const char*>(digest.data()), size});
+  return {reinterpret_cast<const char*>(digest.data()), size};
+}
+
+std::string hmacSha256Hex(std::string_view key, std::string_view message) {
+  return toHex(hmacSha256(key, message));
 }
 
 }  // namespace cloister::base

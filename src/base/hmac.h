@@ -7,6 +7,8 @@
 
 namespace cloister::base {
 
+// 32 bytes.
+std::string hmacSha256(std::string_view key, std::string_view message);
 // 64 lower-case hex digits.
 std::string hmacSha256Hex(std::string_view key, std::string_view message);
 

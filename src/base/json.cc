@@ -5,6 +5,8 @@
 #include <cmath>
 #include <set>
 
+#include "base/nearest.h"
+
 namespace cloister::base {
 namespace {
 
@@ -211,7 +213,12 @@ Result<> ObjectReader::finish() const {
   for (const auto& member : object_) {
     if (std::ranges::find(seen_, std::string_view(member.key())) == seen_.end()) {
       const std::string path = pathOf(std::string_view(member.key()));
-      return fail(Code::kInvalid, path + ": unknown field", path);
+      const std::string meant =
+          meantName(std::string_view(member.key()), {seen_.begin(), seen_.end()});
+      return fail(
+          Code::kInvalid,
+          path + ": unknown field" + (meant.empty() ? "" : "; did you mean " + pathOf(meant) + "?"),
+          path);
     }
   }
   return {};

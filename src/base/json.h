@@ -48,7 +48,7 @@ class ObjectReader {
   Result<const json::array*> array(std::string_view name);    // nullptr when absent or null
   Result<const json::object*> object(std::string_view name);  // nullptr when absent or null
   const json::value* any(std::string_view name);              // nullptr when absent or null
-  // "unknown field" for the first unread member.
+  // "unknown field" for the first unread member, with the likely intended one.
   [[nodiscard]] Result<> finish() const;
 
   [[nodiscard]] std::string pathOf(std::string_view name) const;

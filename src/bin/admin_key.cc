@@ -4,11 +4,20 @@
 #include <algorithm>
 
 #include "auth/auth.h"
+#include "base/file.h"
 #include "base/log.h"
+#include "bin/settings.h"
 #include "store/commit.h"
 #include "store/rows/keys.h"
 
 namespace cloister {
+
+Result<> ensureAdminKey(const std::string& path) {
+  const auto secret = readLine(path);
+  if (secret && !secret->empty()) return checkAdminKey(*secret, path);
+  if (!secret && secret.error().code != Code::kNotFound) return std::unexpected(secret.error());
+  return base::writeFileAtomic(path, auth::makeKey({}, "", 0).secret + "\n", 0600);
+}
 
 Result<> enrolAdminKey(store::Store& store, const std::string& secret) {
   model::Principal admin;

@@ -9,6 +9,8 @@
 
 namespace cloister {
 
+// Makes the file if it is missing or empty, and checks an existing key.
+Result<> ensureAdminKey(const std::string& path);
 // Makes the key in admin.key valid, and its previous keys invalid: to rotate the key, remove the
 // file and start again.
 Result<> enrolAdminKey(store::Store& store, const std::string& secret);

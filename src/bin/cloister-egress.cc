@@ -19,7 +19,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "bin/dlp_rules.h"
 #include "bin/stop_watch.h"
 #include "egress/plan/own_names.h"
 #include "egress/service/listen.h"
@@ -45,6 +47,7 @@ using base::Flags;
 constexpr Flag kFlags[] = {
     {.name = "state", .value = "DIR", .help = "the state directory"},
     {.name = "config", .value = "FILE", .help = "the configuration"},
+    {.name = "check", .value = "", .help = "judge the configuration, and serve nothing"},
     {.name = "api", .value = "ADDR", .help = "host:port of the API, for the tier api"},
     {.name = "lifeline", .value = "FD", .help = "end at this descriptor's end of file"},
     {.name = "ready-fd", .value = "FD", .help = "write a line here when connections are taken"},
@@ -54,6 +57,7 @@ constexpr Flag kFlags[] = {
 constexpr std::string_view kUsage =
     "usage: cloister-egress [--state DIR] [--config FILE] [--api ADDR] [--lifeline FD]\n"
     "                       [--ready-fd FD]\n"
+    "       cloister-egress --check [--config FILE]\n"
     "`cloister serve` starts it; by hand only for diagnosis.\n";
 
 // Of the state directory. cloisterd makes them too: whoever is first.
@@ -67,6 +71,7 @@ constexpr uint32_t kFallbackUser = model::kFallbackId + 2;
 
 struct Options {
   bool help = false;
+  bool check = false;
   model::Config config;
   std::string state;
   std::string api;
@@ -79,6 +84,7 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   const Flags flags = TRY(Flags::parse(kFlags, arguments));
   Options options;
   options.help = flags.has("help");
+  options.check = flags.has("check");
   if (const auto path = flags.text("config")) options.config = TRY(model::loadConfig(*path));
   options.state = flags.text("state").value_or(model::stateDir(options.config));
   options.api = flags.text("api").value_or(options.config.listen);
@@ -99,13 +105,13 @@ Result<Users> findUsers(const model::Config& config) {
     const linux::User self{::geteuid(), ::getegid()};
     return Users{self, self};
   }
-  const auto find = [](const std::string& name, uint32_t fallback) {
-    return linux::findUser(name).value_or(linux::User{fallback, fallback});
-  };
-  const Users users{find(config.user, model::kFallbackId), find(config.egress.user, kFallbackUser)};
-  if (users.own.uid == 0) {
+  const auto named = linux::findUser(config.egress.user);
+  if (named && named->uid == 0) {
     return fail(Code::kInvalid, "egress.user: must not be root", "egress.user");
   }
+  const Users users{linux::serviceUser(config.user, model::kFallbackId),
+                    linux::serviceUser(config.egress.user, kFallbackUser)};
+  if (users.own.uid == 0) return users;  // a user namespace with one id
   if (users.own.uid == users.control.uid) {
     return fail(Code::kInvalid, "egress.user: must differ from `user`", "egress.user");
   }
@@ -186,9 +192,11 @@ Result<egress::DialOptions> dialOptions(const Options& options) {
 Result<egress::ServiceConfig> serviceConfig(const Options& options, const Users& users) {
   egress::ServiceConfig config;
   config.settings = settingsOf(options.config.egress);
+  config.settings.dlp = TRY(dlpRules(options.config.dlp, model::DlpPlace::kEgress));
   config.resolver.servers = options.config.egress.resolver;
   config.dial = TRY(dialOptions(options));
-  config.gateway = TRY(egress::prepareGateway(options.config.packages, options.config.egress));
+  config.gateway = TRY(egress::prepareGateway(
+      options.config.packages, options.config.layers.advisories_seconds, options.config.egress));
   config.control_uid = users.control.uid;
   config.node_uid = ::geteuid();
   config.key = keyReader(options.state);
@@ -203,6 +211,8 @@ std::vector<linux::LandlockRule> readableFiles(const Options& options) {
   for (const auto* source : {&options.config.packages.pypi, &options.config.packages.npm}) {
     if (source->index.starts_with('/')) files.folders.push_back(source->index);
   }
+  const std::string& advisories = options.config.packages.advisories;
+  if (!advisories.empty()) files.folders.push_back(advisories);
   return egress::readableFiles(files);
 }
 
@@ -256,13 +266,23 @@ Result<> serve(const Options& options) {
   return {};
 }
 
+// The answer for `cloister serve --check` (supervisor/check.h).
+Result<> check(const Options& options) {
+  const auto users = findUsers(options.config);
+  const auto config = users ? serviceConfig(options, *users) : std::unexpected(users.error());
+  if (config) return {};
+  const base::json::object answer{{"error", config.error().message}, {"key", config.error().field}};
+  std::puts(base::toJson(answer).c_str());
+  return std::unexpected(config.error());
+}
+
 Result<> run(const std::vector<std::string>& arguments) {
   const Options options = TRY(parseOptions(arguments));
   if (options.help) {
     std::fputs(kUsage.data(), stdout);
     return {};
   }
-  return serve(options);
+  return options.check ? check(options) : serve(options);
 }
 
 }  // namespace

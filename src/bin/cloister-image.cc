@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `cloister-image`: the operator's tool for the store of images. A separate program, so that no
 // other program loads the library that reads archives; `cloister image` executes this program.
+#include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -12,8 +13,10 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/log.h"
+#include "bin/image_pull.h"
 #include "cli/render/outline.h"
 #include "cli/render/terminal.h"
+#include "cli/render/verdict.h"
 #include "images/import.h"
 #include "images/store.h"
 #include "model/config.h"
@@ -26,14 +29,16 @@ using base::Flags;
 using cli::printable;
 using cli::writeTo;
 
-constexpr int kUsageStatus = 2;
-constexpr int kDiffers = 1;
+using cli::kStatusNo;
+using cli::kStatusUsage;
+
 constexpr int kInterrupted = 130;
 
 constexpr Flag kFlags[] = {
     {.name = "images", .value = "DIR", .help = "the store"},
     {.name = "config", .value = "FILE", .help = "the configuration"},
     {.name = "replace", .value = "", .help = "replace the image"},
+    {.name = "name", .value = "NAME", .help = "the name of a pulled image"},
     {.name = "no-squashfs", .value = "", .help = "not for virtual machines"},
     {.name = "json", .value = "", .help = "print JSON"},
     {.name = "help", .value = "", .help = "print this", .letter = 'h'},
@@ -43,6 +48,9 @@ constexpr std::string_view kUsage =
     "usage: cloister-image import [--replace] [--no-squashfs] NAME PATH   make an image of an "
     "archive or "
     "directory\n"
+    "       cloister-image pull [--name NAME] [--replace] [--no-squashfs] REF@sha256:DIGEST   "
+    "fetch an "
+    "image from a registry\n"
     "       cloister-image list                           the images there are, and what is "
     "broken\n"
     "       cloister-image verify NAME                    compare with its digest; 1 if it "
@@ -61,14 +69,16 @@ constexpr std::string_view kUsage =
     "  docker save python:3.12-slim | zstd > python.tar.zst\n"
     "  cloister-image import python-3.12 python.tar.zst\n"
     "  cloister-image import --replace tools /srv/chroots/tools\n"
+    "  cloister-image pull --config /etc/cloister.yaml registry.example/team/app@sha256:…\n"
     "  cloister-image list --json\n";
 
 struct Invocation {
   images::Store store;
-  images::Bounds bounds;
+  model::ImageSettings settings;
   Flags flags;
   std::string command;
   std::vector<std::string> operands;
+  Fd cancel = {};  // readable once the command is interrupted
 };
 
 Result<Invocation> invocationOf(Flags flags) {
@@ -82,9 +92,10 @@ Result<Invocation> invocationOf(Flags flags) {
   std::vector<std::string> words = flags.operands();
   words.insert(words.end(), flags.rest().begin(), flags.rest().end());
   Invocation out{images::Store(directory),
-                 {config.images.max_mb << 20, config.images.max_files},
+                 std::move(config.images),
                  std::move(flags),
                  words.empty() ? "" : words[0],
+                 {},
                  {}};
   if (!words.empty()) out.operands.assign(words.begin() + 1, words.end());
   return out;
@@ -112,17 +123,18 @@ Result<Fd> interrupts() {
   return fd ? Result<Fd>(std::move(fd)) : failErrno("signalfd");
 }
 
-Result<int> import(Invocation& invocation) {
-  const Fd cancel = TRY(interrupts());
-  cli::Progress progress(!invocation.flags.has("json"));
-  const images::ImportOptions options{
-      .name = invocation.operands[0],
-      .path = invocation.operands[1],
-      .replace = invocation.flags.has("replace"),
-      .squashfs = !invocation.flags.has("no-squashfs"),
-      .bounds = invocation.bounds,
-      .cancel = cancel.get(),
-      .progress = [&](const std::string& what) { progress.tick(what); }};
+bool isInterrupted(const Invocation& invocation) {
+  pollfd polled{invocation.cancel.get(), POLLIN, 0};
+  return ::poll(&polled, 1, 0) > 0 && (polled.revents & POLLIN) != 0;
+}
+
+// Imports, with the options that all sources have in common, and prints the image.
+Result<int> importOf(Invocation& invocation, images::ImportOptions options,
+                     cli::Progress& progress) {
+  options.replace = invocation.flags.has("replace");
+  options.squashfs = !invocation.flags.has("no-squashfs");
+  options.bounds = {invocation.settings.max_mb << 20, invocation.settings.max_files};
+  options.progress = [&](const std::string& what) { progress.tick(what); };
   const auto imported = images::importImage(invocation.store, options);
   progress.stop();
   if (!imported) return std::unexpected(imported.error());
@@ -130,6 +142,50 @@ Result<int> import(Invocation& invocation) {
     writeTo(STDERR_FILENO, "note: " + printable(note) + "\n");
   printImage(imported->found, invocation.flags.has("json"));
   return 0;
+}
+
+Result<int> import(Invocation& invocation) {
+  invocation.cancel = TRY(interrupts());
+  cli::Progress progress(!invocation.flags.has("json"));
+  return importOf(invocation,
+                  {.name = invocation.operands[0],
+                   .path = invocation.operands[1],
+                   .cancel = invocation.cancel.get()},
+                  progress);
+}
+
+Result<int> pull(Invocation& invocation) {
+  const registry::Reference reference = TRY(registry::parseReference(invocation.operands[0]));
+  const std::string name = invocation.flags.text("name").value_or(nameOfPulled(reference));
+  const auto good = images::checkNewName(invocation.store, name, invocation.flags.has("replace"));
+  if (!good) {
+    const bool invalid = good.error().code == Code::kInvalid && !invocation.flags.has("name");
+    return fail(good.error().code, good.error().message + (invalid ? "; give --name NAME" : ""));
+  }
+  invocation.cancel = TRY(interrupts());
+  cli::Progress progress(!invocation.flags.has("json"));
+  const images::Unfinished work = TRY(invocation.store.begin());
+  const std::string layout = work.path() + "/layout";
+  auto pulled = pullInChild({.reference = reference,
+                             .settings = invocation.settings,
+                             .directory = layout,
+                             .progress = [&](const std::string& what) { progress.tick(what); }},
+                            invocation.cancel.get());
+  progress.clear();
+  if (!pulled) return std::unexpected(std::move(pulled).error());
+  if (!invocation.flags.has("config")) {
+    pulled->notes.emplace_back(
+        "without --config no signature, bill of materials or advisory is checked");
+  }
+  for (const std::string& note : pulled->notes)
+    writeTo(STDERR_FILENO, "note: " + printable(note) + "\n");
+  return importOf(invocation,
+                  {.name = name,
+                   .path = layout,
+                   .title = reference.text(),
+                   .verified = pulled->verified,
+                   .cancel = invocation.cancel.get()},
+                  progress);
 }
 
 Result<int> list(Invocation& invocation) {
@@ -144,14 +200,15 @@ Result<int> list(Invocation& invocation) {
     cli::printJson(base::json::object{{"images", std::move(found)}, {"broken", std::move(broken)}});
     return 0;
   }
-  std::vector<std::vector<std::string>> rows = {
-      {"NAME", "SIZE", "FILES", "SOURCE", "SQUASHFS", "CREATED", "DIGEST"}};
+  constexpr cli::Heading kHeadings[] = {{"NAME", true}, {"SIZE"},    {"FILES"}, {"SOURCE"},
+                                        {"SQUASHFS"},   {"CREATED"}, {"DIGEST"}};
+  std::vector<std::vector<std::string>> rows;
   for (const auto& [image, root, squashfs] : listing.images) {
     rows.push_back({image.name, cli::humanBytes(image.size_bytes), std::to_string(image.files),
                     image.source, image.squashfs ? "yes" : "no", printable(image.created),
                     image.digest});
   }
-  writeTo(STDOUT_FILENO, cli::table(rows));
+  writeTo(STDOUT_FILENO, cli::table(kHeadings, rows));
   for (const auto& [name, why] : listing.broken)
     writeTo(STDERR_FILENO, printable(name) + ": broken: " + printable(why) + "\n");
   return 0;
@@ -173,7 +230,7 @@ Result<int> verify(Invocation& invocation) {
                                digest + ", imported was " + used.found.image.digest +
                                "; import it again with --replace\n");
   }
-  return same ? 0 : kDiffers;
+  return same ? 0 : kStatusNo;
 }
 
 Result<int> remove(Invocation& invocation) {
@@ -189,8 +246,11 @@ struct Command {
   size_t operands;
   Result<int> (*run)(Invocation&);
 };
-constexpr Command kCommands[] = {
-    {"import", 2, import}, {"list", 0, list}, {"verify", 1, verify}, {"remove", 1, remove}};
+constexpr Command kCommands[] = {{"import", 2, import},
+                                 {"pull", 1, pull},
+                                 {"list", 0, list},
+                                 {"verify", 1, verify},
+                                 {"remove", 1, remove}};
 
 void complain(const std::string& message) {
   writeTo(STDERR_FILENO, "cloister-image: " + printable(message) + "\n");
@@ -205,7 +265,7 @@ int run(const std::vector<std::string>& arguments) {
   auto invocation = flags ? invocationOf(*std::move(flags)) : std::unexpected(flags.error());
   if (!invocation) {
     complain(invocation.error().message);
-    return kUsageStatus;
+    return kStatusUsage;
   }
   for (const Command& command : kCommands) {
     if (command.name != invocation->command) continue;
@@ -213,10 +273,10 @@ int run(const std::vector<std::string>& arguments) {
     const Result<int> status = command.run(*invocation);
     if (status) return *status;
     complain(status.error().message);
-    return status.error().code == Code::kUnavailable ? kInterrupted : kDiffers;
+    return isInterrupted(*invocation) ? kInterrupted : cli::errorStatus(status.error());
   }
   writeTo(STDERR_FILENO, std::string(kUsage));
-  return kUsageStatus;
+  return kStatusUsage;
 }
 
 }  // namespace

@@ -29,6 +29,7 @@
 #include "linux/users.h"
 #include "model/config.h"
 #include "model/language.h"
+#include "model/offer_json.h"
 #include "node/image_source.h"
 #include "node/languages.h"
 #include "node/layer_store.h"
@@ -60,11 +61,15 @@ constexpr Flag kFlags[] = {
 constexpr std::string_view kUsage =
     "usage: cloister-node [--state DIR] [--config FILE] [--lifeline FD] [--ready-fd FD]\n"
     "       cloister-node image-digest [--config FILE]\n"
+    "       cloister-node findings [--config FILE]\n"
     "`cloister serve` starts it; by hand only for diagnosis.\n";
+
+constexpr std::string_view kImageDigest = "image-digest";
+constexpr std::string_view kFindings = "findings";
 
 struct Options {
   bool help = false;
-  bool image_digest = false;
+  std::string command;  // "": serve
   model::Config config;
   std::string state;
   int lifeline = -1;
@@ -80,9 +85,11 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   options.state = flags.text("state").value_or(model::stateDir(options.config));
   options.lifeline = static_cast<int>(TRY(flags.integer("lifeline", 3, kMostFds)).value_or(-1));
   options.ready_fd = static_cast<int>(TRY(flags.integer("ready-fd", 3, kMostFds)).value_or(-1));
-  if (!flags.operands().empty()) {
-    options.image_digest = flags.operands() == std::vector<std::string>{"image-digest"};
-    if (!options.image_digest) return fail(Code::kInvalid, "no such command; see --help");
+  if (flags.operands().empty()) return options;
+  options.command = flags.operands().front();
+  const bool known = options.command == kImageDigest || options.command == kFindings;
+  if (!known || flags.operands().size() > 1) {
+    return fail(Code::kInvalid, "no such command; see --help");
   }
   return options;
 }
@@ -206,8 +213,8 @@ void detectLanguages(const model::LanguageSet& languages, const std::string& ima
   }
 }
 
-Result<model::NodeOffer> makeOffer(const Options& options, const model::LanguageSet& languages,
-                                   const runtime::ProcessHost& host, std::vector<Finding> guests) {
+model::NodeOffer makeOffer(const Options& options, const model::LanguageSet& languages,
+                           const runtime::ProcessHost& host, std::vector<Finding> guests) {
   model::NodeOffer offer;
   offer.node = options.config.node.name;
   offer.version = base::version();
@@ -225,10 +232,10 @@ node::ServerConfig serverConfig(const Options& options, model::NodeOffer offer) 
   node::ServerConfig config;
   config.socket = options.state + "/run/node.sock";
   config.key_path = options.state + "/keys/permit.pub";
+  config.control_silence = std::chrono::seconds(options.config.node.control_silence_seconds);
   config.control_uid = ::geteuid();
   if (::geteuid() == 0) {
-    const linux::User user = linux::findUser(options.config.user)
-                                 .value_or(linux::User{model::kFallbackId, model::kFallbackId});
+    const linux::User user = linux::serviceUser(options.config.user, model::kFallbackId);
     config.control_uid = user.uid;
     config.control_gid = user.gid;
   }
@@ -299,17 +306,36 @@ std::shared_ptr<runtime::LayerSource> layerStore(asio::io_context& io, const mod
                              .max_bytes = uint64_t{config.node.layers_mb} << 20});
 }
 
+// Adds the guests of this machine to `config`, and returns what was found.
+std::vector<Finding> findGuests(const Options& options, runtime::ProcessConfig& config) {
+  std::vector<Finding> findings;
+  for (const auto& found : {runtime::findGvisor(gvisorConfig(options.config)),
+                            runtime::findMicrovm(microvmConfig(options))}) {
+    if (found.guest) config.guests.push_back(found.guest);
+    findings.push_back(found.finding);
+  }
+  return findings;
+}
+
+// For `cloister doctor` without a server: the offer that this node would make, as JSON. Serves
+// nothing, and leaves nothing.
+Result<> printFindings(const Options& options) {
+  const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
+  runtime::ProcessConfig config = processConfig(options, languages);
+  std::vector<Finding> guests = findGuests(options, config);
+  const auto host = runtime::surveyProcessHost(config);
+  const auto offer = makeOffer(options, languages, *host, std::move(guests));
+  std::puts(base::toJson(model::offerJson(offer)).c_str());
+  return {};
+}
+
 Result<> serve(const Options& options) {
   // A sandbox takes some 15 descriptors with cgroup v1, and a shell's limit is 1024.
   constexpr size_t kDescriptors = 65'536;
   linux::raiseDescriptors(kDescriptors);
   const auto languages = TRY(model::LanguageSet::load(base::shareDir() + "/languages"));
-  const runtime::GuestFound gvisor = runtime::findGvisor(gvisorConfig(options.config));
   runtime::ProcessConfig process_config = processConfig(options, languages);
-  const runtime::GuestFound microvm = runtime::findMicrovm(microvmConfig(options));
-  for (const auto& guest : {gvisor.guest, microvm.guest}) {
-    if (guest) process_config.guests.push_back(guest);
-  }
+  std::vector<Finding> guests = findGuests(options, process_config);
   const std::string layers_path = layersPath(options.config);
   if (!layers_path.empty()) process_config.layers = layers_path;
   const auto host = TRY(runtime::startProcessHost(process_config));
@@ -323,8 +349,8 @@ Result<> serve(const Options& options) {
                                                    {doors, options.config.egress.pool},
                                                    layerStore(io, options.config, layers_path));
   node::PermitGate gate(options.config.limits);
-  node::ServerConfig config = serverConfig(
-      options, TRY(makeOffer(options, languages, *host, {gvisor.finding, microvm.finding})));
+  node::ServerConfig config =
+      serverConfig(options, makeOffer(options, languages, *host, std::move(guests)));
   TRY(makeRunDirectory(options, config));
   asio::signal_set signals(io, SIGTERM, SIGINT);
   signals.async_wait([&io](boost::system::error_code, int) { io.stop(); });
@@ -366,7 +392,8 @@ Result<> run(const std::vector<std::string>& arguments) {
   }
   TRY(node::dropPrivileges(base::shareDir() + "/policies/seccomp/node.json"));
   runtime::preferCache(options.state + "/cache");
-  if (options.image_digest) return printImageDigest(options.config.node.image_root);
+  if (options.command == kImageDigest) return printImageDigest(options.config.node.image_root);
+  if (options.command == kFindings) return printFindings(options);
   return serve(options);
 }
 

@@ -18,28 +18,35 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include "api/compat/compat.h"
 #include "api/http/http_server.h"
 #include "api/http/router.h"
 #include "api/mcp/definitions.h"
+#include "api/mcp/hosted_servers.h"
 #include "api/mcp/server.h"
 #include "api/metrics.h"
 #include "api/rest/rest.h"
+#include "api/ui/ui.h"
 #include "artifacts/blobs.h"
 #include "artifacts/tenant_cipher.h"
 #include "async/spawn.h"
+#include "audit/root_keeper.h"
 #include "auth/auth.h"
-#include "auth/tokens.h"
+#include "auth/sign_in.h"
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/version.h"
 #include "bin/admin_key.h"
+#include "bin/blob_store.h"
 #include "bin/channels.h"
+#include "bin/config_check.h"
 #include "bin/deciding.h"
 #include "bin/scan.h"
 #include "bin/settings.h"
+#include "bin/state_dir.h"
 #include "bin/stop_watch.h"
-#include "egress/plan/own_names.h"
 #include "fixtures/mcp_conformance.h"
 #include "linux/credentials.h"
 #include "linux/process.h"
@@ -49,6 +56,7 @@
 #include "model/language.h"
 #include "orchestrator/core/control.h"
 #include "orchestrator/core/node_link.h"
+#include "orchestrator/deps/layer_builder.h"
 #include "orchestrator/deps/layer_service.h"
 #include "orchestrator/egress/doors.h"
 #include "orchestrator/guard/agent_guard.h"
@@ -58,6 +66,7 @@
 #include "store/anchor.h"
 #include "store/open.h"
 #include "store/store.h"
+#include "trace/otlp/exporter.h"
 
 namespace cloister {
 namespace {
@@ -70,6 +79,7 @@ using base::Level;
 constexpr Flag kFlags[] = {
     {.name = "state", .value = "DIR", .help = "the state directory"},
     {.name = "config", .value = "FILE", .help = "the configuration"},
+    {.name = "check", .value = "", .help = "judge the configuration, and serve nothing"},
     {.name = "listen", .value = "ADDR", .help = "host:port or unix:/path", .many = true},
     {.name = "lifeline", .value = "FD", .help = "end at this descriptor's end of file"},
     {.name = "ready-fd", .value = "FD", .help = "write the address here when it listens"},
@@ -82,10 +92,12 @@ constexpr Flag kFlags[] = {
 constexpr std::string_view kUsage =
     "usage: cloisterd [--state DIR] [--config FILE] [--listen ADDR]... [--lifeline FD]\n"
     "                 [--ready-fd FD] [--private]\n"
+    "       cloisterd --check [--config FILE]\n"
     "`cloister serve` starts it; by hand only for diagnosis.\n";
 
 struct Options {
   bool help = false;
+  bool check = false;
   bool keeps_nothing = false;
   bool mcp_fixtures = false;
   model::Config config;
@@ -101,6 +113,7 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   const Flags flags = TRY(Flags::parse(kFlags, arguments));
   Options options;
   options.help = flags.has("help");
+  options.check = flags.has("check");
   options.keeps_nothing = flags.has("private");
   options.mcp_fixtures = flags.has("mcp-conformance-fixtures");
   if (const auto path = flags.text("config")) options.config = TRY(model::loadConfig(*path));
@@ -114,89 +127,6 @@ Result<Options> parseOptions(const std::vector<std::string>& arguments) {
   return options;
 }
 
-// --- the state directory
-
-// The service's user: the configured user when started as root, otherwise the starting user.
-Result<linux::User> serviceUser(const model::Config& config) {
-  if (::geteuid() != 0) return linux::User{::geteuid(), ::getegid()};
-  const linux::User user =
-      linux::findUser(config.user).value_or(linux::User{model::kFallbackId, model::kFallbackId});
-  if (user.uid == 0) return fail(Code::kInvalid, "user: must not be root", "user");
-  return user;
-}
-
-// Changes the owner of a path whose parent only we can write, so that the path cannot be replaced
-// meanwhile.
-Result<> give(const std::string& path, linux::User to, mode_t mode) {
-  if (::lchown(path.c_str(), to.uid, to.gid) != 0) return failErrno("giving away " + path);
-  if (::chmod(path.c_str(), mode) != 0) return failErrno("setting the mode of " + path);
-  return {};
-}
-
-Result<> makeDir(const std::string& path, linux::User owner, mode_t mode) {
-  TRY(base::makeDirs(path, mode));
-  return give(path, owner, mode);
-}
-
-Result<> makeKeyPair(const std::string& stem, linux::User owner) {
-  const base::SigningKey key = TRY(base::SigningKey::loadOrCreate(stem + ".key"));
-  TRY(give(stem + ".key", owner, 0600));
-  const std::string shown = key.verifyKey().base64() + "\n";
-  if (base::readFile(stem + ".pub", 4096) == shown) return {};  // the disk may be full
-  return base::writeFileAtomic(stem + ".pub", shown, 0644);
-}
-
-Result<std::string> readLine(const std::string& path) {
-  std::string text = TRY(base::readFile(path, 4096));
-  while (text.ends_with('\n'))
-    text.pop_back();
-  return text;
-}
-
-Result<> ensureAdminKey(const std::string& path) {
-  const auto secret = readLine(path);
-  if (secret && !secret->empty()) return checkAdminKey(*secret, path);
-  if (!secret && secret.error().code != Code::kNotFound) return std::unexpected(secret.error());
-  return base::writeFileAtomic(path, auth::makeKey({}, "", 0).secret + "\n", 0600);
-}
-
-// The file of the artifacts' master key. The last place is ours, earlier places belong to the
-// operator.
-std::string masterKeyFile(const Options& options) {
-  if (!options.config.artifacts.master_key_file.empty()) {
-    return options.config.artifacts.master_key_file;
-  }
-  const char* credentials = ::getenv("CREDENTIALS_DIRECTORY");  // systemd.exec(5)
-  if (credentials != nullptr) {
-    std::string path = std::string(credentials) + "/cloister.artifacts-key";
-    if (::access(path.c_str(), F_OK) == 0) return path;
-  }
-  return options.state + "/keys/artifacts.key";
-}
-
-Result<> makeMasterKey(const Options& options, linux::User owner) {
-  const std::string own = options.state + "/keys/artifacts.key";
-  if (masterKeyFile(options) != own) return {};
-  TRY(artifacts::ensureMasterKey(own));
-  return give(own, owner, 0600);
-}
-
-// The state's layout and keys, as root or as the user. The node makes its own part, run/.
-Result<> prepareState(const Options& options) {
-  const linux::User service = TRY(serviceUser(options.config));
-  const linux::User self{::geteuid(), ::getegid()};
-  const std::string& state = options.state;
-  TRY(base::makeDirs(state, 0755));
-  TRY(ensureAdminKey(state + "/admin.key"));
-  TRY(makeDir(state + "/keys", self, 0755));
-  TRY(makeKeyPair(state + "/keys/permit", service));
-  TRY(makeKeyPair(state + "/keys/audit", service));
-  TRY(makeMasterKey(options, service));
-  TRY(makeDir(state + "/ledger", service, 0700));
-  TRY(makeDir(state + "/blobs", service, 0700));
-  return makeDir(state + "/cache", self, 0755);
-}
-
 // --- files read while still permitted
 
 struct Data {
@@ -204,10 +134,13 @@ struct Data {
   std::shared_ptr<const base::SigningKey> audit_key;
   base::SigningKey permit_key;
   std::vector<artifacts::Secret> master_keys;
+  std::optional<artifacts::S3Credentials> s3;
   model::LanguageSet languages;
   orchestrator::StartDocument policy;
   policy::Levels levels;
   model::ToolSet tools;
+  api::ToolPrograms tool_programs;
+  api::ui::Files ui;
   std::string openapi;
   std::string mcp;
   linux::SeccompProgram seccomp;
@@ -215,23 +148,6 @@ struct Data {
 
 Result<base::SigningKey> readKey(const std::string& path) {
   return base::SigningKey::fromBase64(TRY(readLine(path)));
-}
-
-Result<> checkDefaultLevel(const model::Config& config, const policy::Levels& levels) {
-  const std::string& level = config.agents.default_level;
-  if (level.empty() || levels.levels.contains(level)) return {};
-  return fail(Code::kInvalid,
-              "agents.default_level: there is no level \"" + level + "\"; use one of " +
-                  policy::levelNames(levels),
-              "agents.default_level");
-}
-
-// A folder that is not there would pass every package.
-Result<> checkAdvisories(const std::string& folder) {
-  constexpr const char* kKey = "packages.advisories";
-  std::error_code error;
-  if (folder.empty() || std::filesystem::is_directory(folder, error)) return {};
-  return fail(Code::kInvalid, std::string(kKey) + ": there is no folder " + folder, kKey);
 }
 
 Result<Data> readData(const Options& options) {
@@ -252,13 +168,16 @@ Result<Data> readData(const Options& options) {
       .admin_secret = TRY(readLine(options.state + "/admin.key")),
       .audit_key = std::make_shared<const base::SigningKey>(std::move(audit_key)),
       .permit_key = TRY(readKey(options.state + "/keys/permit.key")),
-      .master_keys = TRY(artifacts::readMasterKeys(masterKeyFile(options))),
+      .master_keys = TRY(artifacts::readMasterKeys(masterKeyFile(options.config, options.state))),
+      .s3 = TRY(readS3Credentials(options.config)),
       .languages = std::move(languages),
       .policy = {.name = std::filesystem::path(policy_path).stem().string(),
                  .text = std::move(policy),
                  .chosen = !options.config.policy.document.empty()},
       .levels = std::move(known_levels),
       .tools = TRY(readTools(options.config)),
+      .tool_programs = TRY(readToolPrograms()),
+      .ui = TRY(api::ui::Files::read(share + "/web")),
       .openapi = TRY(base::readFile(share + "/spec/openapi.yaml")),
       .mcp = TRY(base::readFile(share + "/spec/mcp.json")),
       .seccomp = TRY(linux::loadSeccomp(share + "/policies/seccomp/cloisterd.json")),
@@ -312,29 +231,49 @@ Result<std::unique_ptr<store::Store>> openStore(const Options& options, const Da
   return store::openSqlite(sqlite);
 }
 
-// The ledger and the files that its records name.
-struct Stored {
-  std::unique_ptr<store::Store> ledger;
-  std::unique_ptr<artifacts::Keyring> keyring;
-  std::unique_ptr<artifacts::Blobs> blobs;
-  orchestrator::BlobKeeper keeper;
-};
-
-Result<Stored> openStored(const Options& options, const Data& data) {
-  auto ledger = TRY(openStore(options, data));
-  auto keyring = TRY(artifacts::Keyring::open(options.state + "/blobs", data.master_keys));
-  auto blobs = TRY(artifacts::openLocalBlobs(*keyring, options.config.durability));
-  auto keeper = TRY(orchestrator::BlobKeeper::open(*ledger, *blobs));
-  return Stored{std::move(ledger), std::move(keyring), std::move(blobs), std::move(keeper)};
-}
-
-// --- serving
-
 // An io_context that can drop pending handlers while the objects used by the handlers still exist.
 struct IoContext : asio::io_context {
   using asio::execution_context::shutdown;
   using asio::io_context::io_context;
 };
+
+// Ends the work of a pool before the objects made earlier, which the work uses.
+struct PoolEnd {
+  explicit PoolEnd(asio::thread_pool& of) : pool(of) {}
+  PoolEnd(const PoolEnd&) = delete;
+  PoolEnd& operator=(const PoolEnd&) = delete;
+  ~PoolEnd() {
+    pool.stop();
+    pool.join();
+  }
+  asio::thread_pool& pool;
+};
+
+// The ledger, the files that its records name, and the roots of its audit log.
+struct Stored {
+  std::unique_ptr<store::Store> ledger;
+  std::unique_ptr<artifacts::Keyring> keyring;
+  BlobStore blobs;
+  std::unique_ptr<orchestrator::BlobKeeper> keeper;
+  std::unique_ptr<audit::RootKeeper> roots;
+};
+
+Result<Stored> openStored(const Options& options, const Data& data, IoContext& io,
+                          asio::thread_pool& background) {
+  auto ledger = TRY(openStore(options, data));
+  TRY(enrolAdminKey(*ledger, data.admin_secret));
+  const std::string dir = options.state + "/blobs";
+  auto keyring = TRY(artifacts::Keyring::open(dir, data.master_keys));
+  auto blobs =
+      TRY(openBlobStore(options.config, data.s3, *keyring, dir, io.get_executor(), background));
+  auto keeper = TRY(orchestrator::BlobKeeper::open(io.get_executor(), *ledger, *blobs.blobs));
+  auto roots =
+      std::make_unique<audit::RootKeeper>(*ledger, *data.audit_key, rootSettings(options.config));
+  return Stored{std::move(ledger), std::move(keyring), std::move(blobs), std::move(keeper),
+                std::move(roots)};
+}
+
+// --- serving
 
 // Sockets from systemd or the supervisor; sd_listen_fds(3).
 std::vector<Fd> takeListeners() {
@@ -359,6 +298,10 @@ Result<std::vector<std::string>> openListeners(api::HttpServer& server, const Op
   const bool given = !addresses.empty();
   for (const std::string& address : given ? std::vector<std::string>() : options.listen)
     addresses.push_back(TRY(server.listen(address)));
+  if (const std::string& e2b = options.config.compat.e2b.listen; !e2b.empty()) {
+    addresses.push_back(TRY(server.listen(e2b, "e2b")));
+    base::log(Level::kInfo, "listening", {{"address", addresses.back()}, {"interface", "e2b"}});
+  }
   if (options.mcp_fixtures && !server.allLocal()) {
     return fail(Code::kInvalid,
                 "--mcp-conformance-fixtures: anyone who connects may use them, so every listener "
@@ -369,13 +312,15 @@ Result<std::vector<std::string>> openListeners(api::HttpServer& server, const Op
 
 api::Task<void> stopInOrder(IoContext& io, api::HttpServer& server,
                             orchestrator::RunService& service, orchestrator::Sessions& sessions,
-                            api::mcp::Server& mcp) {
+                            api::mcp::Server& mcp, trace::otlp::Exporter* tracer) {
   constexpr Millis kAnswers{5'000};
+  constexpr Millis kSpans{2'000};
   co_await server.stop(Millis(0));  // no new requests
   mcp.stop();
   co_await sessions.drain();       // every session has its record
   co_await service.drain();        // and every run
   co_await server.stop(kAnswers);  // and every waiting client its answer
+  if (tracer != nullptr) co_await tracer->drain(kSpans);
   io.stop();
 }
 
@@ -395,10 +340,21 @@ Result<std::unique_ptr<api::mcp::Server>> openMcp(IoContext& io, api::RestParts&
   return mcp;
 }
 
-std::vector<api::Route> allRoutes(api::RestParts& parts, api::mcp::Server& mcp) {
+std::vector<api::Route> allRoutes(api::RestParts& parts, api::mcp::Server& mcp,
+                                  std::vector<api::compat::Facade>& facades, api::ui::UiParts& ui) {
   auto routes = api::restRoutes(parts);
+  std::ranges::move(api::ui::uiRoutes(ui), std::back_inserter(routes));
   std::ranges::move(mcp.routes(), std::back_inserter(routes));
+  for (api::compat::Facade& facade : facades)
+    std::ranges::move(facade.routes, std::back_inserter(routes));
   return routes;
+}
+
+std::vector<const api::Dialect*> dialectsOf(const std::vector<api::compat::Facade>& facades) {
+  std::vector<const api::Dialect*> dialects;
+  for (const api::compat::Facade& facade : facades)
+    dialects.push_back(facade.dialect.get());
+  return dialects;
 }
 
 // Reports a hanging node to the supervisor, which ends the node's process.
@@ -412,14 +368,14 @@ runtime::Silence silenceOf(const Options& options) {
 // Runs from `start` to the requested end.
 void untilStopped(IoContext& io, api::HttpServer& server, orchestrator::Nodes& nodes,
                   orchestrator::RunService& service, orchestrator::Sessions& sessions,
-                  api::mcp::Server& mcp, const Options& options,
+                  api::mcp::Server& mcp, trace::otlp::Exporter* tracer, const Options& options,
                   const std::function<void()>& start) {
   bool stopping = false;
   const StopWatch watch(io, options.lifeline, [&](std::string_view why) {
     if (stopping) return io.stop();  // second request: stop at once
     stopping = true;
     base::log(Level::kInfo, "stopping", {{"why", why}});
-    async::spawn(io.get_executor(), stopInOrder(io, server, service, sessions, mcp));
+    async::spawn(io.get_executor(), stopInOrder(io, server, service, sessions, mcp, tracer));
   });
   async::spawn(io.get_executor(), orchestrator::keepConnected(
                                       nodes, options.state + "/run/node.sock", silenceOf(options)));
@@ -439,6 +395,7 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
   parts.session_bounds = sessionBounds(options.config);
   parts.memory_bounds = options.config.session.memory;
   parts.metrics_open = options.config.metrics.open;
+  parts.ports_domain = options.config.ports.domain;
   parts.answer_within = std::chrono::seconds(options.config.session.answer_seconds);
   parts.heartbeat = std::chrono::seconds(options.config.http.heartbeat_seconds);
   parts.openapi = data.openapi;
@@ -449,27 +406,51 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
   parts.agents_per_tenant = options.config.agents.per_tenant;
   parts.secrets_per_tenant = options.config.secrets.per_tenant;
   parts.tools = &data.tools;
+  parts.compat = options.config.compat;
+  parts.tool_programs = data.tool_programs;
+}
+
+void startExports(IoContext& io, trace::otlp::Exporter* tracer, api::ServiceMetrics& metrics) {
+  if (tracer == nullptr) return;
+  tracer->start(io.get_executor(), [&metrics](uint64_t exported, uint64_t dropped) {
+    metrics.spans(exported, dropped);
+  });
 }
 
 // Serves the API until told to stop.
 Result<> answerAll(IoContext& io, api::HttpServer& server, orchestrator::Nodes& nodes,
                    api::RestParts& parts, const Data& data, const Options& options,
+                   trace::otlp::Exporter* tracer, const BlobStore& blobs,
                    const std::string& address) {
   setUp(options, data, parts);
+  startExports(io, tracer, parts.metrics);
   parts.certificate_expires = [&server] { return server.certificateExpires(); };
+  if (blobs.bucket != nullptr) {
+    parts.bucket = [bucket = blobs.bucket] { return bucket->look(); };
+    async::spawn(io.get_executor(), sweepRegularly(*blobs.bucket));
+  }
+  api::mcp::HostedServers hosted(io.get_executor(), parts,
+                                 hostedSettings(options.config.mcp.servers));
+  parts.mcp_servers = &hosted;
   const auto mcp = TRY(openMcp(io, parts, data, options));
-  api::Router router(allRoutes(parts, *mcp), parts.authenticator, parts.metrics,
-                     requestsPerTenant(options.config));
+  auto facades = api::compat::facades(parts);
+  api::ui::UiParts ui{.rest = parts, .files = data.ui};
+  api::Router router(allRoutes(parts, *mcp, facades, ui), parts.authenticator, parts.metrics,
+                     requestsPerTenant(options.config), dialectsOf(facades));
+  router.servePorts(api::hostPortRoute(parts));
+  router.trace(tracer);
   router.onLook([&mcp] { mcp->lookAtCredentials(); });
   parts.authenticator.onChange([&] {
     // Connections first: a WebSocket of an ended program closes with code 1000.
     server.lookAtCredentials();
     parts.service.lookAtCredentials();
   });
-  untilStopped(io, server, nodes, parts.service, parts.sessions, *mcp, options, [&] {
+  untilStopped(io, server, nodes, parts.service, parts.sessions, *mcp, tracer, options, [&] {
     server.start(router);
+    parts.roots->start();
     sayReady(options.ready_fd, address);
   });
+  blobs.blobs->stop();
   io.shutdown();
   return {};
 }
@@ -478,47 +459,62 @@ Result<> answerAll(IoContext& io, api::HttpServer& server, orchestrator::Nodes& 
 Result<std::shared_ptr<orchestrator::Control>> makeControl(
     IoContext& io, asio::thread_pool& background, store::Store& store, const Data& data,
     orchestrator::PolicyEngine& engine, orchestrator::Metrics& metrics,
-    orchestrator::Quotas* quotas, orchestrator::Network& network, const model::Config& config) {
+    orchestrator::Quotas* quotas, orchestrator::Network& network, trace::Tracer* tracer,
+    const model::Config& config) {
   return std::make_shared<orchestrator::Control>(
       io.get_executor(),
       orchestrator::ControlParts{background, store, data.languages, engine, data.permit_key,
-                                 metrics, &data.levels, quotas, &network},
+                                 metrics, &data.levels, quotas, tracer, &network},
       TRY(controlConfig(config)));
 }
 
-// Programs with the tier api name the service by a name that only sandboxes know.
-std::vector<std::string> hostNames(const model::Config& config) {
-  std::vector<std::string> names = config.http.allowed_hosts;
-  names.emplace_back(egress::kApiName);
-  return names;
+Result<std::shared_ptr<orchestrator::LayerService>> openLayers(orchestrator::Control& control,
+                                                               orchestrator::Sessions& sessions,
+                                                               orchestrator::RunService& service,
+                                                               const model::Config& config) {
+  auto maker = orchestrator::layerMaker(sessions, service.programs(), buildBounds(config));
+  return orchestrator::LayerService::open(control, std::move(maker), layerConfig(config));
+}
+
+// Other services that this one asks or tells. Their files are read while the process may.
+struct Peers {
+  auth::Provider provider;
+  Channels channels;
+  std::unique_ptr<Deciding> by;
+  std::shared_ptr<trace::otlp::Exporter> tracer;
+};
+
+Result<Peers> openPeers(IoContext& io, const model::Config& config) {
+  return Peers{.provider = TRY(auth::openProvider(io.get_executor(), config.auth.oidc)),
+               .channels = TRY(openChannels(config)),
+               .by = TRY(openDeciding(io.get_executor(), config)),
+               .tracer = TRY(trace::otlp::openExporter(config.traces, base::version()))};
 }
 
 Result<> serve(const Options& options) {
   const model::Config& config = options.config;
-  const std::vector<Fd> scan_helpers = TRY(startScanHelpers(options.config));
+  const ScanParts scan = TRY(prepareScan(options.config));
   IoContext io(1);
-  api::HttpServer server(io.get_executor(), TRY(httpLimits(config)), hostNames(config),
+  api::HttpServer server(io.get_executor(), TRY(httpLimits(config)), webNames(config),
                          TRY(api::ServerTls::open(config.tls)));
-  TRY(prepareState(options));
+  TRY(prepareState(options.config, options.state));
   const Data data = TRY(readData(options));
   const auto addresses = TRY(openListeners(server, options));
-  const auto tokens = TRY(auth::openTokens(io.get_executor(), config.auth.oidc));
-  const auto channels = TRY(openChannels(config));
-  const auto by = TRY(openDeciding(io.get_executor(), config));
+  const auto [provider, channels, by, tracer] = TRY(openPeers(io, config));
   TRY(confine(options, data.seccomp));
-  Stored stored = TRY(openStored(options, data));
-  auto& [store, keyring, blobs, keeper] = stored;
-  TRY(enrolAdminKey(*store, data.admin_secret));
+  asio::thread_pool background(2);
+  auto [store, keyring, blobs, keeper, roots] = TRY(openStored(options, data, io, background));
   api::ServiceMetrics metrics;
-  const auto scanner = makeScanner(io.get_executor(), scan_helpers, config);
+  const auto scanner = makeScanner(io.get_executor(), scan, config);
   orchestrator::AgentGuard agents(*store, data.levels, data.languages, config.agents.default_level);
   const auto quotas = TRY(orchestrator::Quotas::open(quotaConfig(config), store->quotas()));
   const model::RequestBounds bounds = requestBounds(config);  // the pool's threads read the bounds
-  asio::thread_pool background(2);
+  const PoolEnd background_end(background);
   orchestrator::Doors doors(io.get_executor(), {*store, data.permit_key, *by->engine, metrics});
-  const auto control = TRY(
-      makeControl(io, background, *store, data, *by->engine, metrics, quotas.get(), doors, config));
-  orchestrator::RunService service(control, {keeper, scanner.get(), &agents}, runConfig(config));
+  const auto control = TRY(makeControl(io, background, *store, data, *by->engine, metrics,
+                                       quotas.get(), doors, tracer.get(), config));
+  orchestrator::RunService service(control, {*keeper, scanner.get(), &agents},
+                                   TRY(runConfig(config)));
   orchestrator::PolicyService policies(
       control, {by->current, data.levels, bounds, *by->engine, &agents}, policyConfig(config));
   TRY(policies.open(data.policy));
@@ -526,14 +522,13 @@ Result<> serve(const Options& options) {
   orchestrator::Sessions sessions(control, service.programs(), service.approvals(), &agents,
                                   sessionConfig(config));
   TRY(sessions.recover());
-  const auto layers = TRY(orchestrator::LayerService::open(*control, sessions, service.programs(),
-                                                           layerConfig(config)));
+  const auto layers = TRY(openLayers(*control, sessions, service, config));
   Telling telling(control, service, &agents, channels, metrics, doors);
   doors.start(options.state + "/run/egress.sock");
-  auth::Authenticator authenticator(*store, TRY(authOptions(config, tokens.get())));
-  orchestrator::ArtifactService artifacts(control, keeper, *keyring,
+  auth::Authenticator authenticator(*store, TRY(authOptions(config, provider)));
+  orchestrator::ArtifactService artifacts(control, *keeper, *keyring,
                                           artifactConfig(config, quotas.get()), scanner.get());
-  orchestrator::SnapshotService snapshots(io.get_executor(), background, *store, keeper, sessions,
+  orchestrator::SnapshotService snapshots(io.get_executor(), background, *store, *keeper, sessions,
                                           snapshotConfig(config, quotas.get()));
   api::RestParts parts{.service = service,
                        .sessions = sessions,
@@ -551,8 +546,21 @@ Result<> serve(const Options& options) {
                        .background = background,
                        .agents = &agents,
                        .policies = &policies,
-                       .layers = layers.get()};
-  return answerAll(io, server, control->nodes, parts, data, options, addresses.front());
+                       .layers = layers.get(),
+                       .roots = roots.get()};
+  return answerAll(io, server, control->nodes, parts, data, options, tracer.get(), blobs,
+                   addresses.front());
+}
+
+// The answer for `cloister serve --check` (supervisor/check.h).
+Result<> check(const Options& options) {
+  const auto user = serviceUser(options.config);
+  auto good = user ? judgeConfig(options.config) : std::unexpected(user.error());
+  if (!good) {
+    const base::json::object answer{{"error", good.error().message}, {"key", good.error().field}};
+    std::puts(base::toJson(answer).c_str());
+  }
+  return good;
 }
 
 Result<> run(const std::vector<std::string>& arguments) {
@@ -561,6 +569,7 @@ Result<> run(const std::vector<std::string>& arguments) {
     std::fputs(kUsage.data(), stdout);
     return {};
   }
+  if (options.check) return check(options);
   if (options.keeps_nothing) base::skipSyncs();
   return serve(options);
 }

@@ -6,14 +6,19 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/crypto.h"
 #include "base/file.h"
+#include "base/json.h"
+#include "bin/dlp_rules.h"
+#include "egress/plan/own_names.h"
 #include "linux/process.h"
 #include "model/yaml.h"
 
 namespace cloister {
 namespace {
 
-constexpr int64_t kDayMicros = int64_t{24} * 3600 * 1'000'000;
+constexpr int64_t kSecondMicros = 1'000'000;
+constexpr int64_t kDayMicros = int64_t{24} * 3600 * kSecondMicros;
 
 // This service's URL for clients (RFC 9728 §2, `resource`).
 std::string resourceUrl(const model::Config& config) {
@@ -54,6 +59,11 @@ Result<orchestrator::Fairness> fairnessOf(const model::Config& config) {
 }
 
 }  // namespace
+
+audit::RootSettings rootSettings(const model::Config& config) {
+  return {.every = std::chrono::seconds(config.audit.roots.every_seconds),
+          .keep = config.audit.roots.keep};
+}
 
 orchestrator::QuotaConfig quotaConfig(const model::Config& config) {
   return {.tenant = quotaOf(config.quotas.tenant), .agent = quotaOf(config.quotas.agent)};
@@ -104,7 +114,8 @@ orchestrator::PolicyConfig policyConfig(const model::Config& config) {
   return {.max = config.limits,
           .history = config.policies.history,
           .replay = config.policies.replay,
-          .allow_weaker = config.policy.allow_weaker};
+          .allow_weaker = config.policy.allow_weaker,
+          .safe_operations = config.escalation.safe_operations};
 }
 
 orchestrator::SnapshotConfig snapshotConfig(const model::Config& config,
@@ -160,7 +171,7 @@ Result<orchestrator::ControlConfig> controlConfig(const model::Config& config) {
   return control;
 }
 
-orchestrator::RunConfig runConfig(const model::Config& config) {
+Result<orchestrator::RunConfig> runConfig(const model::Config& config) {
   orchestrator::RunConfig run;
   run.queue = config.run.queue;
   run.queue_per_tenant = config.run.queue_per_tenant;
@@ -175,17 +186,40 @@ orchestrator::RunConfig runConfig(const model::Config& config) {
                    .keep_at_most = config.retention.keep_at_most};
   run.retention_every = std::chrono::seconds(config.retention.every_seconds);
   run.escalation = escalationConfig(config);
+  run.dlp = {.output = TRY(dlpRules(config.dlp, model::DlpPlace::kOutput)),
+             .artifacts = TRY(dlpRules(config.dlp, model::DlpPlace::kArtifacts))};
+  run.trace_programs = config.traces.programs;
   run.end_on_revoke = config.auth.on_revoke == model::OnRevoke::kEnd;
   return run;
 }
 
-Result<auth::AuthOptions> authOptions(const model::Config& config, auth::TokenVerifier* tokens) {
-  const std::string url = tokens == nullptr ? "" : resourceUrl(config);
+// The provider, and a digest of the settings that give its users rights: people sign in again
+// after a change. An issuer has no fragment (OpenID Connect Discovery 1.0, section 3).
+std::string providerName(const model::OidcSettings& oidc) {
+  if (oidc.issuer.empty()) return "";
+  constexpr size_t kDigits = 16;
+  const auto list = [](const std::vector<std::string>& texts) {
+    return base::json::array(texts.begin(), texts.end());
+  };
+  const base::json::array rights = {
+      oidc.tenant_claim, oidc.tenant,      oidc.app_claim,   oidc.agent_claim,
+      oidc.user_claim,   oidc.roles_claim, list(oidc.roles), list(oidc.default_roles),
+      list(oidc.require)};
+  return oidc.issuer + "#" + base::sha256Hex(base::toJson(rights)).substr(0, kDigits);
+}
+
+Result<auth::AuthOptions> authOptions(const model::Config& config, const auth::Provider& provider) {
+  const std::string url = provider.tokens ? resourceUrl(config) : "";
   return auth::AuthOptions{.failures_per_minute = config.auth.failures_per_minute,
-                           .tokens = tokens,
+                           .tokens = provider.tokens.get(),
                            .resource = url,
                            .issuer = config.auth.oidc.issuer,
-                           .certificates = TRY(auth::Certificates::parse(config.tls.clients))};
+                           .certificates = TRY(auth::Certificates::parse(config.tls.clients)),
+                           .web = {.life = config.ui.session_seconds * kSecondMicros,
+                                   .idle = config.ui.idle_seconds * kSecondMicros,
+                                   .most = config.ui.sessions,
+                                   .issuer = providerName(config.auth.oidc)},
+                           .sign_in = provider.sign_in.get()};
 }
 
 orchestrator::LayerConfig layerConfig(const model::Config& config) {
@@ -196,10 +230,17 @@ orchestrator::LayerConfig layerConfig(const model::Config& config) {
                 return packages.source(ecosystem).credentials_file.empty();
               },
           .rules = [packages](const std::string& tenant) { return packages.rulesOf(tenant); },
-          .build = {.time = std::chrono::seconds(packages.build_seconds),
-                    .memory_bytes = uint64_t{packages.build_memory_mb} << 20,
-                    .disk_bytes = uint64_t{packages.build_disk_mb} << 20},
-          .max_building = packages.max_building};
+          .max_building = packages.max_building,
+          .advisories = model::advisoriesOf(packages.advisories, config.layers.advisories_seconds),
+          .per_tenant = config.layers.per_tenant,
+          .bytes_per_tenant = config.layers.mb_per_tenant << 20};
+}
+
+orchestrator::BuildBounds buildBounds(const model::Config& config) {
+  const model::PackageSettings& packages = config.packages;
+  return {.time = std::chrono::seconds(packages.build_seconds),
+          .memory_bytes = uint64_t{packages.build_memory_mb} << 20,
+          .disk_bytes = uint64_t{packages.build_disk_mb} << 20};
 }
 
 orchestrator::SessionConfig sessionConfig(const model::Config& config) {
@@ -230,6 +271,13 @@ Result<std::string> readSetting(std::string_view key, const std::string& configu
   if (configured.empty()) return base::readFile(otherwise);
   auto text = base::readFile(configured);
   if (!text) return std::unexpected(std::move(text).error().within(key));
+  return text;
+}
+
+Result<std::string> readLine(const std::string& path) {
+  std::string text = TRY(base::readFile(path, 4096));
+  while (text.ends_with('\n'))
+    text.pop_back();
   return text;
 }
 
@@ -270,6 +318,38 @@ api::mcp::Settings mcpSettings(const model::Config::Mcp& config) {
   settings.legacy.sessions_of_a_key = std::max<size_t>(1, config.sessions / 32);
   settings.legacy.idle = std::chrono::seconds(config.session_idle_seconds);
   return settings;
+}
+
+api::mcp::HostedSettings hostedSettings(const model::McpServerSettings& config) {
+  return {.per_tenant = config.per_tenant,
+          .running = config.running,
+          .running_per_agent = config.running_per_agent,
+          .start = std::chrono::seconds(config.start_seconds),
+          .call = std::chrono::seconds(config.call_seconds),
+          .idle = std::chrono::seconds(config.idle_seconds),
+          .message_bytes = config.message_bytes,
+          .tools = config.tools,
+          .starts_per_minute = config.starts_per_minute};
+}
+
+api::WebNames webNames(const model::Config& config) {
+  api::WebNames names{.hosts = config.http.allowed_hosts,
+                      .origins = config.api.cors_origins,
+                      .ports_domain = config.ports.domain,
+                      .base_path = config.ui.base_path};
+  for (const std::string& network : config.http.trusted_proxies)
+    names.proxies.push_back(*base::Network::parse(network));  // checked with the configuration
+  names.hosts.emplace_back(egress::kApiName);
+  return names;
+}
+
+Result<api::ToolPrograms> readToolPrograms() {
+  const std::string folder = base::shareDir() + "/languages/tools";
+  return api::ToolPrograms{.call_python = TRY(base::readFile(folder + "/call.py")),
+                           .call_typescript = TRY(base::readFile(folder + "/call.ts")),
+                           .schema_python = TRY(base::readFile(folder + "/schema.py")),
+                           .client_python = TRY(base::readFile(folder + "/letta_client.py")),
+                           .mcp_bridge = TRY(base::readFile(folder + "/mcp_bridge.py"))};
 }
 
 Result<model::ToolSet> readTools(const model::Config& config) {

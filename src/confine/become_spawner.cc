@@ -40,17 +40,25 @@ Result<> buildRoot(const std::vector<MountStep>& steps) {
   return {};
 }
 
+Result<> applyAll(const std::vector<MountStep>& steps) {
+  if (::chdir("/") != 0) return failErrno("entering /");  // steps are relative
+  for (const MountStep& step : steps)
+    TRY(applyStep(step));
+  return {};
+}
+
 // Whether sandboxes can mount roots of their own: Linux lets users mount overlayfs since 5.11, and
-// some distributions forbid it.
+// some distributions forbid it. A /proc of their own is refused where a container covers parts of
+// its own (mount_namespaces(7)).
 Result<> tryOwnRoot(const std::vector<MountStep>& steps) {
-  if (steps.front().source != "overlay") return {};
+  if (steps.empty()) return {};
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return failErrno("pipe2");
   const Fd told(ends[0]);
   Fd tell(ends[1]);
-  const auto child = TRY(linux::cloneProcess(CLONE_NEWUSER | CLONE_NEWNS));
+  const auto child = TRY(linux::cloneProcess(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID));
   if (child.pid == 0) {
-    const auto made = applyStep(steps.front());
+    const auto made = applyAll(steps);
     const std::string text = made ? std::string(kDone) : made.error().message;
     ::_exit(::write(tell.get(), text.data(), std::min(text.size(), kMaxAnswer)) < 0 ? 1 : 0);
   }
@@ -86,13 +94,30 @@ Result<SpawnerPlan> takePlan() {
   return plan;
 }
 
-Result<SpawnerPlan> prepare() {
+struct Prepared {
+  SpawnerPlan plan;
+  Fd outer_proc;  // if the root has no /proc
+};
+
+// The /proc of whoever started the spawner, above the numbers that confine() gives.
+Result<Fd> keepProc() {
+  constexpr int kAside = 64;
+  const Fd proc(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!proc) return failErrno("opening /proc");
+  Fd kept(::fcntl(proc.get(), F_DUPFD_CLOEXEC, kAside));
+  if (!kept) return failErrno("keeping /proc");
+  return kept;
+}
+
+Result<Prepared> prepare() {
   TRY(linux::dieWithParent());
   resetProcess();
   SpawnerPlan plan = TRY(takePlan());
+  Fd proc = TRY(keepProc());
   TRY(buildRoot(plan.root));
+  if (::access("/proc/self", F_OK) == 0) proc.reset();
   TRY(tryOwnRoot(plan.confinement.root));
-  return plan;
+  return Prepared{std::move(plan), std::move(proc)};
 }
 
 Result<> putUpWalls(int fd) {
@@ -102,11 +127,12 @@ Result<> putUpWalls(int fd) {
 }  // namespace
 
 void becomeSpawner() {
-  auto plan = prepare();
-  const std::string text = plan ? std::string(kDone) : plan.error().message.substr(0, kMaxAnswer);
-  if (!linux::sendMessage(kSpawnerControl, text) || !plan) ::_exit(1);
-  Confinement& confinement = plan->confinement;
-  Birth birth = serveSpawns(kSpawnerControl, plan->ids);
+  auto made = prepare();
+  const std::string text = made ? std::string(kDone) : made.error().message.substr(0, kMaxAnswer);
+  if (!linux::sendMessage(kSpawnerControl, text) || !made) ::_exit(1);
+  Confinement& confinement = made->plan.confinement;
+  Birth birth = serveSpawns(kSpawnerControl, made->plan.ids, made->outer_proc.get());
+  made->outer_proc.reset();  // the new process has no use for it
   if (birth.request.what == SpawnRequest::What::kZygote) becomeZygote(confinement, birth);
   if (birth.request.what == SpawnRequest::What::kGvisor) becomeGvisor(confinement, birth);
   if (birth.request.what == SpawnRequest::What::kGvisorSave) becomeSaver(birth);

@@ -154,8 +154,8 @@ std::vector<std::string> namespaceNames() {
 std::vector<linux::LandlockRule> landlockRules() {
   using enum linux::LandlockAccess;
   std::vector<linux::LandlockRule> rules = {{"/", kReadExecute}};
-  for (const char* path : {"/workspace", "/tmp", "/dev/shm"})
-    rules.push_back({path, kScratch});
+  for (const std::string_view path : model::kWritablePlaces)
+    rules.push_back({path.data(), kScratch});
   for (const char* path : {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"})
     rules.push_back({path, kWriteDevice});
   rules.push_back({"/dev/pts", kTerminal});

@@ -34,6 +34,10 @@ struct DoorOrder {
 
 inline constexpr uint32_t kDoorAddresses = 16;
 inline constexpr uint16_t kDnsPort = 53;
+// For resolv.conf. The door answers from this machine at once, so a second without an answer is a
+// lost one, as at a restart of cloister-egress or above the rate of look-ups: by default programs
+// wait five seconds, for each name.
+inline constexpr std::string_view kDnsOptions = "options timeout:1 attempts:5\n";
 // The explicit proxy of cloister-egress. Each door has this port and kDnsPort besides its own.
 inline constexpr uint16_t kProxyPort = 3128;
 // A kernel without tproxy has listeners for these in every door with room for them.

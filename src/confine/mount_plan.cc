@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "confine/door_order.h"
 #include "confine/layer_order.h"
 #include "confine/mount_steps.h"
 #include "linux/encrypted_disk.h"
@@ -168,11 +169,13 @@ void addAll(std::vector<MountStep>& steps, const RootSource& source, const std::
 
 // Adds an imported image as a whole, except the directories that each sandbox has of its own.
 void addWhole(std::vector<MountStep>& steps, const RootSource& source) {
-  static constexpr std::string_view kOurs[] = {"dev", "etc", "proc",      "run",
+  static constexpr std::string_view kOurs[] = {"dev", "etc", "home",      "proc", "run",
                                                "sys", "tmp", "workspace", "var"};
   static constexpr std::string_view kOursInVar[] = {"lock", "run", "tmp"};
+  static constexpr std::string_view kOursInHome[] = {"user"};
   addAll(steps, source, "", kOurs);
   addAll(steps, source, "/var", kOursInVar);
+  addAll(steps, source, "/home", kOursInHome);
 }
 
 // Adds all configuration of the image except files that describe another machine.
@@ -191,7 +194,7 @@ void addSynthesised(std::vector<MountStep>& steps) {
   constexpr std::string_view kWhy = "the sandbox's own, not the host's";
   steps.push_back(file("etc/passwd",
                        "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
-                       "sandbox:x:1000:1000:sandbox:/workspace:/bin/sh\n"
+                       "sandbox:x:1000:1000:sandbox:/home/user:/bin/sh\n"
                        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
                        kWhy));
   steps.push_back(file("etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n", kWhy));
@@ -202,7 +205,8 @@ void addSynthesised(std::vector<MountStep>& steps) {
                        "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
                        "services: files\nprotocols: files\n",
                        kWhy));
-  steps.push_back(file("etc/resolv.conf", "nameserver 127.0.0.1\n", "a door answers there"));
+  steps.push_back(file("etc/resolv.conf", "nameserver 127.0.0.1\n" + std::string(kDnsOptions),
+                       "a door answers there"));
   steps.push_back(symlink("etc/mtab", "../proc/self/mounts", "what df and mount read"));
 }
 
@@ -447,6 +451,7 @@ std::vector<MountStep> rootSteps(const RootSource& source) {
   addShares(steps);
   addAhead(steps, source.ahead);
   steps.push_back(directory("var", "only for /var/tmp, and what an image has there"));
+  steps.push_back(directory("home", "only for /home/user, and what an image has there"));
   if (source.whole) {
     addWhole(steps, source);
   } else {
@@ -457,14 +462,16 @@ std::vector<MountStep> rootSteps(const RootSource& source) {
   addEtc(steps, source);
   addDevices(steps);
   steps.push_back(directory("proc", "mount point"));
-  for (const char* name : {"workspace", "tmp"})
+  for (const char* name : {"workspace", "home/user", "tmp"})
     steps.push_back(directory(name, "mount point"));
   steps.push_back(symlink("var/tmp", "../tmp", "used by compilers"));
-  steps.push_back({.op = Op::kNew,
-                   .target = "proc",
-                   .source = "proc",
-                   .why = "the spawner's own; a sandbox's covers it",
-                   .attributes = kNoSuid | kNoDev | kNoExec});
+  if (source.proc) {
+    steps.push_back({.op = Op::kNew,
+                     .target = "proc",
+                     .source = "proc",
+                     .why = "the spawner's own; a sandbox's covers it",
+                     .attributes = kNoSuid | kNoDev | kNoExec});
+  }
   steps.push_back(
       {.op = Op::kSeal, .target = "", .why = "nothing can be changed", .attributes = kReadOnly});
   if (source.layered) {

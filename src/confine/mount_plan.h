@@ -66,6 +66,7 @@ struct RootSource {
   };
   std::string image_root;     // "" = the host's own, never `whole`
   bool layered = true;        // uses overlayfs, which hides the location of the files; else binds
+  bool proc = true;           // a /proc of its own; some containers cannot have one
   bool whole = false;         // an imported image as a whole; else programs and their dependencies
   std::string layers{};       // path of the store of dependency layers; "": none
   std::vector<File> ahead{};  // files in /kAhead, for interpreters started before their code is
@@ -107,8 +108,8 @@ std::vector<MountStep> shareSteps(uint64_t memory, uint32_t cpus);
 // The content of /proc/meminfo (proc_meminfo(5)) for a machine with `bytes` of memory, all free.
 std::string meminfoOf(uint64_t bytes);
 
-// Steps for the bounded tmpfs shared by /workspace, /tmp and /dev/shm. `attributes`: besides nosuid
-// and nodev.
+// Steps for the bounded tmpfs shared by /workspace, /home/user, /tmp and /dev/shm. `attributes`:
+// besides nosuid and nodev.
 std::vector<MountStep> scratchSteps(uint64_t bytes, uint64_t inodes, uint64_t attributes = 0);
 // The same for a sandbox with its own disk (disks.h), whose mount is open at `mount`.
 std::vector<MountStep> diskSteps(int mount);

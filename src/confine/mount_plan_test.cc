@@ -40,7 +40,8 @@ TEST(MountPlan, LinksOfAnImageAreNotFollowed) {
 
 TEST(MountPlan, AnImageIsTakenWhole) {
   const fs::path root = "/tmp/cloister-test-" + base::randomHex(8);
-  for (const char* name : {"usr", "opt", "var/lib", "var/tmp", "etc", "proc", "tmp"})
+  for (const char* name :
+       {"usr", "opt", "var/lib", "var/tmp", "etc", "proc", "tmp", "home/node", "home/user"})
     fs::create_directories(root / name);
   std::ofstream(root / "etc/passwd") << "x";
   std::ofstream(root / "etc/own.conf") << "x";
@@ -50,7 +51,7 @@ TEST(MountPlan, AnImageIsTakenWhole) {
   for (const MountStep& step : steps) {
     if (step.source.starts_with(root.string())) read.push_back(step.target);
   }
-  EXPECT_EQ(read, (std::vector<std::string>{"opt", "usr", "var/lib", "etc/own.conf"}));
+  EXPECT_EQ(read, (std::vector<std::string>{"opt", "usr", "var/lib", "home/node", "etc/own.conf"}));
 }
 
 TEST(MountPlan, WhatIsShownIsTheShare) {

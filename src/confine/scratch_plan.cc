@@ -3,6 +3,7 @@
 #include "confine/mount_plan.h"
 #include "confine/mount_steps.h"
 #include "linux/encrypted_disk.h"
+#include "model/writable.h"
 
 namespace cloister::runtime {
 namespace {
@@ -55,9 +56,11 @@ namespace {
 void addScratch(std::vector<MountStep>& steps, const std::string& from, std::string_view why) {
   steps.push_back(directory(from + "/tmp", why, 01777));
   steps.push_back(directory(from + "/shm", why, 01777));
+  steps.push_back(directory(from + "/home", why, 0755));
   steps.push_back(directory(from + "/workspace", why, 0755));
   steps.push_back(place(Op::kPlace, from + "/tmp", "tmp", why));
   steps.push_back(place(Op::kPlace, from + "/shm", "dev/shm", why));
+  steps.push_back(place(Op::kPlace, from + "/home", std::string(model::kHome.substr(1)), why));
   steps.push_back(place(Op::kPlace, from + "/workspace", "workspace", why));
   steps.push_back({.op = Op::kNew,
                    .target = "dev/pts",

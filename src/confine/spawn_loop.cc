@@ -82,15 +82,36 @@ bool within(const linux::IdMap& map, IdRange ids) {
          map.outside - ids.first <= ids.count - map.count;
 }
 
-Result<> writeMaps(const SpawnRequest& request, pid_t pid) {
+// The directory of a child in `outer_proc`, where the child has another number: its pidfd tells it
+// (proc(5), /proc/PID/fdinfo).
+Result<Fd> directoryIn(int outer_proc, const linux::Cloned& child) {
+  constexpr std::string_view kPid = "Pid:\t";
+  const std::string info = "self/fdinfo/" + std::to_string(child.pidfd.get());
+  const Fd file(::openat(outer_proc, info.c_str(), O_RDONLY | O_CLOEXEC));
+  char text[1024];
+  const ssize_t n = file ? ::read(file.get(), text, sizeof text) : -1;
+  if (n < 0) return failErrno("reading the outer " + info);
+  const std::string_view lines(text, static_cast<size_t>(n));
+  const size_t at = lines.find(kPid);
+  if (at == std::string_view::npos) return fail(Code::kInternal, info + " has no pid");
+  const std::string_view rest = lines.substr(at + kPid.size());
+  const std::string pid(rest.substr(0, rest.find('\n')));
+  Fd directory(::openat(outer_proc, pid.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return failErrno("opening the outer /proc/" + pid);
+  return directory;
+}
+
+Result<> writeMaps(const SpawnRequest& request, const linux::Cloned& child, int outer_proc) {
   if (joins(request)) return {};
-  const bool deny_setgroups = request.spec.deny_setgroups;
-  if (mapsSandbox(request)) {
-    return linux::writeIdMaps(pid, {&request.spec.ids, 1}, deny_setgroups);
-  }
+  const auto write = [&](std::span<const linux::IdMap> maps) -> Result<> {
+    const bool deny_setgroups = request.spec.deny_setgroups;
+    if (outer_proc < 0) return linux::writeIdMaps(child.pid, maps, deny_setgroups);
+    const Fd directory = TRY(directoryIn(outer_proc, child));
+    return linux::writeIdMapsIn(directory.get(), maps, deny_setgroups);
+  };
+  if (mapsSandbox(request)) return write({&request.spec.ids, 1});
   const linux::IdMap maps[] = {request.root, request.rest};
-  return linux::writeIdMaps(pid, std::span(maps).first(request.rest.count > 0 ? 2 : 1),
-                            deny_setgroups);
+  return write(std::span(maps).first(request.rest.count > 0 ? 2 : 1));
 }
 
 // Network namespaces of new processes. Making a network namespace takes as long as all other steps
@@ -178,14 +199,15 @@ struct Made {
   Fd mapped;
 };
 
-Result<Made> make(const Clone& how, Networks& networks, std::optional<Birth>& birth) {
+Result<Made> make(const Clone& how, Networks& networks, std::optional<Birth>& birth,
+                  int outer_proc) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return failErrno("pipe2");
   birth->mapped.reset(ends[0]);
   Made made{{}, Fd(ends[1])};
   made.process = TRY(makeInNetwork(how, networks, *birth));
   if (made.process.pid == 0) return made;
-  auto maps = writeMaps(birth->request, made.process.pid);
+  auto maps = writeMaps(birth->request, made.process, outer_proc);
   if (maps) return made;
   std::ignore = linux::signalPidfd(made.process.pidfd.get(), SIGKILL);
   return std::unexpected(std::move(maps).error());
@@ -210,13 +232,14 @@ std::optional<Birth> receive(int control, IdRange ids) {
 
 // Returns in each new process. `settle` is called once the process has all its descriptors and
 // maps.
-Birth serve(int control, IdRange ids, const Clone& how, const std::function<void()>& settle) {
+Birth serve(int control, IdRange ids, const Clone& how, const std::function<void()>& settle,
+            int outer_proc) {
   Networks networks;
   for (;;) {
     networks.makeSpare(control);
     std::optional<Birth> birth = receive(control, ids);
-    auto made =
-        birth ? make(how, networks, birth) : fail(Code::kInternal, "a request that is not sound");
+    auto made = birth ? make(how, networks, birth, outer_proc)
+                      : fail(Code::kInternal, "a request that is not sound");
     if (made && made->process.pid == 0) return *std::move(birth);
     answer(control, made);
     if (made && ::write(made->mapped.get(), "", 1) != 1) {
@@ -265,12 +288,12 @@ bool isSound(const SpawnRequest& request, IdRange ids) {
   return within(request.root, ids) && (request.rest.count == 0 || within(request.rest, ids));
 }
 
-Birth serveSpawns(int control, IdRange ids) {
+Birth serveSpawns(int control, IdRange ids, int outer_proc) {
   const Clone fork = [](uint64_t namespaces, Birth& birth) {
     const int cgroup = birth.request.spec.into_cgroup ? birth.fds.back().get() : -1;
     return linux::cloneProcess(namespaces, cgroup);
   };
-  return serve(control, ids, fork, [] {});
+  return serve(control, ids, fork, [] {}, outer_proc);
 }
 
 void serveSharing(int control, std::span<char> stack, void (*become)(Birth& birth)) {
@@ -290,10 +313,11 @@ void serveSharing(int control, std::span<char> stack, void (*become)(Birth& birt
     return process.start(namespaces, stack, run, &start);
   };
   constexpr IdRange kAll{.first = 0, .count = UINT32_MAX};  // the kernel checks the rest
-  serve(control, kAll, share, [&] {
+  const auto settle = [&] {
     process.wait();
     forget(start.birth);
-  });
+  };
+  serve(control, kAll, share, settle, -1);
   ::_exit(1);
 }
 

@@ -75,8 +75,9 @@ struct Birth {
 
 // Serves requests on `control` until the node closes the socket; then the process exits. Returns in
 // each new process. The caller has a single thread, and does not wait for children. A request that
-// is not sound for `ids` gets an error.
-Birth serveSpawns(int control, IdRange ids);
+// is not sound for `ids` gets an error. `outer_proc`: for a caller without a /proc of its own, an
+// open /proc of an outer pid namespace; else -1. A new process must close its copy.
+Birth serveSpawns(int control, IdRange ids, int outer_proc = -1);
 
 // Like serveSpawns(), but a new process shares the memory of this process until execve(2). The new
 // process runs `become`, which does not return, on `stack`. A process forked there may continue.

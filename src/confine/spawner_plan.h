@@ -20,6 +20,7 @@ struct SpawnerPlan {
   Confinement confinement;
   IdRange ids;            // of all sandboxes, and of zygotes
   bool rootless = false;  // make a user namespace first, and stay within
+  bool own_ids = false;   // the user namespace has `ids` besides the caller's own
   Fd program;             // cloister-spawner
 };
 
@@ -28,7 +29,7 @@ inline constexpr int kSpawnerControl = 5;
 inline constexpr int kSpawnerRunner = 6;  // the runner's program
 inline constexpr int kSpawnerPlan = 7;
 
-// Encodes all but the programs and `rootless`, which is already done by then.
+// Encodes all but the programs, and `rootless` and `own_ids`, which are already done by then.
 std::string encodeSpawnerPlan(const SpawnerPlan& plan);
 Result<SpawnerPlan> decodeSpawnerPlan(std::string_view bytes);
 

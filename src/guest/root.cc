@@ -87,10 +87,11 @@ struct Place {
   uid_t owner;
 };
 constexpr Place kPlaces[] = {{"workspace", "/workspace", 0755, kUser},
+                             {"home", "/home/user", 0755, kUser},
                              {"tmp", "/tmp", 01777, 0},
                              {"shm", "/dev/shm", 01777, 0}};
 
-// With kWritesNone, programs run as another user than the owner of all three.
+// With kWritesNone, programs run as another user than the owner of all four.
 Place placed(const Place& place) {
   if (parameter(wire::guest::kWrites) != kWritesNone) return place;
   return {place.name, place.target, 0755, kUser};
@@ -98,6 +99,19 @@ Place placed(const Place& place) {
 
 unsigned long scratchFlags() {
   return kSafe | (parameter(wire::guest::kNoExec) != 0 ? MS_NOEXEC : 0);
+}
+
+// An image made by an earlier version may lack /home/user: an empty file system covers the image's
+// /home then. An image without /home has no place for one, and its programs have no home.
+void makeHome() {
+  char home[128];
+  below(home, "/home/user");
+  if (access(home, F_OK) == 0) return;
+  char above[128];
+  below(above, "/home");
+  if (access(above, F_OK) != 0) return;
+  mountAt("/home", "tmpfs", kSafe | MS_NOEXEC, "size=4k,nr_inodes=4,mode=755");
+  makeDirectory(home, 0755);
 }
 
 // Makes a bounded file system for all writable directories.
@@ -114,6 +128,7 @@ void makeScratch() {
     char target[128];
     snprintf(from, sizeof from, "%s/%s", kScratchPlace, place.name);
     below(target, place.target);
+    if (access(target, F_OK) != 0) continue;  // only a home may be missing: makeHome()
     makeDirectory(from, place.mode);
     if (chown(from, place.owner, place.owner) != 0) giveUp(from);
     if (mount(from, target, nullptr, MS_BIND, nullptr) != 0 ||
@@ -227,6 +242,7 @@ void mountOver(const char* target, const char* type, unsigned long flags, const 
 void enterRoot(const Ground& ground, bool within, pid_t first) {
   if (ground.machine) {
     makeDevices();
+    makeHome();
     makeScratch();
     if (within && shares()) takeWorkspace(first);
     return enterImage(within);

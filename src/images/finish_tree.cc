@@ -21,7 +21,7 @@ namespace cloister::images {
 namespace {
 
 // Sandboxes mount their own file systems there, so an image's content would never be visible.
-constexpr const char* kMountPoints[] = {"dev", "proc", "run", "tmp", "workspace"};
+constexpr const char* kMountPoints[] = {"dev", "proc", "run", "tmp", "workspace", "home/user"};
 constexpr mode_t kPlainDirectory = 0755;
 constexpr size_t kMaxAttributes = size_t{64} << 10;
 // The machine's own label, present on all files if SELinux is in use.
@@ -131,6 +131,7 @@ class Finisher {
 }  // namespace
 
 Result<TreeSize> finishTree(int root, const Bounds& bounds) {
+  TRY(ensureDirectory(root, "home"));  // users of the image may have directories there
   for (const char* name : kMountPoints) {
     TRY(removeTree(root, name));
     TRY(ensureDirectory(root, name));
@@ -139,7 +140,7 @@ Result<TreeSize> finishTree(int root, const Bounds& bounds) {
   if (::fchmod(root, kPlainDirectory) != 0) return failErrno("setting the mode of the tree");
   TRY(dropAttributes("/proc/self/fd/" + std::to_string(root) + "/.", "the tree"));
   // Entries made for a tree come on top of its bounds.
-  const uint64_t extra = std::size(kMountPoints) + 1;
+  const uint64_t extra = std::size(kMountPoints) + 2;
   Finisher finisher({bounds.bytes, bounds.files + extra});
   TRY(finisher.directory(root, 0));
   if (!finisher.linksAreInside()) {

@@ -153,7 +153,7 @@ class Import {
   Import(Store& store, const ImportOptions& options) : store_(store), options_(options) {}
 
   Result<Imported> run() {
-    TRY(checkName());
+    TRY(checkNewName(store_, options_.name, options_.replace));
     Work input = TRY(open());
     Unfinished work = TRY(store_.begin());
     Unpacked unpacked = TRY(unpackIn(std::move(input), work));
@@ -165,7 +165,8 @@ class Import {
                        .size_bytes = 0,
                        .files = 0,
                        .created = base::formatTime(base::wallMicros()),
-                       .squashfs = false};
+                       .squashfs = false,
+                       .verified = options_.verified};
     TRY(finish(work, image));
     TRY(makeSquashfs(work, image, unpacked.notes));
     TRY(keepOnlyTree(work));
@@ -174,15 +175,6 @@ class Import {
   }
 
  private:
-  // Detects a conflict before the work.
-  [[nodiscard]] Result<> checkName() const {
-    const auto found = store_.find(options_.name);
-    if (!found && found.error().code == Code::kInvalid) return std::unexpected(found.error());
-    if (options_.replace || (!found && found.error().code == Code::kNotFound)) return {};
-    return fail(Code::kConflict, "there is an image \"" + options_.name +
-                                     "\" already; --replace puts this one in its place");
-  }
-
   [[nodiscard]] Result<Work> open() const {
     Work work{Fd(::open(options_.path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)), {}};
     struct stat status{};
@@ -207,7 +199,11 @@ class Import {
         options_.cancel, std::ref(ear)));
     auto result = ear.result();
     if (result) return result;
-    return std::unexpected(std::move(result).error().within(options_.path));
+    return std::unexpected(std::move(result).error().within(title()));
+  }
+
+  [[nodiscard]] const std::string& title() const {
+    return options_.title.empty() ? options_.path : options_.title;
   }
 
   [[nodiscard]] Result<> interrupted() const {
@@ -223,7 +219,7 @@ class Import {
         ::openat(work.directory(), "root", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!root) return failErrno("opening the tree");
     const auto size = finishTree(root.get(), options_.bounds);
-    if (!size) return std::unexpected(Error(size.error()).within(options_.path));
+    if (!size) return std::unexpected(Error(size.error()).within(title()));
     image.size_bytes = size->bytes;
     image.files = size->files;
     linux::TreeDigest digest(linux::TreeDigest::Of::kEverything);
@@ -261,6 +257,14 @@ class Import {
 };
 
 }  // namespace
+
+Result<> checkNewName(const Store& store, const std::string& name, bool replace) {
+  const auto found = store.find(name);
+  if (!found && found.error().code == Code::kInvalid) return std::unexpected(found.error());
+  if (replace || (!found && found.error().code == Code::kNotFound)) return {};
+  return fail(Code::kConflict,
+              "there is an image \"" + name + "\" already; --replace puts this one in its place");
+}
 
 Result<Imported> importImage(Store& store, const ImportOptions& options) {
   return Import(store, options).run();

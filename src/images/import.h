@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,13 @@ namespace cloister::images {
 
 struct ImportOptions {
   std::string name;
-  std::string path;  // of an archive or a directory
+  std::string path;        // of an archive or a directory
+  std::string title = {};  // of the input in errors; "": the path
   bool replace = false;
   bool squashfs = true;  // also for virtual machines, where mksquashfs is installed
   Bounds bounds = {};
-  int cancel = -1;  // a descriptor: the import ends when readable
+  std::optional<model::VerifiedImage> verified = {};  // for the record
+  int cancel = -1;                                    // a descriptor: the import ends when readable
   std::function<void(const std::string&)> progress = [](const std::string&) {
   };  // ten times a second
 };
@@ -32,6 +35,9 @@ struct Imported {
   Found found;
   std::vector<std::string> notes;  // descriptions of the omitted parts
 };
+
+// kConflict if the name is taken and `replace` is false; kInvalid for an invalid name.
+Result<> checkNewName(const Store& store, const std::string& name, bool replace);
 
 // Has no time limit. Leaves nothing behind unless it succeeds. The caller has a single thread.
 Result<Imported> importImage(Store& store, const ImportOptions& options);

@@ -67,7 +67,7 @@ TEST_F(Importing, TakesOciArchivesAndLayouts) {
   const auto contents = contentsOf(imported->found.root);
   EXPECT_THAT(contents, Contains(Pair("usr/bin/b", "f 2")));
   EXPECT_EQ(contents.size(), image.files);
-  EXPECT_EQ(contents.size(), 10U);  // usr, usr/bin, b, bin, etc and the five of sandboxes
+  EXPECT_EQ(contents.size(), 12U);  // usr, usr/bin, b, bin, etc and the seven of sandboxes
 
   layout.writeTo(scratch_.path("layout"));
   EXPECT_EQ(import(scratch_.path("layout")).error().code, Code::kConflict);

@@ -239,11 +239,12 @@ TEST_F(Layers, AreFinished) {
   const auto size = finishTree(root_.get(), Bounds());
   ASSERT_TRUE(size) << size.error().message;
   EXPECT_EQ(size->bytes, 2U);
-  EXPECT_THAT(contents(),
-              UnorderedElementsAre(Pair("run", "d"), Pair("tmp", "d"), Pair("dev", "d"),
-                                   Pair("proc", "d"), Pair("workspace", "d"), Pair("etc", "d"),
-                                   Pair("a", "f 12"), Pair("b", "f 12")));
-  EXPECT_EQ(size->files, 8U);
+  EXPECT_THAT(
+      contents(),
+      UnorderedElementsAre(Pair("run", "d"), Pair("tmp", "d"), Pair("dev", "d"), Pair("proc", "d"),
+                           Pair("workspace", "d"), Pair("etc", "d"), Pair("home", "d"),
+                           Pair("home/user", "d"), Pair("a", "f 12"), Pair("b", "f 12")));
+  EXPECT_EQ(size->files, 10U);
   EXPECT_EQ(modeOf("a"), 0755U);
   EXPECT_EQ(modeOf("etc"), 0755U);
 }

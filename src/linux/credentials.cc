@@ -19,9 +19,9 @@
 namespace cloister::linux {
 namespace {
 
-// The kernel accepts a map only in a single write(2).
-Result<> writeOnce(const std::string& path, std::string_view text) {
-  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+// The kernel accepts a map only in a single write(2). `directory`: AT_FDCWD, or where `path` is.
+Result<> writeOnce(const std::string& path, std::string_view text, int directory = AT_FDCWD) {
+  const Fd fd(::openat(directory, path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd) return failErrno("opening " + path);
   if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
     return failErrno("writing " + path);
@@ -37,13 +37,19 @@ std::string line(uint32_t inside, uint32_t outside, uint32_t count) {
 }  // namespace
 
 Result<> writeIdMaps(pid_t pid, std::span<const IdMap> maps, bool deny_setgroups) {
-  const std::string process = "/proc/" + std::to_string(pid);
+  const std::string path = "/proc/" + std::to_string(pid);
+  const Fd process(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!process) return failErrno("opening " + path);
+  return writeIdMapsIn(process.get(), maps, deny_setgroups);
+}
+
+Result<> writeIdMapsIn(int process, std::span<const IdMap> maps, bool deny_setgroups) {
   std::string text;
   for (const IdMap& map : maps)
     text += line(map.inside, map.outside, map.count);
-  if (deny_setgroups) TRY(writeOnce(process + "/setgroups", "deny"));
-  TRY(writeOnce(process + "/uid_map", text));
-  return writeOnce(process + "/gid_map", text);
+  if (deny_setgroups) TRY(writeOnce("setgroups", "deny", process));
+  TRY(writeOnce("uid_map", text, process));
+  return writeOnce("gid_map", text, process);
 }
 
 Result<> mapSelf(uint32_t inside, uid_t uid, gid_t gid) {
@@ -130,6 +136,12 @@ Result<> dropCapabilities(uint32_t keep) {
 Result<> keepCapabilities(uint32_t keep) {
   TRY(dropBoundingSet(keep));
   return leaveCapabilities(keep);
+}
+
+bool hasCapabilities(uint32_t wanted) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct held[_LINUX_CAPABILITY_U32S_3] = {};
+  return ::syscall(SYS_capget, &header, held) == 0 && (held[0].effective & wanted) == wanted;
 }
 
 Result<> dropTo(uid_t uid, gid_t gid) {

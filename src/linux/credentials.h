@@ -24,6 +24,8 @@ struct IdMap {
 // Writes /proc/PID/uid_map and gid_map of a process in a user namespace just made. With
 // `deny_setgroups` first writes "deny" to setgroups, which an unprivileged writer must.
 Result<> writeIdMaps(pid_t pid, std::span<const IdMap> maps, bool deny_setgroups);
+// The same through an open directory of /proc (O_PATH): also of a /proc that is mounted nowhere.
+Result<> writeIdMapsIn(int process, std::span<const IdMap> maps, bool deny_setgroups);
 // The same for the calling process, as the single id `inside`, for its present uid and gid.
 Result<> mapSelf(uint32_t inside, uid_t uid, gid_t gid);
 
@@ -59,6 +61,9 @@ Result<> dropCapabilities(uint32_t keep = 0);
 // dropCapabilities(), a program that root executes later has the capabilities in `keep`. A process
 // without CAP_SETPCAP keeps its bounding set, so the caller must also set no_new_privs.
 Result<> keepCapabilities(uint32_t keep);
+
+// Whether the calling process has all of these capabilities in its user namespace (bits as above).
+bool hasCapabilities(uint32_t wanted);
 
 // Drops all of root for a service: becomeUser, dropCapabilities, no_new_privs. For a caller other
 // than root, only drops the capabilities and sets no_new_privs.

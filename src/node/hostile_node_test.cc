@@ -3,10 +3,10 @@
 // on it, with kUnavailable.
 #include <unistd.h>
 
-#include <boost/asio/local/connect_pair.hpp>
 #include <gtest/gtest.h>
 
 #include "net/frame_connection.h"
+#include "net/stream_testing.h"
 #include "node/node_harness.h"
 
 namespace cloister::runtime {
@@ -19,9 +19,7 @@ using wire::FromNode;
 class HostileNodeTest : public testing::Test {
  protected:
   HostileNodeTest() {
-    FrameConnection::Stream ours(io_);
-    FrameConnection::Stream theirs(io_);
-    boost::asio::local::connect_pair(ours, theirs);
+    auto [ours, theirs] = net::unixPair(io_.get_executor());
     peer_ = std::make_shared<FrameConnection>(std::move(theirs));
     model::NodeOffer offer;
     offer.node = "liar";
@@ -344,6 +342,14 @@ TEST_F(HostileSessionTest, ItsEndIsTheEndOfTheSession) {
   EXPECT_NE(end.message.find("node lost"), std::string::npos);
 }
 
+TEST_F(HostileNodeTest, APingOnAChannel) {
+  expectLost([&] { say(FromNode::kPing, 1); });
+}
+
+TEST_F(HostileNodeTest, APingWithAPayload) {
+  expectLost([&] { say(FromNode::kPing, 0, "x"); });
+}
+
 TEST_F(HostileNodeTest, AnswersWhatWasNotAsked) {
   expectLost([&] { say(FromNode::kPong, 0); });
 }
@@ -351,10 +357,8 @@ TEST_F(HostileNodeTest, AnswersWhatWasNotAsked) {
 // The connection stands, but sends nothing.
 class SilentNodeTest : public testing::Test {
  protected:
-  SilentNodeTest() {
-    FrameConnection::Stream ours(io_);
-    FrameConnection::Stream theirs(io_);
-    boost::asio::local::connect_pair(ours, theirs);
+  void connect(net::StreamPair streams) {
+    auto [ours, theirs] = std::move(streams);
     peer_ = std::make_shared<FrameConnection>(std::move(theirs));
     model::NodeOffer offer;
     offer.node = "silent";
@@ -388,6 +392,7 @@ class SilentNodeTest : public testing::Test {
 };
 
 TEST_F(SilentNodeTest, IsAskedAndThenLost) {
+  connect(net::unixPair(io_.get_executor()));
   listen(false);
   io_.run_for(std::chrono::seconds(5));
   EXPECT_TRUE(closed_);
@@ -395,7 +400,15 @@ TEST_F(SilentNodeTest, IsAskedAndThenLost) {
   EXPECT_GE(pings_, 3);
 }
 
+TEST_F(SilentNodeTest, MayBeOfNoKnownProcess) {
+  connect(net::MemoryStream::pair(io_.get_executor()));
+  io_.run_for(std::chrono::seconds(5));
+  EXPECT_TRUE(closed_);
+  EXPECT_EQ(hung_, 0);
+}
+
 TEST_F(SilentNodeTest, IsKeptWhileItAnswers) {
+  connect(net::unixPair(io_.get_executor()));
   listen(true);
   io_.run_for(std::chrono::seconds(2));
   EXPECT_FALSE(closed_);
@@ -404,11 +417,9 @@ TEST_F(SilentNodeTest, IsKeptWhileItAnswers) {
 }
 
 TEST_F(HostileNodeTest, GarbageInsteadOfAnOffer) {
-  FrameConnection::Stream ours(io_);
-  FrameConnection::Stream theirs(io_);
-  boost::asio::local::connect_pair(ours, theirs);
+  auto [ours, theirs] = net::unixPair(io_.get_executor());
   const std::string garbage = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-  boost::asio::write(theirs, boost::asio::buffer(garbage));
+  theirs->write({boost::asio::buffer(garbage)}, [](net::ByteStream::Error) {});
   const auto adopted = async::runTask(io_, adoptNode(std::move(ours)));
   ASSERT_FALSE(adopted);
   EXPECT_EQ(adopted.error().code, Code::kUnavailable);

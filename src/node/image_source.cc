@@ -103,6 +103,7 @@ model::OfferedImage StoredImages::describe(const images::Found& found) {
   offered.size_bytes = found.image.size_bytes;
   offered.files = found.image.files;
   offered.machines = !found.squashfs.empty();
+  offered.verified = found.image.verified;
   return offered;
 }
 

@@ -19,6 +19,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include "async/awaiting.h"
 #include "base/log.h"
 #include "linux/process.h"
 #include "linux/tree_digest.h"
@@ -124,27 +125,97 @@ std::unexpected<Error> changed(const std::string& digest) {
                                    "(cloister deps prune), and send the request again");
 }
 
+// The stamps for the next comparison, if the tree has the digest. Files whose inode, size and times
+// are as they were `before` are not read again.
+Result<std::string> compared(const std::string& path, const std::string& digest,
+                             const std::string& before) {
+  const Fd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!root) return failErrno("opening the dependency layer " + digest);
+  linux::TreeDigest tree(linux::TreeDigest::Of::kEverything, before);
+  const auto read = tree.addAll(root.get());
+  if (!read || tree.digest() != digest) return changed(digest);
+  return tree.cache();
+}
+
+// Removes layers that no sandbox has, as long as all together have `max_bytes`.
+Result<> makeRoom(images::Store& store, uint64_t max_bytes) {
+  struct Present {
+    std::string name;
+    uint64_t bytes;
+    timespec used;
+  };
+  uint64_t total = 0;
+  std::vector<Present> all;
+  for (const images::Found& each : TRY(store.list()).images) {
+    struct stat status{};
+    const std::string tree = store.treePath(each.image.digest);
+    if (::stat(tree.c_str(), &status) != 0) continue;
+    total += each.image.size_bytes;
+    all.push_back({each.image.name, each.image.size_bytes, status.st_mtim});
+  }
+  std::ranges::sort(all, [](const Present& a, const Present& b) {
+    return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
+  });
+  for (const Present& each : all) {
+    if (total < max_bytes) return {};
+    if (store.remove(each.name)) total -= each.bytes;  // else a sandbox has it
+  }
+  if (total < max_bytes) return {};
+  return fail(Code::kQuota,
+              "running sandboxes use all the space for dependency layers "
+              "(node.layers_mb); wait for them, or have it raised");
+}
+
 }  // namespace
 
 LayerStore::LayerStore(asio::any_io_executor executor, LayerStoreConfig config)
-    : executor_(std::move(executor)), config_(std::move(config)), store_(config_.directory) {}
+    : executor_(std::move(executor)),
+      config_(std::move(config)),
+      store_(config_.directory),
+      changed_(executor_) {}
 
-// Files whose inode, size and times are as they were at the last look are not read again.
-Result<> LayerStore::look(const std::string& digest) {
-  Known& known = known_[digest];
-  const base::Monotonic now = base::monotonicNow();
-  if (!known.stamps.empty() && now - known.looked < config_.looks_every) return {};
-  const std::string path = store_.treePath(digest) + "/root";
-  const Fd root(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!root) return failErrno("opening the dependency layer " + digest);
-  linux::TreeDigest tree(linux::TreeDigest::Of::kEverything, known.stamps);
-  const auto read = tree.addAll(root.get());
-  if (!read || tree.digest() != digest) {
-    known_.erase(digest);
-    return changed(digest);
+template <class T>
+Task<T> LayerStore::aside(std::function<T()> work) {
+  while (wants_quiet_ > 0)
+    co_await changed_.wait();
+  ++working_;
+  if (!thread_) thread_.emplace(1);
+  T made = co_await async::inBackground<T>(*thread_, std::move(work));
+  --working_;
+  changed_.notify();
+  co_return made;
+}
+
+Task<void> LayerStore::quiet() {
+  ++wants_quiet_;
+  while (working_ > 0)
+    co_await changed_.wait();
+  --wants_quiet_;
+  changed_.notify();
+}
+
+Task<Result<>> LayerStore::look(std::string digest) {
+  if (const auto under_way = known_[digest].under_way) {
+    while (!under_way->result)
+      co_await under_way->ended.wait();
+    co_return *under_way->result;
   }
-  known = {tree.cache(), now};
-  return {};
+  Known& known = known_[digest];
+  const bool lately = base::monotonicNow() - known.looked < config_.looks_every;
+  if (!known.stamps.empty() && lately) co_return Result<>{};
+  const auto look = known.under_way = std::make_shared<Look>(executor_);
+  auto stamps = co_await aside<Result<std::string>>(
+      [root = store_.treePath(digest) + "/root", digest, before = known.stamps] {
+        return compared(root, digest, before);
+      });
+  look->result = stamps ? Result<>{} : std::unexpected(stamps.error());
+  if (stamps) {
+    known_[digest] = {*std::move(stamps), base::monotonicNow(), nullptr};
+  } else {
+    known_.erase(digest);
+  }
+  look->ended.notify();
+  co_return *look->result;
 }
 
 Task<Result<Fd>> LayerStore::open(std::string digest) {
@@ -160,42 +231,16 @@ Task<Result<Fd>> LayerStore::open(std::string digest) {
         "the dependency layer " + digest + " is not on this node any more; send the request again",
         "layers");
   }
-  CO_TRY(look(digest));
+  CO_TRY(co_await look(digest));
   // The order of use, for makeRoom().
   std::ignore = ::futimens(hold->get(), nullptr);
   co_return std::move(*hold);
 }
 
-Result<> LayerStore::makeRoom() {
-  struct Present {
-    std::string name;
-    uint64_t bytes;
-    timespec used;
-  };
-  uint64_t total = 0;
-  std::vector<Present> all;
-  for (const images::Found& each : TRY(store_.list()).images) {
-    struct stat status{};
-    const std::string tree = store_.treePath(each.image.digest);
-    if (::stat(tree.c_str(), &status) != 0) continue;
-    total += each.image.size_bytes;
-    all.push_back({each.image.name, each.image.size_bytes, status.st_mtim});
-  }
-  std::ranges::sort(all, [](const Present& a, const Present& b) {
-    return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
-  });
-  for (const Present& each : all) {
-    if (total < config_.max_bytes) return {};
-    if (store_.remove(each.name)) total -= each.bytes;  // else a sandbox has it
-  }
-  if (total < config_.max_bytes) return {};
-  return fail(Code::kQuota,
-              "running sandboxes use all the space for dependency layers "
-              "(node.layers_mb); wait for them, or have it raised");
-}
-
 Task<Result<base::json::object>> LayerStore::add(std::string name, Fd directory) {
-  CO_TRY(makeRoom());
+  CO_TRY(co_await aside<Result<>>(
+      [store = store_, most = config_.max_bytes]() mutable { return makeRoom(store, most); }));
+  co_await quiet();
   Child child = CO_TRY(
       Child::start([&](int output) { becomeImporter(config_, name, directory.get(), output); }));
   const std::string said = co_await child.said(executor_, config_.patience);

@@ -5,15 +5,22 @@
 //
 // The store is bounded: before a layer is made, those that were used the longest time ago and that
 // no sandbox has are removed.
+//
+// A tenant chooses the packages of a layer, and so how many files it has. Whatever reads or removes
+// them runs on a thread aside: the io thread serves the sandboxes of others.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/thread_pool.hpp>
 
+#include "async/signal.h"
 #include "base/clock.h"
 #include "images/bounds.h"
 #include "images/store.h"
@@ -37,18 +44,33 @@ class LayerStore final : public runtime::LayerSource {
   runtime::Task<Result<base::json::object>> add(std::string name, Fd directory) override;
 
  private:
+  // A comparison under way. Whoever wants the layer meanwhile waits for its result.
+  struct Look {
+    explicit Look(boost::asio::any_io_executor executor) : ended(std::move(executor)) {}
+    async::Signal ended;
+    std::optional<Result<>> result;
+  };
   // What is known of a layer that was compared with its digest.
   struct Known {
     std::string stamps;  // linux::TreeDigest::cache()
     base::Monotonic looked{};
+    std::shared_ptr<Look> under_way;
   };
-  [[nodiscard]] Result<> look(const std::string& digest);
-  Result<> makeRoom();
+  runtime::Task<Result<>> look(std::string digest);
+  // Runs `work` on the thread aside.
+  template <class T>
+  runtime::Task<T> aside(std::function<T()> work);
+  // Returns when no work is under way: a child must not be a copy of a running thread's memory.
+  runtime::Task<void> quiet();
 
   boost::asio::any_io_executor executor_;
   LayerStoreConfig config_;
   images::Store store_;
   std::map<std::string, Known> known_;  // by digest
+  async::Signal changed_;               // of the next two
+  size_t working_ = 0;
+  size_t wants_quiet_ = 0;
+  std::optional<boost::asio::thread_pool> thread_;  // once there was work
 };
 
 }  // namespace cloister::node

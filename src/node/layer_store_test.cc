@@ -6,12 +6,15 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "async/run_task.h"
+#include "async/spawn.h"
 #include "base/crypto.h"
 #include "base/file.h"
 #include "node/node_harness.h"
@@ -103,6 +106,29 @@ TEST_F(LayerStoreTest, ALayerThatWasChangedIsNotOpened) {
   ASSERT_FALSE(changed);
   EXPECT_EQ(changed.error().code, Code::kConflict);
   EXPECT_THAT(changed.error().message, HasSubstr("was changed on the node's disk"));
+}
+
+// The tenant of a layer chooses how many files it has: other sandboxes do not wait for their
+// reading.
+TEST_F(LayerStoreTest, OthersAreServedWhileALayerIsRead) {
+  put("python/a.py", "a = 1\n");
+  LayerStore store = this->store();
+  const std::string digest = added(store, "python-1");
+  bool served = false;
+  std::vector<bool> opened;
+  for (int i = 0; i < 3; ++i) {
+    async::spawn(io_.get_executor(),
+                 [](LayerStore& from, std::string digest, const bool& served,
+                    std::vector<bool>& opened) -> runtime::Task<void> {
+                   const auto layer = co_await from.open(std::move(digest));
+                   EXPECT_TRUE(layer);
+                   opened.push_back(served);
+                 }(store, digest, served, opened));
+  }
+  boost::asio::post(io_, [&] { served = true; });
+  io_.restart();
+  io_.run();
+  EXPECT_THAT(opened, ::testing::ElementsAre(true, true, true));
 }
 
 TEST_F(LayerStoreTest, LayersThatNoSandboxHasMakeRoom) {

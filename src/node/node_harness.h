@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/write.hpp>
-
 #include "async/run_task.h"
 #include "async/spawn.h"
+#include "net/stream_testing.h"
 #include "node/server.h"
+#include "node/session.h"
 #include "runtime/fake/fake_harness.h"
 #include "runtime/remote/remote.h"
 
@@ -53,14 +53,13 @@ inline model::Limits ceilingForTests() {
 class NodeFixture {
  public:
   explicit NodeFixture(uint32_t max_sandboxes = 8) {
-    ServerConfig config;
     config.socket = socket();
     config.control_uid = getuid();
     config.offer.node = "test-node";
     config.offer.runtimes = {"fake", "process"};
     config.offer.max_sandboxes = max_sandboxes;
     config.offer.memory_bytes = uint64_t{8} << 30;
-    async::spawn(io.get_executor(), serveAll(std::move(config)));
+    async::spawn(io.get_executor(), serveAll());
     io.poll();  // starts listening
   }
   NodeFixture(const NodeFixture&) = delete;
@@ -81,6 +80,23 @@ class NodeFixture {
     return node ? *std::move(node) : nullptr;
   }
 
+  // Serves `stream` as if a control plane had connected.
+  void serve(std::unique_ptr<net::ByteStream> stream) {
+    async::spawn(io.get_executor(), [](std::shared_ptr<Session> session) -> runtime::Task<void> {
+      co_await session->run();
+    }(std::make_shared<Session>(std::move(stream), config, gate, runtimes, [] {
+                   return size_t{0};
+                 })));
+  }
+  // A connection without a socket.
+  std::unique_ptr<runtime::RemoteNode> connectInMemory() {
+    auto [ours, theirs] = net::MemoryStream::pair(io.get_executor());
+    serve(std::move(theirs));
+    auto node = async::runTask(io, runtime::adoptNode(std::move(ours)));
+    if (!node) ADD_FAILURE() << node.error().message;
+    return node ? *std::move(node) : nullptr;
+  }
+
   // Runs ready handlers until `done`; false if no handler is left.
   template <class Condition>
   bool runUntil(Condition done) {
@@ -96,11 +112,12 @@ class NodeFixture {
   base::SigningKey key = base::SigningKey::generate();
   PermitGate gate{key.verifyKey(), ceilingForTests()};
   runtime::FakeRuntime fake{io.get_executor()};
+  Runtimes runtimes{{"fake", &fake}, {"process", &fake}};
+  ServerConfig config;
 
  private:
-  runtime::Task<void> serveAll(ServerConfig config) {
-    std::map<std::string, runtime::Runtime*> runtimes = {{"fake", &fake}, {"process", &fake}};
-    const auto served = co_await serve(std::move(config), gate, std::move(runtimes));
+  runtime::Task<void> serveAll() {
+    const auto served = co_await node::serve(config, gate, runtimes);
     EXPECT_TRUE(served) << served.error().message;
   }
 };
@@ -108,7 +125,9 @@ class NodeFixture {
 // The remote runtime's side of runtime_suite.h.
 class RemoteHarness {
  public:
-  RemoteHarness() : node_(fixture_.connect()) {}
+  using Connect = std::unique_ptr<runtime::RemoteNode> (NodeFixture::*)();
+
+  explicit RemoteHarness(Connect connect = &NodeFixture::connect) : node_((fixture_.*connect)()) {}
 
   boost::asio::io_context& io() { return fixture_.io; }
   runtime::Runtime& runtime() { return *node_; }
@@ -124,6 +143,11 @@ class RemoteHarness {
  private:
   NodeFixture fixture_;
   std::unique_ptr<runtime::RemoteNode> node_;
+};
+
+class InMemoryHarness : public RemoteHarness {
+ public:
+  InMemoryHarness() : RemoteHarness(&NodeFixture::connectInMemory) {}
 };
 
 }  // namespace cloister::node

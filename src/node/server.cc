@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/server.h"
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -17,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "net/unix_stream.h"
 #include "node/session.h"
 
 namespace cloister::node {
@@ -51,18 +51,6 @@ Result<stream_protocol::acceptor> listenAt(const asio::any_io_executor& executor
   return acceptor;
 }
 
-// Checks the user at the other end by the kernel's record (SO_PEERCRED, unix(7)).
-Result<> checkPeer(stream_protocol::socket& peer, uint32_t control_uid) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  if (getsockopt(peer.native_handle(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
-    return failErrno("asking for the peer's credentials");
-  }
-  if (credentials.uid == 0 || credentials.uid == control_uid) return {};
-  return fail(Code::kDenied,
-              "uid " + std::to_string(credentials.uid) + " is not the control plane");
-}
-
 Result<> renewKey(const ServerConfig& config, PermitGate& gate) {
   if (config.key_path.empty()) return {};
   std::string text = TRY(base::readFile(config.key_path, 4096));
@@ -89,7 +77,7 @@ struct Server {
   }
 };
 
-Result<> admitPeer(Server& server, stream_protocol::socket& peer) {
+Result<> admitPeer(Server& server, const net::ByteStream& peer) {
   TRY(checkPeer(peer, server.config.control_uid));
   if (server.busy) return fail(Code::kConflict, "another control plane is connected");
   if (server.held() >= server.config.offer.max_sandboxes) {
@@ -100,6 +88,13 @@ Result<> admitPeer(Server& server, stream_protocol::socket& peer) {
 
 }  // namespace
 
+Result<> checkPeer(const net::ByteStream& stream, uint32_t control_uid) {
+  const auto peer = stream.peer();
+  if (!peer) return fail(Code::kDenied, "the transport does not name the user at its other end");
+  if (peer->uid == 0 || peer->uid == control_uid) return {};
+  return fail(Code::kDenied, "uid " + std::to_string(peer->uid) + " is not the control plane");
+}
+
 asio::awaitable<Result<>> serve(ServerConfig config, PermitGate& gate,
                                 std::map<std::string, runtime::Runtime*> runtimes) {
   const auto executor = co_await asio::this_coro::executor;
@@ -107,7 +102,7 @@ asio::awaitable<Result<>> serve(ServerConfig config, PermitGate& gate,
       std::make_shared<Server>(Server{std::move(config), gate, std::move(runtimes)});
   auto acceptor = CO_TRY(listenAt(executor, server->config));
   while (true) {
-    auto [error, peer] = co_await acceptor.async_accept(asio::as_tuple(asio::use_awaitable));
+    auto [error, socket] = co_await acceptor.async_accept(asio::as_tuple(asio::use_awaitable));
     if (error) {
       // For example, out of descriptors: wait instead of spinning.
       base::log(base::Level::kError, "accept failed", {{"reason", error.message()}});
@@ -115,13 +110,14 @@ asio::awaitable<Result<>> serve(ServerConfig config, PermitGate& gate,
       co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
       continue;
     }
-    if (const auto admitted = admitPeer(*server, peer); !admitted) {
+    auto stream = net::unixStream(std::move(socket));
+    if (const auto admitted = admitPeer(*server, *stream); !admitted) {
       base::log(base::Level::kWarn, "connection refused", {{"reason", admitted.error().message}});
       continue;
     }
     server->busy = true;
     const auto session =
-        std::make_shared<Session>(std::move(peer), server->config, gate, server->runtimes,
+        std::make_shared<Session>(std::move(stream), server->config, gate, server->runtimes,
                                   [server] { return server->held(); });
     base::log(base::Level::kInfo, "control plane connected");
     asio::co_spawn(executor, session->run(), [server, session](const std::exception_ptr&) {

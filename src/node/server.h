@@ -16,10 +16,12 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "base/clock.h"
 #include "base/crypto.h"
 #include "base/result.h"
 #include "model/limits.h"
 #include "model/plan.h"
+#include "net/byte_stream.h"
 #include "runtime/runtime.h"
 
 namespace cloister::node {
@@ -54,14 +56,21 @@ class PermitGate {
 
 struct ServerConfig {
   std::string socket;        // path; made with mode 0660, replacing a stale socket
-  uint32_t control_uid = 0;  // only this uid (or root) may connect (SO_PEERCRED)
+  uint32_t control_uid = 0;  // only this uid (or root) may connect (checkPeer())
   // The socket's group; -1: unchanged.
   uint32_t control_gid = UINT32_MAX;
   // File with the control plane's public key (base64), read at each connection, so that a rotated
   // key needs a reconnect only. Empty: the gate's key is used.
   std::string key_path;
+  // A control plane that sends nothing for so long, though it is asked, loses its connection.
+  // Counted in the node's own running time, tick by tick (net/heartbeat.h).
+  Millis control_silence{120'000};
   model::NodeOffer offer;  // without the images, which the runtimes provide
 };
+
+// kDenied: the process at the other end is neither of `control_uid` nor of root, or the transport
+// has no record of its user.
+Result<> checkPeer(const net::ByteStream& stream, uint32_t control_uid);
 
 // Listens, then serves until the io_context stops. The error of listening is returned; afterwards
 // errors are logged and end a connection. `gate`, the runtimes and the io_context outlive it.

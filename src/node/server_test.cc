@@ -4,14 +4,18 @@
 
 #include "base/file.h"
 #include "net/frame_connection.h"
+#include "net/unix_stream.h"
 #include "node/node_harness.h"
 #include "runtime/session_suite.h"
 
 namespace cloister::runtime {
 namespace {
+using node::InMemoryHarness;
 using node::RemoteHarness;
 INSTANTIATE_TYPED_TEST_SUITE_P(Remote, RuntimeSuite, RemoteHarness);
 INSTANTIATE_TYPED_TEST_SUITE_P(Remote, SessionSuite, RemoteHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(InMemory, RuntimeSuite, InMemoryHarness);
+INSTANTIATE_TYPED_TEST_SUITE_P(InMemory, SessionSuite, InMemoryHarness);
 }  // namespace
 }  // namespace cloister::runtime
 
@@ -56,9 +60,9 @@ class ServerTest : public testing::Test {
 
   // A control plane that sends arbitrary messages.
   std::shared_ptr<FrameConnection> raw() {
-    FrameConnection::Stream stream(node_.io);
-    stream.connect(boost::asio::local::stream_protocol::endpoint(node_.socket()));
-    auto connection = std::make_shared<FrameConnection>(std::move(stream));
+    auto stream = async::runTask(node_.io, net::connectUnix(node_.socket()));
+    EXPECT_TRUE(stream) << stream.error().message;
+    auto connection = std::make_shared<FrameConnection>(*std::move(stream));
     const auto offer = async::runTask(node_.io, connection->read(1U << 20));
     EXPECT_TRUE(offer && offer->type == static_cast<uint16_t>(FromNode::kOffer));
     return connection;
@@ -407,6 +411,23 @@ TEST_F(ServerTest, ReadsTheKeyAtEachConnection) {
   auto remote = async::runTask(node_.io, runtime::connectNode(config.socket));
   ASSERT_TRUE(remote) << remote.error().message;
   EXPECT_TRUE(provision(**remote, spec({"echo", "x"})));
+}
+
+TEST_F(ServerTest, AdmitsOnlyTheControlPlaneAndRoot) {
+  using Peer = net::ByteStream::Peer;
+  const auto check = [&](std::optional<Peer> peer) {
+    const auto [ours, theirs] = net::MemoryStream::pair(node_.io.get_executor(), peer);
+    return checkPeer(*ours, 1000);
+  };
+  EXPECT_TRUE(check(Peer{.pid = 7, .uid = 1000}));
+  EXPECT_TRUE(check(Peer{.pid = 7, .uid = 0}));
+  const auto another = check(Peer{.pid = 7, .uid = 1001});
+  ASSERT_FALSE(another);
+  EXPECT_EQ(another.error().code, Code::kDenied);
+  EXPECT_NE(another.error().message.find("1001"), std::string::npos);
+  const auto unknown = check(std::nullopt);
+  ASSERT_FALSE(unknown) << "the transport has no record";
+  EXPECT_EQ(unknown.error().code, Code::kDenied);
 }
 
 TEST_F(ServerTest, SaysWhyItCannotListen) {

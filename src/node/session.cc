@@ -32,20 +32,23 @@ std::unexpected<Error> broken(std::string_view what) {
 
 }  // namespace
 
-Session::Session(net::FrameConnection::Stream stream, const ServerConfig& config, PermitGate& gate,
-                 const Runtimes& runtimes, std::function<size_t()> held_by_others)
-    : executor_(stream.get_executor()),
+Session::Session(std::unique_ptr<net::ByteStream> stream, const ServerConfig& config,
+                 PermitGate& gate, const Runtimes& runtimes, std::function<size_t()> held_by_others)
+    : executor_(stream->executor()),
       connection_(std::make_shared<net::FrameConnection>(std::move(stream))),
       config_(config),
       gate_(gate),
       runtimes_(runtimes),
       held_by_others_(std::move(held_by_others)),
       changed_(executor_),
-      tell_(executor_) {}
+      tell_(executor_),
+      heartbeat_(config.control_silence),
+      watch_(executor_) {}
 
 Task<void> Session::run() {
   offer();
   async::spawn(executor_, tellChanges());
+  async::spawn(executor_, watch());
   Result<> going;
   while (going) {
     auto frame = co_await connection_->read(wire::kNodeMaxPayload);
@@ -55,6 +58,7 @@ Task<void> Session::run() {
             {{"reason", going.error().message}, {"sandboxes", std::to_string(slots_.size())}});
   connection_->close();
   tell_.cancel();
+  watch_.cancel();
   std::vector<uint32_t> open;
   for (const auto& [channel, slot] : slots_) {
     if (!slot->closing()) open.push_back(channel);
@@ -81,6 +85,9 @@ Result<> Session::handle(net::Frame frame) {
     connection_->post(static_cast<uint16_t>(FromNode::kPong), 0);
     return frame.payload.empty() ? Result<>{} : broken("ping");
   }
+  if (type == ToNode::kPong && frame.channel == 0) {
+    return frame.payload.empty() && heartbeat_.answered() ? Result<>{} : broken("pong");
+  }
   if (const auto exec = execs_.find(frame.channel); exec != execs_.end()) {
     return toExec(*exec->second, std::move(frame));
   }
@@ -105,6 +112,29 @@ Result<> Session::handle(net::Frame frame) {
     }
     default:
       return broken("unknown message");
+  }
+}
+
+Task<void> Session::watch() {
+  const auto self = shared_from_this();
+  while (!connection_->closed()) {
+    watch_.expires_after(heartbeat_.interval());
+    co_await watch_.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (!connection_->closed()) look();
+  }
+}
+
+// Every byte is a sign of life: a large frame may take longer to arrive than the silence allows.
+void Session::look() {
+  const uint64_t heard = connection_->received();
+  if (std::exchange(heard_, heard) != heard) heartbeat_.heard();
+  const net::Heartbeat::Beat beat = heartbeat_.tick(base::monotonicNow());
+  if (beat.gone) {
+    base::log(base::Level::kError, "control plane silent",
+              {{"milliseconds", std::to_string(config_.control_silence.count())}});
+    connection_->close();
+  } else if (beat.ask) {
+    connection_->post(static_cast<uint16_t>(FromNode::kPing), 0);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Session: one control connection from its first frame to its end. At the end every sandbox of the
-// connection is killed. The first message that is malformed or out of order ends the connection.
-// One thread.
+// connection is killed. The first message that is malformed or out of order ends the connection,
+// and so does the silence of a control plane that answers no ping. One thread.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "net/frame_connection.h"
+#include "net/heartbeat.h"
 #include "node/exec_slot.h"
 #include "node/server.h"
 #include "node/slot.h"
@@ -23,7 +24,7 @@ using Runtimes = std::map<std::string, runtime::Runtime*>;
 class Session : public std::enable_shared_from_this<Session> {
  public:
   // `held_by_others`: number of unremoved sandboxes of earlier connections, which occupy slots.
-  Session(net::FrameConnection::Stream stream, const ServerConfig& config, PermitGate& gate,
+  Session(std::unique_ptr<net::ByteStream> stream, const ServerConfig& config, PermitGate& gate,
           const Runtimes& runtimes, std::function<size_t()> held_by_others);
 
   // Serves until the peer leaves or breaks the protocol, then tears everything down. A removal that
@@ -55,6 +56,10 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] std::optional<model::ImageState> image() const;
   [[nodiscard]] uint32_t places() const;
   [[nodiscard]] bool idle() const { return slots_.empty() && execs_.empty() && plans_ == 0; }
+  // Closes the connection of a silent control plane. The end is the same as of any other
+  // connection.
+  runtime::Task<void> watch();
+  void look();
   void offer();
   void tellImage();
   // Sends news about ready sandboxes and offers, after all other messages, and at most once a
@@ -78,6 +83,9 @@ class Session : public std::enable_shared_from_this<Session> {
   uint32_t places_offered_ = 0;
   async::Signal changed_;
   boost::asio::steady_timer tell_;
+  net::Heartbeat heartbeat_;
+  uint64_t heard_ = 0;  // bytes received at the last look()
+  boost::asio::steady_timer watch_;
 };
 
 }  // namespace cloister::node

@@ -18,6 +18,7 @@
 #include "runner/directory.h"
 #include "runner/glob.h"
 #include "runner/other_user.h"
+#include "runner/roots.h"
 #include "runner/state.h"
 #include "runner/stop_rest.h"
 #include "runner/tar.h"
@@ -33,9 +34,9 @@ using wire::files::kMaxDepth;
 Answer the_answer;
 char piece[65'536];
 
-// A path of a request, in its directory and its name there; "" is the workspace.
+// A path of a request, in its directory and its name there.
 struct Place {
-  char path[PATH_MAX];
+  char path[PATH_MAX];  // as requested; ends after the directory
   Fd parent;
   const char* name = "";
 
@@ -44,29 +45,37 @@ struct Place {
 
   // Returns errno.
   int find(int workspace, const char* text, bool make_parents = false) {
-    if (!isPlainPath(text)) return EINVAL;
+    if (std::strlen(text) >= sizeof path) return EINVAL;
     strcpy(path, text);
+    const char* rest = path;
+    const RootOf root(workspace, rest);
+    if (root.fd() < 0) return errno;
+    if (!isPlainPath(rest)) return EINVAL;
+    char* within = path + (rest - path);
     if (make_parents) {
-      if (const int error = makeParents(workspace, path); error != 0) return error;
+      if (const int error = makeParents(root.fd(), within); error != 0) return error;
     }
-    char* slash = std::strrchr(path, '/');
+    char* slash = std::strrchr(within, '/');
     if (slash == nullptr) {
-      name = path;
-      parent.reset(openat(workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      name = within;
+      parent.reset(openBeneath(root.fd(), ".", O_RDONLY | O_DIRECTORY));
+      if (within != path) within[-1] = '\0';
     } else {
       *slash = '\0';
       name = slash + 1;
-      parent.reset(openBeneath(workspace, path, O_RDONLY | O_DIRECTORY));
+      parent.reset(openBeneath(root.fd(), within, O_RDONLY | O_DIRECTORY));
     }
     return parent ? 0 : errno;
   }
 };
 
-// Opens the place named `text`, "" being the workspace. Returns errno.
+// Opens the place named `text`. Returns errno.
 int openPlace(int workspace, const char* text, uint64_t flags, Fd& fd) {
+  const RootOf root(workspace, text);
+  if (root.fd() < 0) return errno;
   const bool self = *text == '\0';
   if (!self && !isPlainPath(text)) return EINVAL;
-  fd.reset(openBeneath(workspace, self ? "." : text, flags));
+  fd.reset(openBeneath(root.fd(), self ? "." : text, flags));
   return fd ? 0 : errno;
 }
 
@@ -356,8 +365,10 @@ int removeTree(int parent, const char* name, uint32_t depth, uint32_t& most) {
   if (depth == 0) return ENAMETOOLONG;
   const Fd inner(openBeneath(parent, name, O_RDONLY | O_DIRECTORY));
   if (!inner) return errno;
-  // Removal during reading may hide entries: repeat until the directory is empty.
-  for (;;) {
+  // Removal during reading may hide entries, and other processes may add some: repeat until the
+  // directory is empty, or was seen empty this often and yet was not.
+  constexpr int kMostEmptyLooks = 100;
+  for (int empty_looks = 0;;) {
     bool any = false;
     lseek(inner.get(), 0, SEEK_SET);
     const int error = forEachEntry(inner.get(), [&](const char* entry) {
@@ -367,7 +378,7 @@ int removeTree(int parent, const char* name, uint32_t depth, uint32_t& most) {
     });
     if (error != 0) return error;
     if (unlinkat(parent, name, AT_REMOVEDIR) == 0) return 0;
-    if (errno != ENOTEMPTY || !any) return errno;
+    if (errno != ENOTEMPTY || (!any && ++empty_looks > kMostEmptyLooks)) return errno;
   }
 }
 
@@ -390,9 +401,13 @@ int movePlace(int workspace, char** argv) {
   if (const int error = from.find(workspace, argv[1]); error != 0) return error;
   if (const int error = to.find(workspace, argv[2], true); error != 0) return error;
   const unsigned flags = std::strcmp(argv[3], "1") == 0 ? 0 : RENAME_NOREPLACE;
-  return syscall(SYS_renameat2, from.parent.get(), from.name, to.parent.get(), to.name, flags) == 0
-             ? 0
-             : errno;
+  if (syscall(SYS_renameat2, from.parent.get(), from.name, to.parent.get(), to.name, flags) == 0)
+    return 0;
+  const int error = errno;
+  // The kernel compares the file systems before it looks for the file.
+  struct stat st;
+  const bool gone = fstatat(from.parent.get(), from.name, &st, AT_SYMLINK_NOFOLLOW) != 0;
+  return error == EXDEV && gone ? errno : error;
 }
 
 int packPlace(int workspace, char** argv) {
@@ -405,13 +420,30 @@ int packPlace(int workspace, char** argv) {
   return pack(fd.get(), slash == nullptr ? argv[1] : slash + 1, the_answer);
 }
 
+bool isRoot(const char* text) {
+  return *text == '\0' || std::ranges::find(model::kFileRoots, std::string_view(text),
+                                            &model::FileRoot::path) != std::end(model::kFileRoots);
+}
+
 int unpackPlace(int workspace, char** argv) {
   Fd fd;
-  const int error = *argv[1] == '\0' ? openPlace(workspace, "", O_RDONLY | O_DIRECTORY, fd)
-                                     : makeDirectory(workspace, argv[1], fd);
+  const int error = isRoot(argv[1]) ? openPlace(workspace, argv[1], O_RDONLY | O_DIRECTORY, fd)
+                                    : makeDirectory(workspace, argv[1], fd);
   if (error != 0) return error;
   uint32_t left_out = 0;
   if (const int failed = unpack(fd.get(), left_out); failed != 0) return failed;
+  return the_answer.end(left_out);
+}
+
+int openHome(Fd& fd) {
+  return openPlace(-1, model::kHome.data(), O_RDONLY | O_DIRECTORY, fd);
+}
+
+int restorePlace(int workspace, char** /*argv*/) {
+  Fd home;
+  if (const int error = openHome(home); error != 0) return error;
+  uint32_t left_out = 0;
+  if (const int failed = unpackSaved(workspace, home.get(), left_out); failed != 0) return failed;
   return the_answer.end(left_out);
 }
 
@@ -428,8 +460,11 @@ int toolsPlace(int /*workspace*/, char** /*argv*/) {
 int watchPlace(int workspace, char** argv) {
   uint64_t most = 0;
   if (number(argv[3], most) != 0 || most == 0 || most > wire::files::kMostWatched) return EINVAL;
-  if (*argv[1] != '\0' && !isPlainPath(argv[1])) return EINVAL;
-  return watchTree(workspace, argv[1], std::strcmp(argv[2], "1") == 0, static_cast<uint32_t>(most),
+  const char* path = argv[1];
+  const RootOf root(workspace, path);
+  if (root.fd() < 0) return errno;
+  if (*path != '\0' && !isPlainPath(path)) return EINVAL;
+  return watchTree(root.fd(), path, std::strcmp(argv[2], "1") == 0, static_cast<uint32_t>(most),
                    the_answer);
 }
 
@@ -438,9 +473,11 @@ int savePlace(int workspace, char** /*argv*/) {
     continueRest();
     return error;
   }
-  char none[] = "";
-  char* argv[] = {none, none, nullptr};
-  const int error = packPlace(workspace, argv);
+  Fd whole;
+  Fd home;
+  int error = openPlace(workspace, "", O_RDONLY | O_DIRECTORY, whole);
+  if (error == 0) error = openHome(home);
+  if (error == 0) error = packSaved(whole.get(), home.get(), the_answer);
   const int late = anyStarted() ? EAGAIN : 0;
   continueRest();
   return error != 0 ? error : late;
@@ -450,8 +487,9 @@ int stateOf(int workspace, char** bounds) {
   uint64_t bytes = 0;
   uint64_t files = 0;
   if (number(bounds[0], bytes) != 0 || number(bounds[1], files) != 0) return EINVAL;
-  if (!noteBase("")) return ENAMETOOLONG;
-  return tellState(workspace, bytes, files, the_answer);
+  Fd home;
+  if (const int error = openHome(home); error != 0) return error;
+  return tellState(workspace, home.get(), bytes, files, the_answer);
 }
 
 int statePlace(int workspace, char** argv) {
@@ -478,16 +516,25 @@ struct Request {
   int (*serve)(int workspace, char** argv);
 };
 
-constexpr Request kRequests[] = {
-    {"stat", 1, statPlace},     {"list", 3, listPlace},
-    {"read", 3, readPlace},     {"write", 2, writePlace},
-    {"append", 2, appendPlace}, {"mkdir", 1, makePlace},
-    {"remove", 2, removePlace}, {"move", 3, movePlace},
-    {"pack", 1, packPlace},     {"unpack", 1, unpackPlace},
-    {"save", 0, savePlace},     {"connect", 1, connectPlace},
-    {"watch", 3, watchPlace},   {"tools", 0, toolsPlace},
-    {"state", 2, statePlace},   {wire::files::kHold, 3, holdPlace},
-    {"clock", 0, clockPlace},   {"changed", kAtLeast + 2, changedPlace}};
+constexpr Request kRequests[] = {{"stat", 1, statPlace},
+                                 {"list", 3, listPlace},
+                                 {"read", 3, readPlace},
+                                 {"write", 2, writePlace},
+                                 {"append", 2, appendPlace},
+                                 {"mkdir", 1, makePlace},
+                                 {"remove", 2, removePlace},
+                                 {"move", 3, movePlace},
+                                 {"pack", 1, packPlace},
+                                 {"unpack", 1, unpackPlace},
+                                 {"save", 0, savePlace},
+                                 {wire::files::kRestore, 0, restorePlace},
+                                 {"connect", 1, connectPlace},
+                                 {"watch", 3, watchPlace},
+                                 {"tools", 0, toolsPlace},
+                                 {"state", 2, statePlace},
+                                 {wire::files::kHold, 3, holdPlace},
+                                 {"clock", 0, clockPlace},
+                                 {"changed", kAtLeast + 2, changedPlace}};
 
 int serve(int workspace, char** argv) {
   int arguments = -1;

@@ -185,6 +185,32 @@ TEST_F(FilesTest, FollowsNoLinkAndLeavesTheWorkspaceNowhere) {
   EXPECT_EQ(shell("test -e /bin/sh"), 0);
 }
 
+TEST_F(FilesTest, ServesEachRootAndNothingBeyond) {
+  shell("ln -s /workspace /home/user/out; mkdir /home/other; echo kept > kept");
+  for (const std::string root : {"/workspace", "/home/user", "/tmp"}) {
+    ask({"write", root + "/in/file", "384"}, "one");
+    EXPECT_EQ(content(root + "/in/file"), "one") << root;
+    EXPECT_EQ(ask({"append", root + "/in/file", "3"}, "two").entries.at(0).size, 6U) << root;
+    EXPECT_EQ(jail_->shell("cat " + root + "/in/file; stat -c %a " + root + "/in/file").out,
+              "onetwo600\n");
+    EXPECT_THAT(tree(root + "/in"), UnorderedElementsAre(Pair("file", Kind::kFile)));
+    EXPECT_EQ(ask({"stat", root}).entries.at(0).kind, Kind::kDirectory);
+    EXPECT_EQ(ask({"mkdir", root + "/made/here"}).error, 0);
+    EXPECT_EQ(ask({"move", root + "/in/file", root + "/made/file", "0"}).error, 0);
+    const std::string archive = packed(root + "/made");
+    EXPECT_EQ(ask({"unpack", root + "/again"}, archive).error, 0);
+    EXPECT_EQ(content(root + "/again/file"), "onetwo");
+    EXPECT_EQ(ask({"remove", root, "1"}).error, EINVAL);
+    for (const std::string path : {"/", "/..", "/../etc", "/a/../b", "/./a", "//a", "/a/", "x/a"})
+      EXPECT_EQ(ask({"write", root + path, ""}, "x").error, EINVAL) << root << path;
+  }
+  for (const std::string path :
+       {"/", "/home", "/home/other/x", "/home/userx", "/dev/shm/x", "/etc"})
+    EXPECT_EQ(ask({"write", path, ""}, "x").error, EINVAL) << path;
+  EXPECT_EQ(ask({"read", "/home/user/out/kept", "0", "9"}).error, ELOOP);
+  EXPECT_EQ(ask({"move", "kept", "/home/user/kept", "0"}).error, EXDEV);
+}
+
 TEST_F(FilesTest, WhatIsNoFileIsNotReadAndHoldsNothingUp) {
   shell("mkfifo fifo; mkdir dir");
   EXPECT_EQ(ask({"read", "fifo", "0", "9"}).error, EINVAL);
@@ -257,6 +283,31 @@ std::string padded(std::string text) {
   return text;
 }
 const std::string kNoMore(1024, '\0');
+
+TEST_F(FilesTest, SavesAndRestoresTheHomeDirectory) {
+  const std::string deep = std::string(90, 'd') + "/" + std::string(90, 'e');
+  shell("echo w > w; mkdir -p home/user; echo no > home/user/f; mkdir -p /home/user/.local/" +
+        deep + " /home/user/.shut /home/user/" + deep +
+        "; cd /home/user; echo h > .profile; echo z > .shut/f; ln -s .profile link;"
+        " echo deep > " +
+        deep + "/f; chmod 0 .shut; chmod 444 .profile; touch -d @77 .profile");
+  const std::string look =
+      "chmod 700 /home/user/.shut; cd /; find workspace home/user -printf '%p %y %l %m\\n' | sort;"
+      " cat home/user/.shut/f home/user/.profile home/user/" +
+      deep + "/f; stat -c %Y home/user/.profile";
+  const std::string archive = serve({"save"}, "").out;
+  const std::string before = jail_->shell(look).out;
+  shell("rm -rf /workspace/* /home/user/.[a-z]* /home/user/*");
+  EXPECT_EQ(ask({"restore"}, archive).error, 0);
+  EXPECT_EQ(jail_->shell("stat -c %a /home/user/.shut").out, "0\n");
+  EXPECT_EQ(jail_->shell(look).out, before);
+  EXPECT_EQ(ask({"unpack", ""}, archive).error, EINVAL) << "clients' archives stay in one place";
+  const std::string elsewhere = block("/home/userx/f", '0') + kNoMore;
+  EXPECT_EQ(ask({"restore"}, elsewhere).error, EINVAL);
+  for (const std::string name : {"/home/user/../x", "/home/user/", "/home/user//x", "/etc/x"})
+    EXPECT_EQ(ask({"restore"}, block(name, '0') + kNoMore).error, EINVAL) << name;
+  EXPECT_EQ(ask({"restore"}, block("/home/user/h", '1', "/etc/passwd") + kNoMore).error, EINVAL);
+}
 
 TEST_F(FilesTest, PacksWhatTarUnpacksAndTheOtherWay) {
   const std::string deep = std::string(90, 'd') + "/" + std::string(90, 'e');

@@ -46,8 +46,8 @@ bool mountTerminals(const std::string& dev) {
          symlink("pts/ptmx", (dev + "/ptmx").c_str()) == 0;
 }
 
-// Makes a root of /usr, /proc, /dev/null, terminals, and an empty /dev/shm, /tmp and /workspace,
-// on a private tmpfs.
+// Makes a root of /usr, /proc, /dev/null, terminals, and an empty /dev/shm, /home/user, /tmp and
+// /workspace, on a private tmpfs.
 bool buildRoot() {
   const std::string root = "/tmp";
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
@@ -61,7 +61,8 @@ bool buildRoot() {
          mkdir((root + "/dev/shm").c_str(), 0777) == 0 &&
          mkdir((root + "/proc").c_str(), 0755) == 0 &&
          mount("proc", (root + "/proc").c_str(), "proc", 0, nullptr) == 0 &&
-         mkdir((root + "/tmp").c_str(), 0777) == 0 &&
+         mkdir((root + "/tmp").c_str(), 0777) == 0 && mkdir((root + "/home").c_str(), 0755) == 0 &&
+         mkdir((root + "/home/user").c_str(), 0755) == 0 &&
          mkdir((root + "/workspace").c_str(), 0777) == 0 &&
          mount("tmpfs", (root + "/workspace").c_str(), "tmpfs", 0, "size=16m,nr_inodes=1000") ==
              0 &&

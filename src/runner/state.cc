@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <string_view>
 
 #include "base/fd.h"
@@ -24,6 +25,7 @@ struct State {
   Answer& answer;
   uint64_t bytes_left;
   uint64_t files_left;
+  size_t base = 0;  // of path: bytes before the path beneath noteBase()
   char path[PATH_MAX];
   char piece[65'536];
 
@@ -41,7 +43,7 @@ struct State {
     --files_left;
     if (S_ISLNK(st.st_mode)) return link(directory, name, length, st);
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return tell(length, st, {});
-    Readable readable(directory, name, {path, length}, st);
+    Readable readable(directory, name, {path + base, length - base}, st);
     const Fd fd(openBeneath(directory, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
     if (!fd) return errno == ENOENT ? 0 : errno;
     const mode_t mode = st.st_mode;
@@ -105,14 +107,19 @@ struct State {
 
 }  // namespace
 
-int tellState(int workspace, uint64_t most_bytes, uint64_t most_files, Answer& answer) {
-  static State state{answer, most_bytes, most_files, {}, {}};
+int tellState(int workspace, int home, uint64_t most_bytes, uint64_t most_files, Answer& answer) {
+  static State state{answer, most_bytes, most_files, 0, {}, {}};
   const Fd root(openBeneath(workspace, ".", O_RDONLY | O_DIRECTORY));
   if (!root) return errno;
+  if (!noteBase("")) return ENAMETOOLONG;
   struct stat st;
   if (fstat(root.get(), &st) != 0) return errno;
   if (const int error = state.tell(0, st, {}); error != 0) return error;
   if (const int error = state.walk(root.get(), 0, kMaxDepth); error != 0) return error;
+  if (!noteBase(model::kHome)) return ENAMETOOLONG;
+  std::memcpy(state.path, model::kHome.data(), model::kHome.size());
+  state.base = model::kHome.size() + 1;
+  if (const int error = state.walk(home, model::kHome.size(), kMaxDepth); error != 0) return error;
   return answer.end(0);
 }
 

@@ -15,6 +15,7 @@
 #include "runner/directory.h"
 #include "runner/readable.h"
 #include "runner/tar_format.h"
+#include "runner/unfinished.h"
 
 namespace cloister::runner {
 namespace {
@@ -63,6 +64,15 @@ class Packer {
 
   void begin(const char* name) { strcpy(path_, name); }
 
+  // Adds the content of an open directory, with the directory's `path` before each name.
+  int under(int fd, std::string_view path) {
+    if (!noteBase(path)) return ENAMETOOLONG;
+    std::memcpy(path_, path.data(), path.size());
+    path_[path.size()] = '/';
+    base_ = path.size() + 1;
+    return directory(fd, base_, kMaxDepth);
+  }
+
  private:
   int entry(int directory_fd, const char* name, size_t length, uint32_t depth) {
     struct stat st;
@@ -76,7 +86,7 @@ class Packer {
       return header(length, '2', st, target);
     }
     if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return 0;
-    Readable readable(directory_fd, name, {path_, length}, st);
+    Readable readable(directory_fd, name, {path_ + base_, length - base_}, st);
     const Fd fd(openBeneath(directory_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY));
     if (!fd) return errno == ENOENT ? 0 : errno;
     const mode_t mode = st.st_mode;
@@ -163,6 +173,7 @@ class Packer {
   }
 
   Answer& answer_;
+  size_t base_ = 0;  // of path_: bytes before the path beneath noteBase()
   char path_[PATH_MAX];
   char piece_[32'768];
   char extended_[2 * PATH_MAX + 192];
@@ -182,6 +193,14 @@ int pack(int fd, const char* name, Answer& answer) {
     error = packer.file(fd, std::strlen(name), st);
   }
   return error != 0 ? error : packer.finish();
+}
+
+int packSaved(int workspace, int home, Answer& answer) {
+  static Packer packer(answer);
+  if (!noteBase("")) return ENAMETOOLONG;
+  if (const int error = packer.directory(workspace, 0, kMaxDepth); error != 0) return error;
+  if (const int error = packer.under(home, model::kHome); error != 0) return error;
+  return packer.finish();
 }
 
 }  // namespace cloister::runner

@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "runner/beneath.h"
+#include "runner/roots.h"
 
 namespace cloister::runner {
 namespace {
@@ -89,9 +90,11 @@ void undo(int workspace, Unfinished& unfinished) {
   setCount(unfinished, 0);
   if (count == 0) return;
   unfinished.base[sizeof unfinished.base - 1] = '\0';
-  const bool self = unfinished.base[0] == '\0';
-  if (!self && !isPlainPath(unfinished.base)) return;
-  const Fd base(openBeneath(workspace, self ? "." : unfinished.base, O_PATH | O_DIRECTORY));
+  const char* within = unfinished.base;
+  const RootOf root(workspace, within);
+  const bool self = *within == '\0';
+  if (root.fd() < 0 || (!self && !isPlainPath(within))) return;
+  const Fd base(openBeneath(root.fd(), self ? "." : within, O_PATH | O_DIRECTORY));
   if (!base) return;
   static char path[PATH_MAX];
   for (uint32_t i = count; i-- > 0;) {

@@ -30,7 +30,7 @@ struct Unfinished {
   };
   static constexpr uint32_t kRemove = UINT32_MAX;
 
-  char base[PATH_MAX];  // of the workspace, a directory; "" is itself
+  char base[PATH_MAX];  // a directory, as a request's path (wire/files.h)
   char path[PATH_MAX];  // beneath base; each step concerns the path or a directory above
   uint32_t count;       // of `steps`: incremented after a step is complete
   Step steps[kMost];

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +34,8 @@ struct Times {
 class Unpacker {
  public:
   explicit Unpacker(int directory) : directory_(directory) {}
+  // For an archive with the home directory's entries, too.
+  Unpacker(int workspace, int home) : directory_(workspace), other_(home) {}
 
   int run() {
     for (;;) {
@@ -79,6 +82,7 @@ class Unpacker {
   int make(uint64_t size) {
     trim(path_);
     if (path_[0] == '\0') return skip(header_.type == '5' ? 0 : size);  // "./" itself
+    if (const int error = chooseDirectory(); error != 0) return error;
     if (!isPlainPath(path_)) return EINVAL;
     if (const int error = leave(path_); error != 0) return error;
     switch (header_.type) {
@@ -95,6 +99,21 @@ class Unpacker {
         ++left_out_;
         return skip(size);
     }
+  }
+
+  // Makes directory_ the directory of path_, and path_ relative to directory_.
+  int chooseDirectory() {
+    const bool home = other_ >= 0 && path_[0] == '/';
+    if (home != in_home_) {
+      if (const int error = leave(""); error != 0) return error;
+      std::swap(directory_, other_);
+      in_home_ = home;
+    }
+    if (!home) return 0;
+    const size_t above = model::kHome.size() + 1;
+    if (!wire::files::isWithin(path_, model::kHome) || path_[above - 1] == '\0') return EINVAL;
+    std::memmove(path_, path_ + above, std::strlen(path_ + above) + 1);
+    return 0;
   }
 
   // Removes a leading "./" and a trailing "/", which have no meaning.
@@ -360,7 +379,9 @@ class Unpacker {
     return 0;
   }
 
-  int directory_;
+  int directory_;   // of the current entry
+  int other_ = -1;  // -1: there is none
+  bool in_home_ = false;
   uint32_t left_out_ = 0;
   TarHeader header_{};
   char block_[kBlock];
@@ -387,6 +408,13 @@ class Unpacker {
 
 int unpack(int directory, uint32_t& left_out) {
   static Unpacker unpacker(directory);
+  const int error = unpacker.run();
+  left_out = unpacker.leftOut();
+  return error;
+}
+
+int unpackSaved(int workspace, int home, uint32_t& left_out) {
+  static Unpacker unpacker(workspace, home);
   const int error = unpacker.run();
   left_out = unpacker.leftOut();
   return error;

@@ -138,7 +138,7 @@ TYPED_TEST_P(FreshSuite, AreBesideEachOther) {
 }
 
 TYPED_TEST_P(FreshSuite, ItsLimitsAreItsOwn) {
-  this->limits_.memory_bytes = uint64_t{24} << 20;
+  this->limits_.memory_bytes = uint64_t{36} << 20;
   this->limits_.open_files = 64;
   EXPECT_EQ(this->saysFresh("ulimit -n"), "64\n");
   const auto running = this->startFresh(this->shell("head -c 60000000 /dev/zero | tail | wc -c"));

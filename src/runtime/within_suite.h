@@ -139,7 +139,7 @@ TYPED_TEST_P(WithinSuite, CancelEndsIt) {
 
 TYPED_TEST_P(WithinSuite, ItsLimitsHoldInside) {
   // The session's limits are larger than the program's.
-  this->limits_.memory_bytes = uint64_t{24} << 20;
+  this->limits_.memory_bytes = uint64_t{36} << 20;
   this->limits_.open_files = 64;
   EXPECT_EQ(this->saysWithin("ulimit -n"), "64\n");
   const auto running = this->start(this->shell("head -c 60000000 /dev/zero | tail | wc -c"));

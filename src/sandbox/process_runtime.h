@@ -25,8 +25,12 @@ namespace cloister::runtime {
 // io_context. Builds the root, compiles the policy, probes the machine.
 class ProcessHost;
 Result<std::shared_ptr<ProcessHost>> startProcessHost(const ProcessConfig& config);
+// The same for `cloister doctor`: the host is for describe() alone, and a machine that cannot make
+// sandboxes is a finding.
+std::shared_ptr<ProcessHost> surveyProcessHost(const ProcessConfig& config);
 
-// Adds the machine's features and weaknesses, as seen by the host, to the offer.
+// Adds the machine's features and weaknesses, as seen by the host, to the offer. The offer of a
+// host that cannot make sandboxes has no runtime.
 void describe(const ProcessHost& host, model::NodeOffer& offer);
 
 // How sandboxes get a network; without `doors`, permits with a network are refused.

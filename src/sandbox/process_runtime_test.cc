@@ -162,7 +162,7 @@ TEST_F(ProcessRuntimeTest, ProcShowsOnlyItsOwn) {
 
 TEST_F(ProcessRuntimeTest, TheHostCannotBeSeen) {
   EXPECT_EQ(output("uname -n; id -u; pwd; ls -A"), "cloister\n1000\n/workspace\n");
-  EXPECT_THAT(output("ls -d /sys /root /home /opt /srv /boot /var/lib"), Not(HasSubstr("\n/")));
+  EXPECT_EQ(output("ls -d /sys /root /opt /srv /boot /var/lib 2>/dev/null; ls -A /home"), "user\n");
   EXPECT_EQ(output("cat /proc/self/cgroup | cut -d: -f3 | sort -u"), "/\n");
   EXPECT_EQ(output("ls /dev | tr '\\n' ' '"),
             "fd full null ptmx pts random shm stderr stdin stdout urandom zero ");

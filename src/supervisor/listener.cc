@@ -90,6 +90,11 @@ Result<Fd> listenOn(std::string_view text, Millis patience) {
   }
 }
 
+Result<> checkAddress(std::string_view address) {
+  TRY(parseAddress(address));
+  return {};
+}
+
 std::string addressOf(int fd) {
   Address address;
   address.size = sizeof address.bytes;

@@ -16,6 +16,9 @@ namespace cloister::supervisor {
 // is tried again until `patience` is over: a server that was killed may still be ending.
 Result<Fd> listenOn(std::string_view address, Millis patience);
 
+// Whether listenOn() understands the text. Binds nothing.
+Result<> checkAddress(std::string_view address);
+
 // "host:port" of a listening TCP socket; "" for a socket of another family.
 std::string addressOf(int fd);
 

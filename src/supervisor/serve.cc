@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "model/config.h"
 #include "net/blocking_client.h"
+#include "supervisor/check.h"
 #include "supervisor/listener.h"
 #include "supervisor/sd_notify.h"
 #include "supervisor/state_dir.h"
@@ -135,12 +136,10 @@ void writeAll(int fd, std::string_view text) {
 void greet(const ServePlan& place, const std::string& address) {
   std::string text = "Cloister is ready at " + place.urlOf(address) + "\n";
   text += "  admin key   " + adminKeyPath(place.state) + " (`cloister` on this account finds it)\n";
+  text += "  web         " + place.urlOf(address) + "/ui/ (sign in with a key)\n";
   text += "  try         cloister run -c 'print(\"hello\")'\n";
-  if (!isLoopback(address) && place.certificate.empty()) {
-    text += "  note        " + address +
-            " is reachable from outside, without encryption: set tls.certificate, or put TLS in "
-            "front\n";
-  }
+  const std::string warning = plainHttpWarning(address, !place.certificate.empty());
+  if (!warning.empty()) text += "  warning     " + warning + "\n";
   writeAll(STDERR_FILENO, text);
 }
 
@@ -151,11 +150,11 @@ Result<> announce(const ServeOptions& options, const ServePlan& place, const std
   }
   const std::string shown = place.certificate.empty() ? reachable(address) : place.urlOf(address);
   TRY(base::writeFileAtomic(addressPath(place.state), shown + "\n", 0644));
+  if (!options.private_server) greet(place, address);  // before anyone is told to go on
   if (options.ready_fd >= 0) {
     writeAll(options.ready_fd, reachable(address) + "\n");
     ::close(options.ready_fd);
   }
-  if (!options.private_server) greet(place, address);
   return {};
 }
 

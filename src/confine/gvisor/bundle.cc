@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "model/writable.h"
 #include "wire/guest.h"
 #include "wire/runner.h"
 
@@ -37,13 +38,16 @@ json::object scratch(std::string_view target, const SandboxSpec& spec, std::stri
 
 // gVisor cannot mount the same file system in several places, so each tmpfs gets the bound.
 json::array mounts(const SandboxSpec& spec) {
-  // With Writes::kNone, programs run as another user than the owner of all three.
+  // With Writes::kNone, programs run as another user than the owner of all four.
   const bool none = spec.writes == model::Walls::Writes::kNone;
   const std::string_view temporary = none ? "0755" : "1777";
   json::object tools = mountOf("bind", kToolsInside, {"rbind", "ro", "nosuid", "nodev"});
   tools["source"] = kTools;
-  return {mountOf("proc", "/proc", {"nosuid", "nodev", "noexec"}), std::move(tools),
-          scratch("/workspace", spec, "0755"), scratch("/tmp", spec, temporary),
+  return {mountOf("proc", "/proc", {"nosuid", "nodev", "noexec"}),
+          std::move(tools),
+          scratch("/workspace", spec, "0755"),
+          scratch(model::kHome, spec, "0755"),
+          scratch("/tmp", spec, temporary),
           scratch("/dev/shm", spec, temporary)};
 }
 

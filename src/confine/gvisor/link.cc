@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 
 #include "confine/door_link.h"
+#include "confine/door_order.h"
 #include "confine/gvisor/bundle.h"
 #include "confine/mount_plan.h"
 #include "linux/netlink.h"
@@ -57,7 +58,7 @@ Result<> showNameServer(uint32_t address) {
   TRY(applyStep({.op = MountStep::Op::kFile,
                  .target = kNameServer,
                  .mode = 0444,
-                 .content = "nameserver " + std::string(text) + "\n"}));
+                 .content = "nameserver " + std::string(text) + "\n" + std::string(kDnsOptions)}));
   return applyStep({.op = MountStep::Op::kPlace,
                     .target = std::string(kRoot.substr(1)) + "/etc/resolv.conf",
                     .source = kNameServer});

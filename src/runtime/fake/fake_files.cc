@@ -163,7 +163,7 @@ int serveFakeFiles(std::vector<model::FileSpec>& files, const std::vector<std::s
       {"stat", &Served::stat},   {"list", &Served::list},     {"read", &Served::read},
       {"write", &Served::write}, {"append", &Served::append}, {"remove", &Served::remove},
       {"state", &Served::state}, {"hold", &Served::state},    {"move", &Served::move},
-      {"save", &Served::save},   {"unpack", &Served::unpack}};
+      {"save", &Served::save},   {"unpack", &Served::unpack}, {"restore", &Served::unpack}};
   const auto found = kAll.find(request.empty() ? "" : request[0]);
   if (found == kAll.end()) return ENOSYS;
   const Served served{files, request, input, out};

@@ -4,19 +4,14 @@
 // it has passed on, so a slow observer stalls only its own program.
 #include "runtime/remote/remote.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <utility>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
 #include "async/spawn.h"
 #include "base/log.h"
+#include "net/heartbeat.h"
+#include "net/unix_stream.h"
 #include "runtime/remote/channels.h"
-#include "runtime/remote/heartbeat.h"
 #include "runtime/remote/told.h"
 #include "wire/node.h"
 
@@ -29,29 +24,18 @@ using wire::ToNode;
 using State = Channel::State;
 
 constexpr Millis kOfferPatience{10'000};
-constexpr Millis kTick{1'000};  // interval of deadline checks
-constexpr Millis kShortestTick{20};
 constexpr Millis kPatience{60'000};  // beyond the program's own time limits
 // More than the node gives the slowest of its guests to start (runtime/microvm).
 constexpr Millis kProvisionPatience{150'000};
 constexpr uint32_t kAckEvery = wire::kOutputWindow / 4;
 
-// The process at the other end by the kernel's record (SO_PEERCRED, unix(7)); 0: unknown.
-pid_t processAt(net::FrameConnection::Stream& stream) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  const int fd = stream.native_handle();
-  return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 ? credentials.pid : 0;
-}
-
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  Link(net::FrameConnection::Stream stream, Silence silence)
-      : executor_(stream.get_executor()),
-        peer_(processAt(stream)),
+  Link(std::unique_ptr<net::ByteStream> stream, Silence silence)
+      : executor_(stream->executor()),
+        peer_(stream->peer().value_or(net::ByteStream::Peer{}).pid),
         connection_(std::make_shared<net::FrameConnection>(std::move(stream))),
-        tick_(std::clamp(silence.patience / 10, kShortestTick, kTick)),
-        heartbeat_(silence.patience, tick_),
+        heartbeat_(silence.patience),
         hung_(std::move(silence.hung)),
         changed_(executor_),
         offer_due_(base::monotonicNow() + kOfferPatience) {}
@@ -154,6 +138,7 @@ class Link : public std::enable_shared_from_this<Link> {
     if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kPool)) return takePool(frame);
     if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kImage)) return takeImage(frame);
     if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kPong)) return takePong(frame);
+    if (offer_ && frame.type == static_cast<uint16_t>(FromNode::kPing)) return answerPing(frame);
     if (offer_) return channels_.deliver(std::move(frame));
     return fail(Code::kInvalid, "reading the node's offer: another message came first");
   }
@@ -189,16 +174,25 @@ class Link : public std::enable_shared_from_this<Link> {
     return fail(Code::kInvalid, "hearing the node: it answers what was not asked");
   }
 
+  // The node gives up a control plane that answers none.
+  Result<> answerPing(const net::Frame& frame) {
+    if (frame.channel != 0 || !frame.payload.empty()) {
+      return fail(Code::kInvalid, "hearing the node: a malformed ping");
+    }
+    post(ToNode::kPong, 0);
+    return {};
+  }
+
   static Task<void> watch(std::shared_ptr<Link> self) {
     while (!self->ended()) {
-      co_await self->changed_.wait(base::monotonicNow() + self->tick_);
+      co_await self->changed_.wait(base::monotonicNow() + self->heartbeat_.interval());
       if (!self->ended()) self->look(base::monotonicNow());
     }
     self->end("the connection was closed");
   }
 
   void look(base::Monotonic now) {
-    const Heartbeat::Beat beat = heartbeat_.tick(now);
+    const net::Heartbeat::Beat beat = heartbeat_.tick(now);
     channels_.postpone(beat.slept);
     offer_due_ += beat.slept;
     if (beat.gone || (!offer_ && now > offer_due_)) {
@@ -213,10 +207,9 @@ class Link : public std::enable_shared_from_this<Link> {
   }
 
   asio::any_io_executor executor_;
-  pid_t peer_;
+  pid_t peer_;  // the process at the other end; 0: unknown
   std::shared_ptr<net::FrameConnection> connection_;
-  Millis tick_;
-  Heartbeat heartbeat_;
+  net::Heartbeat heartbeat_;
   std::function<void(pid_t)> hung_;
   Channels channels_;
   async::Signal changed_;  // the offer has come, or the link has ended
@@ -571,7 +564,7 @@ class RemoteNodeImpl final : public RemoteNode {
 
 }  // namespace
 
-Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(net::FrameConnection::Stream stream,
+Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(std::unique_ptr<net::ByteStream> stream,
                                                     Silence silence) {
   auto link = std::make_shared<Link>(std::move(stream), std::move(silence));
   link->start();
@@ -580,16 +573,7 @@ Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(net::FrameConnection::Stream
 }
 
 Task<Result<std::unique_ptr<RemoteNode>>> connectNode(std::string socket_path, Silence silence) {
-  const auto executor = co_await asio::this_coro::executor;
-  if (socket_path.size() > 107) {  // sun_path, unix(7)
-    co_return fail(Code::kInvalid, "connecting to " + socket_path + ": the path is too long");
-  }
-  net::FrameConnection::Stream stream(executor);
-  const auto [error] = co_await stream.async_connect(
-      asio::local::stream_protocol::endpoint(socket_path), asio::as_tuple(asio::use_awaitable));
-  if (error) {
-    co_return fail(Code::kUnavailable, "connecting to " + socket_path + ": " + error.message());
-  }
+  auto stream = CO_TRY(co_await net::connectUnix(std::move(socket_path)));
   co_return co_await adoptNode(std::move(stream), std::move(silence));
 }
 

@@ -11,10 +11,10 @@
 #include <string>
 
 #include <boost/asio/awaitable.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 
 #include "base/result.h"
 #include "model/plan.h"
+#include "net/byte_stream.h"
 #include "runtime/runtime.h"
 
 namespace cloister::runtime {
@@ -35,7 +35,7 @@ struct Silence {
   // Counted in this process's own running time, tick by tick, so that a sleeping process misses
   // nothing. The node gets several pings meanwhile.
   std::chrono::milliseconds patience{30'000};
-  // Called at the timeout, with the listening process by the kernel's record; 0: unknown.
+  // Called at the timeout, with the process at the other end; 0: the stream does not know it.
   std::function<void(pid_t)> hung{};
 };
 
@@ -43,7 +43,7 @@ struct Silence {
 Task<Result<std::unique_ptr<RemoteNode>>> connectNode(std::string socket_path,
                                                       Silence silence = {});
 // The same over a connected stream.
-Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(
-    boost::asio::local::stream_protocol::socket stream, Silence silence = {});
+Task<Result<std::unique_ptr<RemoteNode>>> adoptNode(std::unique_ptr<net::ByteStream> stream,
+                                                    Silence silence = {});
 
 }  // namespace cloister::runtime

@@ -31,6 +31,7 @@ class FakeGuest final : public runtime::Guest {
   std::vector<std::string> weakened() const override { return {}; }
   model::Finding finding() const override { return {}; }
   uint32_t ready() const override { return 0; }
+  std::string noNetwork() const override { return "none in tests"; }
   Nesting nesting() const override { return Nesting::kAlways; }
   void adjust(const model::Limits&, SandboxSpec&, linux::CgroupLimits&) const override {}
   Result<std::vector<Fd>> files(const SandboxSpec&, const std::string&) const override {

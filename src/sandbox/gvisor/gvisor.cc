@@ -47,7 +47,8 @@ class Gvisor final : public Guest {
   [[nodiscard]] uint32_t ready() const override { return config_.ready; }
   [[nodiscard]] std::vector<std::string> weakened() const override {
     return {"files have no limit of their number but memory",
-            "the disk limit is of /workspace, /tmp and /dev/shm each, all within the memory limit",
+            "the disk limit is of /workspace, /home/user, /tmp and /dev/shm each, all within the "
+            "memory limit",
             "memory that gVisor does not need itself is the program's beyond its limit",
             "processes are refused at their limit without a word in the result",
             "a program can end its runner, and with it its run or session, which then says so"};

@@ -81,7 +81,9 @@ TEST_F(GvisorNetwork, OtherAttemptsAreRefusedAtOnceAndLogged) {
   ASSERT_TRUE(door.has_log);
   start(*sandbox, kAttempts);
   egress_.until([&] { return outcome_.has_value(); });
-  EXPECT_EQ(seen_.out, "tcp 111\nudp 111\nudp 111\nudp 111\nipv6 fails\nnameserver 198.18.0.1\n")
+  EXPECT_EQ(seen_.out,
+            "tcp 111\nudp 111\nudp 111\nudp 111\nipv6 fails\nnameserver 198.18.0.1\n"
+            "options timeout:1 attempts:5\n")
       << seen_.err;
   std::multiset<std::string> logged;
   while (const auto read = linux::readLog(egress_.fds.back().get())) {

@@ -74,7 +74,7 @@ class Guest {
   }
 
   // Why sandboxes with this guest can have no network (ADR 0102); "" if they can.
-  [[nodiscard]] virtual std::string noNetwork() const { return name() + " has no network yet"; }
+  [[nodiscard]] virtual std::string noNetwork() const = 0;
   // The descriptors of a request besides fileCount() for a sandbox with a network link
   // (SandboxSpec::guest_link); 0: its network needs no link.
   [[nodiscard]] virtual uint32_t linkFiles() const { return 0; }

@@ -2,20 +2,24 @@
 #include "sandbox/host/host.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <sstream>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include <grp.h>
 
 #include "base/file.h"
 #include "base/log.h"
 #include "confine/image_links.h"
+#include "linux/credentials.h"
 #include "linux/message.h"
+#include "linux/users.h"
 #include "sandbox/host/door_probe.h"
 #include "sandbox/host/image_digest.h"
 #include "sandbox/host/shipped_etc.h"
@@ -34,6 +38,18 @@ Result<std::shared_ptr<ProcessHost>> ProcessHost::start(const ProcessConfig& con
   return host;
 }
 
+std::shared_ptr<ProcessHost> ProcessHost::survey(const ProcessConfig& config) {
+  constexpr const char* kRemedy =
+      "allow user namespaces and mounts: sysctl user.max_user_namespaces, on Debian and Ubuntu "
+      "also kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0; "
+      "in a container see docs/operations.md, \"Run in a container\"";
+  std::shared_ptr<ProcessHost> host(new ProcessHost(config));
+  if (auto probed = host->probe(); !probed) {
+    host->note("namespaces", State::kMissing, probed.error().message, kRemedy);
+  }
+  return host;
+}
+
 Result<> ProcessHost::probe() {
   plan_.confinement.runner = TRY(linux::sealedProgram(config_.runner));
   plan_.program.reset(::open(config_.spawner.c_str(), O_RDONLY | O_CLOEXEC));
@@ -41,7 +57,7 @@ Result<> ProcessHost::probe() {
   linux::SeccompProgram seccomp = TRY(linux::loadSeccomp(config_.seccomp_policy));
   plan_.confinement.filter = std::move(seccomp.filter);
   seccomp_ = std::move(seccomp.description);
-  proc_ = procSteps(findProcMasks());
+  proc_steps_ = procSteps(findProcMasks());
   plan_.confinement.landlock = landlockRules();
   plan_.confinement.landlock_abi = linux::landlockAbi();
   if (const int abi = plan_.confinement.landlock_abi; abi > 0) {
@@ -62,15 +78,6 @@ Result<> ProcessHost::probe() {
 
 namespace {
 
-// Whether this user namespace maps the host ids [first, first + count).
-bool ownsIds(uint64_t first, uint64_t count) {
-  std::istringstream map(base::readFile("/proc/self/uid_map").value_or(std::string()));
-  for (uint64_t inside = 0, outside = 0, length = 0; map >> inside >> outside >> length;) {
-    if (first >= inside && first + count <= inside + length) return true;
-  }
-  return false;
-}
-
 bool hasExtraGroups() {
   gid_t groups[64];
   const int count = ::getgroups(64, groups);
@@ -80,10 +87,16 @@ bool hasExtraGroups() {
 }  // namespace
 
 void ProcessHost::probeIdentity() {
-  rootless_ = ::geteuid() != 0;
+  const auto bit = [](int capability) { return uint32_t{1} << capability; };
+  const bool is_root = ::geteuid() == 0;
+  rootless_ = !is_root || !linux::hasCapabilities(bit(CAP_SYS_ADMIN));
   plan_.rootless = rootless_;
+  // CAP_SETFCAP: to map root itself, too (user_namespaces(7)).
+  const bool maps = is_root && linux::hasCapabilities(bit(CAP_SETUID) | bit(CAP_SETGID) |
+                                                      (rootless_ ? bit(CAP_SETFCAP) : 0));
   const uint64_t ids = uint64_t{config_.max_sandboxes} * config_.uids_each + 1;
-  own_uids_ = !rootless_ && ownsIds(config_.uid_base, ids);
+  own_uids_ = maps && linux::hasIds(config_.uid_base, ids);
+  plan_.own_ids = own_uids_;
   if (own_uids_) {
     plan_.ids = {.first = config_.uid_base, .count = static_cast<uint32_t>(ids)};
     note("user ids", State::kOk,
@@ -94,7 +107,8 @@ void ProcessHost::probeIdentity() {
   }
   weakened_.emplace_back("one host uid for all sandboxes");
   note("user ids", State::kReduced, "all sandboxes run as host uid " + std::to_string(::geteuid()),
-       "run cloister-node as root");
+       is_root ? "give the container more ids (subuid(5)), and CAP_SETUID, CAP_SETGID, CAP_SETFCAP"
+               : "run cloister-node as root");
   if (rootless_ && hasExtraGroups()) {
     weakened_.emplace_back("supplementary groups of the service's user remain");
   }
@@ -184,7 +198,8 @@ bool ProcessHost::waitsAlone(const std::vector<std::string>& argv,
 }
 
 std::vector<MountStep> ProcessHost::rootOf(const std::string& image_path) const {
-  RootSource source{.image_root = config_.image_root, .layered = layered_, .ahead = alone_};
+  RootSource source{
+      .image_root = config_.image_root, .layered = layered_, .proc = proc_, .ahead = alone_};
   if (image_path.empty()) {
     source.etc = etc_;
   } else {
@@ -201,29 +216,53 @@ std::vector<MountStep> ProcessHost::rootOf(const std::string& image_path) const 
 Result<std::shared_ptr<Spawner>> ProcessHost::startSpawner(const std::string& image_path) {
   if (image_path.empty()) etc_ = shippedEtc(config_.image_root);
   plan_.root = rootOf(image_path);
-  plan_.confinement.root = ownRootSteps(plan_.root, proc_);
+  const std::vector<MountStep> none;
+  plan_.confinement.root = ownRootSteps(plan_.root, proc_ ? proc_steps_ : none);
   return TRY(Spawner::start(plan_));
 }
 
+// Some machines refuse part of a root: each is then made without, and the results say so.
 Result<> ProcessHost::startSpawner() {
   auto spawner = startSpawner("");
-  if (!spawner && layered_) {
-    const std::string why = spawner.error().message;
-    layered_ = false;
+  const std::string why = spawner ? "" : spawner.error().message;
+  constexpr std::pair<bool, bool> kLesser[] = {{false, true}, {true, false}, {false, false}};
+  for (const auto& [layered, proc] : kLesser) {
+    if (spawner) break;
+    std::tie(layered_, proc_) = std::pair(layered, proc);
     spawner = startSpawner("");
-    if (spawner) {
-      weakened_.emplace_back(
-          "no overlayfs: mountinfo tells where the image lies, and sandboxes learn which of its "
-          "files others open");
-      note("overlayfs", State::kReduced, why, "have Linux 5.11, where users may mount overlayfs");
-    }
   }
-  if (!spawner) {
-    return std::unexpected(std::move(spawner).error());
-  }
-  note("namespaces", State::kOk, rootless_ ? "by an ordinary user" : "by root", "");
+  if (!spawner) return fail(Code::kUnsupported, why);
+  noteRoot(why);
   root_ = std::make_shared<Root>([this] { return startSpawner(""); }, *std::move(spawner));
   return {};
+}
+
+// `why`: the reason against a complete root, if it is not.
+void ProcessHost::noteRoot(const std::string& why) {
+  const bool is_root = ::geteuid() == 0;
+  if (!layered_) {
+    weakened_.emplace_back(
+        "no overlayfs: mountinfo tells where the image lies, and sandboxes learn which of its "
+        "files others open");
+    note("overlayfs", State::kReduced, why, "have Linux 5.11, where users may mount overlayfs");
+  }
+  if (!proc_) {
+    config_.guests.clear();  // they need /proc, and so do interpreters that wait for copies
+    config_.interpreters.clear();
+    alone_.clear();
+    weakened_.emplace_back(
+        "no /proc in sandboxes: programs that read it fail, processes that a program of a session "
+        "leaves behind end with the session only, and inotify watches have no limit of their own");
+    note("proc", State::kReduced, why,
+         "the container engine covers parts of /proc: use --security-opt systempaths=unconfined "
+         "with Docker and Podman, procMount: Unmasked with Kubernetes, or CAP_SYS_ADMIN");
+  }
+  if (is_root && rootless_) {
+    note("namespaces", State::kReduced, "in a user namespace: root lacks CAP_SYS_ADMIN",
+         "give the container CAP_SYS_ADMIN, as deploy/compose.yaml does");
+  } else {
+    note("namespaces", State::kOk, is_root ? "by root" : "by an ordinary user", "");
+  }
 }
 
 Result<std::shared_ptr<Root>> ProcessHost::makeRoot(std::string path) {
@@ -252,7 +291,7 @@ void ProcessHost::returnSlot(uint32_t slot) {
 SpawnRequest ProcessHost::zygoteRequest() const {
   SpawnRequest request;
   request.what = SpawnRequest::What::kZygote;
-  request.spec.deny_setgroups = rootless_;
+  request.spec.deny_setgroups = deniesGroups();
   const uint32_t count = config_.max_sandboxes * config_.uids_each;
   request.root = own_uids_ ? linux::IdMap{0, config_.uid_base + count, 1} : linux::IdMap{0, 0, 1};
   if (own_uids_) request.rest = {1, config_.uid_base, count};
@@ -294,7 +333,7 @@ SandboxPlan ProcessHost::planFor(const model::Limits& limits, uint32_t slot,
   SandboxSpec& spec = plan.spec;
   spec.ids = {kSandboxUid, config_.uid_base + slot * config_.uids_each, config_.uids_each};
   if (!own_uids_) spec.ids = {kSandboxUid, 0, 1};
-  spec.deny_setgroups = rootless_;
+  spec.deny_setgroups = deniesGroups();
   spec.on_disk = onDisk(limits);
   spec.scratch_bytes = spec.on_disk ? limits.disk_bytes : model::scratchBytes(limits);
   spec.scratch_inodes = limits.inodes;
@@ -433,7 +472,7 @@ base::json::object ProcessHost::describePlan(const model::Limits& limits, const 
   object["files_of_packages"] = std::ranges::count_if(root, is_shipped);
   std::erase_if(root, is_shipped);
   object["root"] = list(root, step);
-  std::vector<MountStep> own = ownRootSteps(root, proc_);
+  std::vector<MountStep> own = ownRootSteps(root, proc_ ? proc_steps_ : std::vector<MountStep>());
   if (guest == nullptr) {
     const auto share = shareSteps(plan.spec.shown_memory, plan.spec.shown_cpus);
     own.insert(own.end(), share.begin(), share.end());
@@ -496,10 +535,16 @@ Result<std::shared_ptr<ProcessHost>> startProcessHost(const ProcessConfig& confi
   return ProcessHost::start(config);
 }
 
+std::shared_ptr<ProcessHost> surveyProcessHost(const ProcessConfig& config) {
+  return ProcessHost::survey(config);
+}
+
 void describe(const ProcessHost& host, model::NodeOffer& offer) {
-  offer.runtimes.emplace_back("process");
-  for (const auto& guest : host.config().guests)
-    offer.runtimes.push_back(guest->name());
+  if (host.usable()) {
+    offer.runtimes.emplace_back("process");
+    for (const auto& guest : host.config().guests)
+      offer.runtimes.push_back(guest->name());
+  }
   offer.weakened = host.weakened();
   const std::string& image_root = host.config().image_root;
   offer.image_digest = keptImage(image_root, imageKey(image_root)).digest;

@@ -28,8 +28,12 @@ struct SandboxPlan {
 class ProcessHost {
  public:
   static Result<std::shared_ptr<ProcessHost>> start(const ProcessConfig& config);
+  // Looks without an intention to serve: a failure is a finding, the last one.
+  static std::shared_ptr<ProcessHost> survey(const ProcessConfig& config);
 
   [[nodiscard]] const ProcessConfig& config() const { return config_; }
+  // False for a survey of a machine that cannot make sandboxes.
+  [[nodiscard]] bool usable() const { return root_ != nullptr; }
   [[nodiscard]] const std::vector<std::string>& weakened() const { return weakened_; }
   [[nodiscard]] std::vector<std::string> weakenedIn(const Guest& guest) const;
   [[nodiscard]] const std::vector<model::Finding>& findings() const { return findings_; }
@@ -104,14 +108,17 @@ class ProcessHost {
   void probeDisks();
   void readAlone();
   Result<> startSpawner();
+  void noteRoot(const std::string& why);
   Result<std::shared_ptr<Spawner>> startSpawner(const std::string& image_path);
   [[nodiscard]] std::vector<MountStep> rootOf(const std::string& image_path) const;
+  // An id map of a single id needs it (user_namespaces(7)).
+  [[nodiscard]] bool deniesGroups() const { return rootless_ && !own_uids_; }
   [[nodiscard]] bool hasController(std::string_view name) const;
   void note(std::string name, model::Finding::State state, std::string detail, std::string remedy);
 
   ProcessConfig config_;
   SpawnerPlan plan_;
-  std::vector<MountStep> proc_;                 // of every sandbox
+  std::vector<MountStep> proc_steps_;           // of every sandbox
   base::json::object seccomp_;                  // description of the compiled filter
   std::unique_ptr<linux::CgroupTree> cgroups_;  // outlives the spawner, whose end ends the
                                                 // sandboxes
@@ -119,9 +126,10 @@ class ProcessHost {
   std::shared_ptr<Disks> disks_;
   std::vector<RootSource::File> alone_;
   std::optional<std::vector<ShippedFile>> etc_;  // of the node's own image
-  bool rootless_ = false;
-  bool own_uids_ = true;  // a host uid range for each sandbox
+  bool rootless_ = false;  // sandboxes are made in a user namespace of the node's
+  bool own_uids_ = true;   // a host uid range for each sandbox
   bool layered_ = true;
+  bool proc_ = true;  // each sandbox has a /proc
   std::vector<std::string> weakened_;
   std::vector<model::Finding> findings_;
   std::vector<uint32_t> free_slots_;

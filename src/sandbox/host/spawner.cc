@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "confine/spawn_loop.h"
 #include "linux/credentials.h"
 #include "linux/message.h"
 #include "linux/process.h"
@@ -52,15 +53,31 @@ Result<> keepOnly(const SpawnerPlan& plan, const Fd& control, const Fd& orders) 
   return linux::closeFrom(static_cast<unsigned>(next));
 }
 
-[[noreturn]] void execute(const SpawnerPlan& plan, Owner owner, const Fd& control,
-                          const Fd& orders) {
-  auto done = keepOnly(plan, control, orders);
-  if (done && plan.rootless) done = linux::mapSelf(0, owner.uid, owner.gid);
+// Waits for the maps that the node writes, or writes the map of a single id.
+Result<> takeIds(const SpawnerPlan& plan, Owner owner, const Fd& mapped) {
+  if (!plan.rootless) return {};
+  if (!plan.own_ids) return linux::mapSelf(0, owner.uid, owner.gid);
+  return waitForIdMaps(mapped);
+}
+
+[[noreturn]] void execute(const SpawnerPlan& plan, Owner owner, const Fd& control, const Fd& orders,
+                          const Fd& mapped) {
+  auto done = takeIds(plan, owner, mapped);
+  if (done) done = keepOnly(plan, control, orders);
   if (done) done = std::unexpected(linux::executeFd(kProgramFd, {"cloister-spawner"}, {}));
   for (const int fd : {kSpawnerControl, control.get()}) {
     if (linux::sendMessage(fd, done.error().message.substr(0, kMaxAnswer))) break;
   }
   ::_exit(1);
+}
+
+// The ids of the caller, as 0, and of the sandboxes, as they are; then the spawner goes on.
+Result<> giveIds(const SpawnerPlan& plan, pid_t spawner, Owner owner, const Fd& mapping) {
+  if (!plan.rootless || !plan.own_ids) return {};
+  const linux::IdMap maps[] = {{0, owner.uid, 1}, {plan.ids.first, plan.ids.first, plan.ids.count}};
+  TRY(linux::writeIdMaps(spawner, maps, false));
+  if (::write(mapping.get(), "", 1) != 1) return failErrno("starting with id maps");
+  return {};
 }
 
 }  // namespace
@@ -69,13 +86,23 @@ Result<std::unique_ptr<Spawner>> Spawner::start(const SpawnerPlan& plan) {
   const Fd orders = TRY(linux::sealedData(encodeSpawnerPlan(plan)));
   auto [ours, theirs] = TRY(linux::socketPair(SOCK_SEQPACKET));
   const Owner owner{::geteuid(), ::getegid()};
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return failErrno("pipe2");
+  const Fd mapped(ends[0]);
+  Fd mapping(ends[1]);
   const uint64_t flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
                          (plan.rootless ? CLONE_NEWUSER : 0);
   auto child = linux::cloneProcess(flags);
   if (!child) return std::unexpected(std::move(child).error().within("starting the spawner"));
-  if (child->pid == 0) execute(plan, owner, theirs, orders);
+  if (child->pid == 0) {
+    mapping.reset();
+    execute(plan, owner, theirs, orders, mapped);
+  }
   theirs.reset();
   auto spawner = std::make_unique<Spawner>(std::move(ours), std::move(child->pidfd));
+  if (auto given = giveIds(plan, child->pid, owner, mapping); !given) {
+    return std::unexpected(std::move(given).error().within("starting the spawner"));
+  }
   spawner->own_root_ = plan.confinement.root;
   if (auto ready = spawner->ready(); !ready) {
     return std::unexpected(std::move(ready).error().within("starting the spawner"));

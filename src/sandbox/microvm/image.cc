@@ -133,7 +133,7 @@ MoreFiles shownFiles(const Tools& tools, const std::string& walls) {
   for (const char* name : {"dev", "proc", "sys", "cgroup", "run", names::kModules, "root"})
     directory(std::string("/") + name, "where the guest mounts");
   // Covered by the sandbox's root, if any.
-  for (const char* name : {"dev", "proc", "tmp", "workspace"})
+  for (const char* name : {"dev", "home", "home/user", "proc", "tmp", "workspace"})
     directory(std::string("/root/") + name, "where the guest mounts");
   file(names::kGuest, tools.guest, 0555);
   file(names::kRunner, tools.runner, 0555);

@@ -103,6 +103,7 @@ class Doubled final : public Guest {
   [[nodiscard]] std::vector<std::string> weakened() const override { return {}; }
   [[nodiscard]] model::Finding finding() const override { return {}; }
   [[nodiscard]] uint32_t ready() const override { return 0; }
+  [[nodiscard]] std::string noNetwork() const override { return "none in tests"; }
   void adjust(const model::Limits& /*limits*/, SandboxSpec& spec,
               linux::CgroupLimits& /*cgroup*/) const override {
     spec.guest_devices = spec.guest_sockets = spec.guest_shows = true;

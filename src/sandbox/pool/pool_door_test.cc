@@ -72,7 +72,7 @@ constexpr char kOutcomes[] =
     "tcp 198.18.0.77 443 0\ntcp 198.18.0.77 444 111\ntcp 203.0.113.5 443 111\n"
     "tcp 2001:db8::5 443 111\nudp 203.0.113.5 443 111\nown server\n"
     "transparent 1\nfreebind 1\nnetlink 1\nraw 1\nping 1\nsctp 1\nlow port 13\n"
-    "nameserver 127.0.0.1\n";
+    "nameserver 127.0.0.1\noptions timeout:1 attempts:5\n";
 
 class DoorTest : public PoolTest {
  protected:

@@ -154,6 +154,7 @@ class Impostor final : public Guest {
   [[nodiscard]] std::vector<std::string> weakened() const override { return {}; }
   [[nodiscard]] model::Finding finding() const override { return {}; }
   [[nodiscard]] uint32_t ready() const override { return 0; }
+  [[nodiscard]] std::string noNetwork() const override { return "none in tests"; }
   void adjust(const model::Limits& /*limits*/, SandboxSpec& /*spec*/,
               linux::CgroupLimits& /*cgroup*/) const override {}
   [[nodiscard]] std::shared_ptr<Templates> templates() const override { return templates_; }
