@@ -12,7 +12,7 @@ using namespace cloister::auth;  // NOLINT(google-build-using-namespace)
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const TokenRules rules = [] {
-    cloister::model::Config::Auth::Oidc oidc;
+    cloister::model::OidcSettings oidc;
     oidc.issuer = "https://login.test";
     oidc.audience = {"cloister"};
     oidc.roles = {"runner = agent"};

@@ -42,6 +42,7 @@ class CountingGuest final : public runtime::Guest {
   [[nodiscard]] model::Finding finding() const override { return {}; }
   [[nodiscard]] uint32_t ready() const override { return 0; }
   [[nodiscard]] bool counts() const override { return true; }
+  [[nodiscard]] std::string noNetwork() const override { return "a guest of frames alone"; }
   void adjust(const model::Limits& /*limits*/, runtime::SandboxSpec& /*spec*/,
               linux::CgroupLimits& /*cgroup*/) const override {}
   [[nodiscard]] Result<std::vector<Fd>> files(const runtime::SandboxSpec& /*spec*/,

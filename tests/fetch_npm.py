@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Installs the suites' npm packages into build/, as pinned by tests/*/package-lock.json and that of the SDK.
 
-    tests/fetch_npm.py [mcp|oidc|sdk]…
+    tests/fetch_npm.py [browser|compat|letta|mcp|oidc|otlp|sbom|sdk]…
 
 Needs npm and a network, and skips installed packages. Ends with 1 and the reason if packages are not available: the
 suites that need them would fail.

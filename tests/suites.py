@@ -65,9 +65,9 @@ PARTS = {
     "tsan": "the server under ThreadSanitizer",
     "fuzz": "fuzzing, and replay of the corpora",
 }
-PART_OF = {"unit": "units", "nested": "gvisor", "replay": "fuzz"}
+PART_OF = {"systemd": "guest", "unit": "units", "nested": "gvisor", "replay": "fuzz"}
 # A suite's needs from ./dev test, by a word in its command, its environment or its file.
-NEEDS = {"npm": r"mcp_npm|oidc_provider|npm_packages", "runsc": r"gvisor|runsc", "microvm": r"microvm", "opa": r"CLOISTER_OPA"}
+NEEDS = {"npm": r"mcp_npm|oidc_provider|npm_packages|sbom_schema|web_case", "web": r"web_bundle|web_case", "runsc": r"gvisor|runsc", "microvm": r"microvm", "opa": r"CLOISTER_OPA"}
 
 
 @dataclasses.dataclass
@@ -218,6 +218,8 @@ def release_suites(limit):
                         jailed=False))
     # The guest fetches a kernel, which a jail without a network cannot.
     suites.append(Suite("guest", [PYTHON, str(HERE / "guest" / "guest.py"), "REPORT"], timeout=max(limit, 1500),
+                        jailed=False))
+    suites.append(Suite("systemd", [PYTHON, str(HERE / "guest" / "systemd.py"), "REPORT"], timeout=max(limit, 2400),
                         jailed=False))
     return suites
 

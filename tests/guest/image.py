@@ -38,26 +38,27 @@ for name in {modules}; do /bin/busybox insmod /lib/$name.ko; done
 n=0
 until [ -b /dev/vda ]; do n=$((n+1)); [ $n -lt 500 ] || break; /bin/busybox usleep 10000; done
 /bin/busybox mount -t ext4 -o noatime /dev/vda /root || /bin/busybox poweroff -f
-exec /bin/busybox switch_root /root {python} {repo}/tests/guest/inside.py
+exec /bin/busybox switch_root /root {init}
 """
 
 
-def initramfs():
+def initramfs(init=f"/usr/bin/python3 {REPO}/tests/guest/inside.py", name="initramfs"):
+    """`init`: the command that becomes process 1 in the root."""
     busybox = shutil.which("busybox")
     if busybox is None:
         raise Unavailable("busybox-static is not installed")
     _, folder = kernel()
     modules = debian.modules(folder, MODULES)
-    tree, archive = WORK / "initramfs", WORK / "initramfs.cpio"
+    tree, archive = WORK / name, WORK / f"{name}.cpio"
     shutil.rmtree(tree, ignore_errors=True)
     for folder in ("bin", "dev", "lib", "root"):
         (tree / folder).mkdir(parents=True)
     shutil.copy2(busybox, tree / "bin" / "busybox")
     for path in modules:
         shutil.copy2(path, tree / "lib" / path.name)
-    init = tree / "init"
-    init.write_text(INIT.format(modules=" ".join(path.stem for path in modules), python="/usr/bin/python3", repo=REPO))
-    init.chmod(0o755)
+    script = tree / "init"
+    script.write_text(INIT.format(modules=" ".join(path.stem for path in modules), init=init))
+    script.chmod(0o755)
     names = "\n".join(sorted(str(p.relative_to(tree)) for p in tree.rglob("*")))
     with open(archive, "wb") as out:
         done = subprocess.run(["cpio", "-o", "-H", "newc", "--quiet"], cwd=tree, input=names.encode(), stdout=out)
@@ -93,9 +94,14 @@ def project(tree):
 
 
 def root_image():
-    tree, image = WORK / "root", WORK / "root.ext4"
+    tree = WORK / "root"
     debian.user_space(PACKAGES, tree)
     project(tree)
+    return file_system(tree, WORK / "root.ext4")
+
+
+def file_system(tree, image):
+    """Makes the ext4 file system `image` of `tree`."""
     image.unlink(missing_ok=True)
     with open(image, "wb") as out:
         out.truncate(ROOT_MIB << 20)

@@ -7,10 +7,10 @@ PYTHON_LEAVE = r'''
 import builtins, ctypes, fcntl, gc, json, mmap, os, resource, signal, socket, subprocess, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
 os.symlink("/", "/tmp/left-link"); os.mkfifo("/tmp/left-fifo"); os.mkdir("/dev/shm/left-folder")
-user_site = f"/workspace/.local/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+user_site = f"/home/user/.local/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
 os.makedirs(user_site); os.makedirs("/workspace/node_modules"); os.makedirs("/workspace/__pycache__")
 for path in ("/tmp/left", "/dev/shm/left", "/dev/shm/sem.left", "/workspace/left.py", "/workspace/json.py",
-             "/workspace/.profile", "/workspace/.bashrc", "/workspace/.npmrc", "/workspace/.pythonrc",
+             "/home/user/.profile", "/home/user/.bashrc", "/home/user/.npmrc", "/workspace/.pythonrc",
              "/workspace/.ld.so.preload", "/workspace/node_modules/left.js", user_site + "/left.pth",
              user_site + "/usercustomize.py", user_site + "/sitecustomize.py"):
     with open(path, "x") as file: file.write("left = 1\n")
@@ -73,7 +73,7 @@ def locked(path):  # by one that is stopped and not yet dead, for a moment
             if t.monotonic() > end: return True
 tell("slot", open("/proc/self/uid_map").read().split()[1])
 tell("copied", "statistics" in sys.modules)
-for top in ("/workspace", "/tmp", "/dev/shm"): tell("files " + top, [n for n in files(top) if n != "/workspace/main.py"])
+for top in ("/workspace", "/home/user", "/tmp", "/dev/shm"): tell("files " + top, [n for n in files(top) if n != "/workspace/main.py"])
 tell("shm", libc.shmget(0x5e51d, 0, 0) < 0); tell("msg", libc.msgget(0x5e51d, 0) < 0); tell("sem", libc.semget(0x5e51d, 0, 0) < 0)
 tell("mq", libc.mq_open(b"/left", 0) < 0)
 for name in ("unix", "tcp", "udp"): tell(name, net(name))
@@ -95,7 +95,7 @@ NODE_LEAVE = r'''
 const fs = require('fs'), net = require('net'), child = require('child_process')
 for (const d of ['/workspace/node_modules/left', '/workspace/.node_modules', '/tmp/left-node'])
   fs.mkdirSync(d, {recursive: true})
-for (const f of ['/workspace/node_modules/left/index.js', '/workspace/.node_modules/left.js', '/workspace/.npmrc',
+for (const f of ['/workspace/node_modules/left/index.js', '/workspace/.node_modules/left.js', '/home/user/.npmrc',
                  '/workspace/package.json', '/tmp/left-node/x', '/dev/shm/left-node']) fs.writeFileSync(f, '{}')
 for (let i = 0; i < 3; i++) child.spawn('sleep', ['300'], {detached: true, stdio: 'ignore'}).unref()
 process.env.NODE_OPTIONS = process.env.LEFT = 'left'
@@ -116,7 +116,7 @@ const files = top => fs.readdirSync(top).sort().flatMap(name => {
 const read = name => fs.readFileSync(name, 'utf8')
 const exe = pid => { try { return path.basename(fs.readlinkSync(`/proc/${pid}/exe`)) } catch { return '?' } }
 tell('slot', read('/proc/self/uid_map').trim().split(/\s+/)[1])
-for (const top of ['/workspace', '/tmp', '/dev/shm']) tell('files ' + top, files(top).filter(f => f != '/workspace/main.js'))
+for (const top of ['/workspace', '/home/user', '/tmp', '/dev/shm']) tell('files ' + top, files(top).filter(f => f != '/workspace/main.js'))
 for (const name of ['unix', 'tcp', 'udp']) tell(name, read('/proc/net/' + name).split('\n').length)
 tell('processes', fs.readdirSync('/proc').filter(pid => +pid && +pid != process.pid).map(exe).sort())
 tell('environment', Object.entries(process.env).map(e => e.join('=')).sort())
@@ -129,7 +129,7 @@ tell('listeners', process.eventNames().map(String).sort())
 '''
 
 BASH_LEAVE = r'''
-mkdir -p ~/bin; for f in ~/.bashrc ~/.bash_profile ~/.profile ~/.bash_aliases ~/.inputrc ~/bin/ls /tmp/left-bash /dev/shm/left-bash; do
+mkdir -p ~/bin; for f in ~/.bashrc ~/.bash_profile ~/.profile ~/.bash_aliases ~/.inputrc ~/bin/ls /workspace/left-bash /tmp/left-bash /dev/shm/left-bash; do
   echo 'left=1' > "$f"; done
 mkfifo /tmp/left-bash-fifo
 for i in 1 2 3; do setsid sleep 300 </dev/null >/dev/null 2>&1 & done
@@ -140,7 +140,7 @@ left() { :; }; export -f left; alias left=ls; trap : USR1; umask 077; ulimit -Sn
 BASH_LOOK = r'''
 PATH=/usr/bin; options="$- $(shopt nullglob)"; set +f
 read -r _ first _ < /proc/self/uid_map; echo "slot: $first"
-for top in /workspace /tmp /dev/shm; do echo "files $top:" $(find $top -mindepth 1 ! -path /workspace/main.sh | sort); done
+for top in /workspace /home/user /tmp /dev/shm; do echo "files $top:" $(find $top -mindepth 1 ! -path /workspace/main.sh | sort); done
 for name in unix tcp udp; do echo "$name: $(wc -l < /proc/net/$name)"; done
 echo "processes:" $(readlink /proc/[0-9]*/exe | grep -v -e bash -e sort -e grep -e readlink | sort)
 echo "environment:" $(env | grep -v ^_= | sort)

@@ -88,10 +88,20 @@ class Files(HostileTest):
         yield "POST", "/files:move", {"from": "kept", "to": plain, "overwrite": True}
         yield "POST", "/files:mkdir", {"path": plain}
 
+    def test_p22_a_path_of_the_host_is_one_of_the_sandbox(self):
+        """/tmp is a root of both."""
+        canary = pathlib.Path(self.canary)
+        self.assertTrue(self.canary.startswith("/tmp/"), self.canary)
+        self.assertEqual(self.call("GET", f"/files/{self.canary}").status, 404)
+        self.assertEqual(self.call("PUT", f"/files/{self.canary}", b"theirs").status, 200)
+        self.assertEqual(self.sh(f"cat {self.canary}"), "theirs")
+        self.assertEqual(self.call("DELETE", f"/files/{self.canary}").status, 204)
+        self.assertIn(self.canaries.secret, canary.read_text())
+
     def test_p22_names_that_lead_elsewhere(self):
         self.call("PUT", "/files/kept", b"kept")
         bad = ["..", "../x", "a/../../x", "%2e%2e/x", "..%2fx", "%2fetc%2fpasswd", "/etc/passwd", "a//b", "./x", "a/.",
-               "%00", "a%00b", "a/" * 2500 + "x", urllib.parse.quote(self.canary)]
+               "%00", "a%00b", "a/" * 2500 + "x", "/var" + urllib.parse.quote(self.canary)]
         for path in bad:
             for method, target, body in self.each_way(path):
                 with self.subTest(method=method, target=target[:80]):
@@ -102,6 +112,47 @@ class Files(HostileTest):
         self.assertEqual(self.call("PUT", "/files/" + "n" * 256, b"x").status, 400)
         self.assertEqual(self.call("PUT", "/files/..%5cx", b"x").status, 200)  # here, a name like any other
         self.assertEqual(set(self.sh("ls -A").split()), {"kept", "..\\x"})
+
+    def rooted(self, path):
+        """The routes with a path, for each root but the workspace."""
+        for root in ("home", "tmp"):
+            for method, target, body in self.each_way(path):
+                yield root, method, f"{target}{'&' if '?' in target else '?'}root={root}", body
+
+    def test_p22_names_that_lead_out_of_a_root(self):
+        for root in ("home", "tmp"):
+            self.assertEqual(self.call("PUT", f"/files/kept?root={root}", b"kept").status, 200)
+        self.sh("echo kept > kept; mkdir -p /tmp/user /dev/shm/out")
+        bad = ["..", "../x", "../user", "../workspace/kept", "a/../../x", "%2e%2e/x", "..%2fx", "%2fetc%2fpasswd", "/etc/passwd",
+               "/home/other", "/home", "/tmpx", "/home/userx/a", "/workspace/../etc", "/home/user/../x", "/tmp/../etc/passwd",
+               "/dev/shm/out/x", "a//b", "./x", "a/.", "%00", "/var" + urllib.parse.quote(self.canary)]
+        for path in bad:
+            for root, method, target, body in self.rooted(path):
+                with self.subTest(method=method, target=target[:80]):
+                    self.assertIn(self.call(method, target, body).status, (400, 404, 414, 422))
+            if path.startswith("/"):  # without a root, an absolute path begins with one
+                for method, target, body in self.each_way(path):
+                    with self.subTest(method=method, target=target[:80]):
+                        self.assertIn(self.call(method, target, body).status, (400, 404, 414, 422))
+        self.assertEqual(self.sh("ls -A . ~ /tmp /dev/shm/out"), ".:\nkept\n\n/dev/shm/out:\n\n/home/user:\nkept\n\n/tmp:\nkept\nuser\n")
+
+    def test_p23_links_in_a_root_are_not_followed(self):
+        for place in ("/home/user", "/tmp"):
+            self.sh(f"cd {place}; ln -s {self.canary} file; ln -s / root; ln -s /etc dir; ln -s .. up; ln -s /workspace ws;"
+                    f" echo kept > kept; ln -s kept near; ln -s /proc/1/root proc")
+        self.sh("echo kept > kept")
+        before = self.sh("ls -l /etc | md5sum; ls -A; cat ~/kept /tmp/kept")
+        for path in ("file", f"root{self.canary}", "dir/passwd", "up/x", "ws/kept", "ws/x", "proc/etc/passwd", "near"):
+            for root, method, target, body in self.rooted(path):
+                if method == "DELETE" or "files:move" in target or (method, target) == ("PUT", f"/files/{path}?root={root}"):
+                    if "/" not in path:
+                        continue  # these are about the link itself
+                if "depth=0" in target and "/" not in path:
+                    self.assertEqual(self.call(method, target, body).json()["entries"][0]["type"], "link")
+                    continue
+                with self.subTest(method=method, target=target):
+                    self.assertIn(self.call(method, target, body).status, (404, 409))
+        self.assertEqual(self.sh("ls -l /etc | md5sum; ls -A; cat ~/kept /tmp/kept"), before)
 
     def test_p23_p24_links_are_not_followed(self):
         self.sh(f"ln -s {self.canary} file; ln -s / root; ln -s /etc dir; ln -s .. up; echo kept > kept;"
@@ -184,6 +235,7 @@ class Files(HostileTest):
                "hard link up": tar(("h", b"", {"type": tarfile.LNKTYPE, "linkname": "../../etc/passwd"})),
                "pax path": tar(("plain", b"x", {"pax_headers": {"path": "../../tmp/x"}})),
                "long name": tar(("../" * 60 + "x", b"x"), format=tarfile.GNU_FORMAT)}
+        bad["the home directory"] = tar(("/home/user/x", b"x"))
         for name, archive in bad.items():
             with self.subTest(name):
                 answer = self.call("PUT", "/archive?path=t", archive)
@@ -207,7 +259,8 @@ class Files(HostileTest):
         many = b"".join(tarfile.TarInfo(f"f{number}").tobuf() for number in range(70_000))
         self.assertEqual(self.call("PUT", "/archive?path=c", many).status, 413)  # by the inodes
         for path in "abc":  # unpacked before the refusal
-            self.assertEqual(self.call("DELETE", f"/files/{path}?recursive=true").status, 204)
+            answer = self.call("DELETE", f"/files/{path}?recursive=true")
+            self.assertEqual(answer.status, 204, (path, answer.body))
         self.assertEqual(self.call("PUT", "/archive?path=d", tar(("d/" * 2000 + "x", b"x"))).status, 200)
         # Deeper than these go; `rm -r` inside does.
         self.assertEqual(self.call("DELETE", "/files/d?recursive=true").status, 400)

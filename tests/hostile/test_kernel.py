@@ -144,7 +144,7 @@ print("pids", sorted(int(p) for p in os.listdir("/proc") if p.isdigit()))
                   "gvisor": {"cloister-runner", "filter", "ahead", "secrets"},
                   "microvm": set()}
         in_run["gvisor"] |= {"cloister-guest"} if NESTED else set()
-        ours = {"/var": {"tmp"}, "/run": in_run[RUNTIME]}
+        ours = {"/var": {"tmp"}, "/home": {"user"}, "/run": in_run[RUNTIME]}
         for line in lines:
             if line.startswith("proc "):
                 _, name, read, wrote = line.split()

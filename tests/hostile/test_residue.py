@@ -45,7 +45,7 @@ s = socket.create_server(("127.0.0.1", 0)); c = socket.create_connection(s.getso
 
 SOCKETS = r'''
 import os, socket, stat
-for top in ("/run", "/var", "/tmp", "/dev", "/etc", "/workspace", "/usr/local", "/proc/1/root/run"):
+for top in ("/run", "/var", "/tmp", "/dev", "/etc", "/workspace", "/home", "/usr/local", "/proc/1/root/run"):
     for folder, _, names in os.walk(top):
         for name in names:
             try:

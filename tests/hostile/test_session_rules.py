@@ -314,7 +314,7 @@ class Values(RulesTest):
                  f"/v1/agents/{self.agent}/sandbox", f"/v1/agents/{self.agent}/sandbox/violations",
                  f"/v1/agents/{self.agent}/sandbox/audit", f"/v1/agents/{self.agent}/sandbox/usage",
                  f"/v1/agents/{self.agent}/escalation-policy", f"{session.path}/memory"]
-        paths += [f"/v1/executions/{each}{what}" for each in executions for what in ("", "/logs", "/receipt")]
+        paths += [f"/v1/executions/{each}{what}" for each in executions for what in ("", "/logs", "/receipt", "/request")]
         paths += [f"/v1/escalations/{each}" for each in escalations]
         paths += [f"/v1/executions/{each}/events" for each in executions if harness.finished(self.server.get(each))]
         answers = {path: self.ask("GET", path, key=key) for path in paths}

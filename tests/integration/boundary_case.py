@@ -19,15 +19,17 @@ BODIES = {
     "PUT /v1/sessions/{id}/memory/{key}": {"a": 1},
     "POST /v1/escalations/{id}:deny": {"reason": "x"},
     "PUT /v1/agents/{agent}/escalation-policy": {"auto_approve": "safe"},
+    "PUT /v1/agents/{agent}/runtime": {"memory_mb": 128},
     "PUT /v1/quotas/agents/{agent}": {"sessions": 1},
     "POST /v1/agents/{agent}/sandbox": {"level": "restricted"},
+    "POST /v1/agents/{agent}/sandbox:dry-run": {"level": "restricted"},
     "POST /v1/agents/{agent}/sandbox:update": {"level": "restricted"},
     "POST /v1/agents/{agent}/sandbox:validate": {"operation": {"type": "command", "command": "ls"}},
 }
 # An agent's name belongs to its tenant: these routes make or show one's own agent of the name.
 BY_NAME = {
     "POST /v1/agents/{agent}/sandbox", "PUT /v1/quotas/agents/{agent}", "PUT /v1/agents/{agent}/escalation-policy",
-    "GET /v1/agents/{agent}/escalation-policy",
+    "GET /v1/agents/{agent}/escalation-policy", "PUT /v1/agents/{agent}/runtime", "POST /v1/agents/{agent}/sandbox:dry-run",
 }
 OTHER_PARTS = {"path": "f", "port": "8000", "rest": "x", "name": "python", "key": "k"}
 

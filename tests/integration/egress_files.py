@@ -19,6 +19,13 @@ def run(*command, **how):
                    stderr=subprocess.DEVNULL, **how)
 
 
+def zip_entry(name):
+    """Of a fixed date: the same content is the same archive, whenever it is made."""
+    entry = zipfile.ZipInfo(name, date_time=(2026, 1, 1, 0, 0, 0))
+    entry.external_attr = 0o644 << 16
+    return entry
+
+
 def wheel():
     """A wheel of one module (PEP 427)."""
     info = f"{NAME}-{VERSION}.dist-info"
@@ -31,7 +38,7 @@ def wheel():
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, text in files.items():
-            archive.writestr(name, text)
+            archive.writestr(zip_entry(name), text)
     return out.getvalue()
 
 

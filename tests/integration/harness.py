@@ -185,8 +185,8 @@ class Server:
                 raise AssertionError(f"a sanitizer reports of the server:\n{text[found.start():][:8000]}")
 
     def start(self):
-        command = [self.bin / "cloister", "serve", "--state", self.state,
-                   "--listen", "127.0.0.1:0", *self._args]
+        listen = [] if "--listen" in self._args else ["--listen", "127.0.0.1:0"]
+        command = [self.bin / "cloister", "serve", "--state", self.state, *listen, *self._args]
         config = self.state / "test-config.yaml"
         config.write_text(inert.configuration(self._config, self.state))
         config.chmod(0o644)

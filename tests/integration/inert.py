@@ -17,7 +17,7 @@ if KIND:
     import yaml
 # Settings that cannot be left out, or not without harm to the machine: they get another value.
 OTHERS = {"state": "/tmp/cloister-inert", "escalation.smtp.from": "inert@example.org", "escalation.smtp.to": ["inert@example.org"],
-          "escalation.smtp.user": "inert", "policies.opa.url": "http://127.0.0.1:9", "egress.upstream": "http://127.0.0.1:9"}
+          "escalation.smtp.user": "inert", "policies.opa.url": "http://127.0.0.1:9", "auth.oidc.client_id": "inert", "egress.upstream": "http://127.0.0.1:9"}
 # Settings that name a file and cannot be left out: they get another file, with TEXT as its content.
 FILES = {"audit.publish.webhook.secret_file", "escalation.webhook.secret_file", "escalation.smtp.password_file"}
 TEXT = "inert-" * 6

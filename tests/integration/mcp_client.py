@@ -184,6 +184,7 @@ class Client:
 class Http(Client):
     """Streamable HTTP: a connection for each request."""
 
+    PATH = "/mcp"
     session = None  # Mcp-Session-Id, once assigned
 
     def open(self):
@@ -191,7 +192,7 @@ class Http(Client):
 
     def close(self):
         if self.session:
-            self.server.request("DELETE", "/mcp", headers=self._headers({}), key=self.key)
+            self.server.request("DELETE", self.PATH, headers=self._headers({}), key=self.key)
 
     def _headers(self, body):
         headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -210,7 +211,7 @@ class Http(Client):
     def send_request(self, pending, body):
         connection = http.client.HTTPConnection(self.server.host, self.server.port, timeout=SECONDS + 30)
         pending.connection = connection
-        connection.request("POST", "/mcp", json.dumps(body).encode(), self._headers(body))
+        connection.request("POST", self.PATH, json.dumps(body).encode(), self._headers(body))
         pending.socket = connection.sock
         threading.Thread(target=self._read, args=(pending,), daemon=True).start()
 
@@ -241,7 +242,7 @@ class Http(Client):
         pending.put(message)
 
     def send_other(self, body):
-        answer = self.server.request("POST", "/mcp", body, self._headers(body), key=self.key)
+        answer = self.server.request("POST", self.PATH, body, self._headers(body), key=self.key)
         assert answer.status == 202 and not answer.body, (body, answer.status, answer.body[:500])
 
     def cancel(self, pending):

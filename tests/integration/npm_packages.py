@@ -18,8 +18,8 @@ import unittest
 
 TESTS = pathlib.Path(__file__).resolve().parents[1]
 BUILD = pathlib.Path(os.environ.get("CLOISTER_BUILD", TESTS.parent / "build"))
-NAMES = ("mcp", "oidc", "sdk")
-OTHER_FOLDERS = {"sdk": TESTS.parent / "sdk/typescript"}  # its compiler
+NAMES = ("browser", "compat", "letta", "mcp", "oidc", "otlp", "sbom", "sdk")
+OTHER_FOLDERS = {"browser": TESTS / "web", "sdk": TESTS.parent / "sdk/typescript"}  # build/web is the web interface
 PINS = ("package.json", "package-lock.json", ".npmrc")
 INSTALL_SECONDS = 420
 ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}  # with a Node.js among the packages of mcp

@@ -19,6 +19,8 @@ import time
 import urllib.parse
 import zipfile
 
+from egress_files import zip_entry
+
 OLD = 1000  # days
 JSON = "application/vnd.pypi.simple.v1+json"
 
@@ -40,7 +42,7 @@ def wheel_bytes(name, version, files, requires=(), metadata_version=None):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for path, content in parts.items():
-            archive.writestr(path, content)
+            archive.writestr(zip_entry(path), content)
     return packed.getvalue()
 
 

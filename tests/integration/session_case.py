@@ -128,7 +128,9 @@ class Session:
 
     def programs(self):
         """The command lines of the sandbox's processes, without its runner and the looking process."""
-        return self.exec(LOOK, language="python")["stdout"].splitlines()
+        looked = self.exec(LOOK, language="python")
+        assert looked["status"] == "completed", looked
+        return looked["stdout"].splitlines()
 
     def sleeping(self, *seconds):
         """The number of programs `sleep N` in the sandbox, for each of `seconds`."""

@@ -69,12 +69,12 @@ class CommandLine(AgentCase):
         self.assertIn("No longer allowed", self.cli("allow", *who, "--command", "cargo build", "--undo"))
         self.assertEqual(self.show()["allowed_commands"], [])
         self.assertIn("deleted", self.cli("delete", *who))
-        self.assertIn("has no sandbox", self.cli("show", *who, status=1))
+        self.assertIn("has no sandbox", self.cli("show", *who, status=4))
 
     def test_monitor_goes_on_until_it_is_interrupted(self):
         self.give("standard")
         watching = subprocess.Popen(
-            [harness.BIN / "cloister", "sandbox", "monitor", "--agent", self.agent, "--real-time"],
+            [harness.BIN / "cloister", "sandbox", "monitor", "--agent", self.agent, "--watch"],
             stdout=subprocess.PIPE, text=True,
             env={"PATH": "/usr/bin:/bin", "CLOISTER_URL": self.server.url, "CLOISTER_API_KEY": self.server.key})
         self.addCleanup(watching.stdout.close)
@@ -99,11 +99,11 @@ class CommandLine(AgentCase):
         for args, words in ((("create", "--level", "standard"), "--agent"),
                             (("create", "--agent", self.agent), "--level"),
                             (("create", "--agent", self.agent, "--level", "x"), "isolated, restricted"),
-                            (("limit", "--agent", self.agent, "--memory", "much"), "512MB or 2GB"),
+                            (("limit", "--agent", self.agent, "--memory", "much"), "512MB or 2g"),
                             (("limit", "--agent", self.agent), "--memory"),
                             (("audit", "--agent", self.agent, "--period", "week"), "7d"),
                             (("stats",), "--all-agents")):
-            self.assertIn(words, self.cli(*args, status=1))
+            self.assertIn(words, self.cli(*args, status=2))
 
     def test_a_refused_run_says_what_can_be_done(self):
         self.give("restricted")

@@ -176,7 +176,7 @@ class Files(AgentCase):
         self.give("isolated")
         key = self.secret()
         for operation, path in (("file_write", "*.txt"), ("file_read", "/root/*.txt"), ("file_write", "/etc/hosts"),
-                                ("file_delete", "/tmp/x")):
+                                ("file_delete", "/var/x")):
             answer = self.call("POST", "/v1/escalations", {"operation": operation, "path": path, "reason": "why"}, key=key)
             self.assertProblem(answer, 422, field="path")
             self.assertRegex(answer.json()["detail"], r"name (one file, or one directory with / at its end|the directory)")

@@ -63,7 +63,7 @@ class Day(unittest.TestCase):
         change = self.folder / "auth.rs"
         change.write_text("fn main() {}\n")
         target = f"{session}:src/security/auth.rs"
-        blocked = self.as_("junior-agent", "cp", change, target, status=1)
+        blocked = self.as_("junior-agent", "cp", change, target, status=3)
         self.assertIn("path /workspace/src/security/auth.rs is forbidden for agents at level standard", blocked)
         self.assertIn("ask for an approval", blocked)
         made = self.as_("junior-agent", "escalation", "request", "--operation", "file_write", "--path",
@@ -77,8 +77,8 @@ class Day(unittest.TestCase):
         pending = self.as_("security-lead", "escalation", "pending")
         self.assertIn(escalation, pending)
         self.assertIn("auth refactoring task", self.as_("security-lead", "escalation", "show", escalation))
-        self.as_("junior-agent", "escalation", "approve", escalation, status=1)
-        self.as_("junior-agent", "cp", change, target, status=1)
+        self.as_("junior-agent", "escalation", "approve", escalation, status=3)
+        self.as_("junior-agent", "cp", change, target, status=3)
         self.assertEqual(self.as_("security-lead", "escalation", "approve", escalation, "--approver", "security-lead"),
                          "✓ Escalation approved\n   Agent: junior-agent\n"
                          "   Operation: file_write to /workspace/src/security/auth.rs\n"
@@ -90,9 +90,9 @@ class Day(unittest.TestCase):
         self.assertIn("Approved for a time: 2",
                       self.as_("boss", "sandbox", "show", "--agent", "junior-agent"))
         self.as_("security-lead", "escalation", "deny", "--request", escalation, "--reason", "the task is done")
-        self.as_("junior-agent", "cp", change, target, status=1)
+        self.as_("junior-agent", "cp", change, target, status=3)
         self.assertIn("/workspace/src/security", self.as_(
-            "boss", "sandbox", "violations", "--agent", "junior-agent"))
+            "boss", "sandbox", "violations", "--agent", "junior-agent", "-o", "wide"))
         self.as_("junior-agent", "session", "end", session)
 
     def test_2_a_limit_that_is_met(self):

@@ -30,12 +30,14 @@ class Document(ApiTest):
     def test_documents_every_route(self):
         written = set()
         api = harness.REPO / "src" / "api"
-        for source in [*(api / "rest").glob("*.cc"), *(api / "mcp").glob("*.cc")]:
+        for source in [path for folder in ("rest", "mcp", "ui") for path in (api / folder).glob("*.cc")]:
             if source.stem.endswith("_test"):
                 continue
             written |= set(re.findall(r'"(/(?:v1/|\.well-known/|healthz|readyz|metrics|openapi|mcp)[^"]*)"',
                                       source.read_text()))
-        written = {path for path in written if not path.endswith("/")}
+            if source.parent.name == "ui":
+                written |= set(re.findall(r'(?:(?:route|get)\((?:"[A-Z]+", )?|\.pattern = )"(/[^"]*)"', source.read_text()))
+        written = {path for path in written if path == "/" or not path.endswith("/")}
         self.assertEqual(written, set(DOCUMENT.root["paths"]))
 
     def test_offers_every_documented_method(self):
@@ -178,6 +180,46 @@ class Executions(ApiTest):
                 answer = self.call("POST", "/v1/executions", body, {"Idempotency-Key": bad})
                 self.assertProblem(answer, 400, field="header.Idempotency-Key")
 
+    def request_of(self, execution, key=None):
+        return self.call("GET", f"/v1/executions/{execution}/request", key=key, status=200).json()
+
+    def test_the_request_makes_it_again(self):
+        sent = {"language": "python", "code": "import sys; print(sys.argv[1:], sys.stdin.read(), open('f').read())",
+                "args": ["a b"], "input": "in", "files": [{"path": "f", "content": "file"}], "memory_mb": 256,
+                "timeout_seconds": 7, "metadata": {"task": "t"}}
+        first = self.call("POST", "/v1/executions?wait=60", sent, status=200).json()
+        kept = self.request_of(first["id"])
+        self.assertEqual((kept["execution_id"], kept["session_id"], kept["withheld"]), (first["id"], None, []))
+        body = kept["request"]
+        self.assertEqual({name: body[name] for name in sent if name != "files"}, {name: sent[name] for name in sent if name != "files"})
+        self.assertEqual((body["files"][0]["path"], body["files"][0]["content"]), ("f", "file"))
+        self.assertLessEqual({"pids", "disk_mb", "named_limits", "approval"} & set(body), set(), "nobody named these")
+        again = self.call("POST", "/v1/executions?wait=60", body, status=200).json()
+        self.assertEqual((again["stdout"], again["provenance"]["code_sha256"]), (first["stdout"], first["provenance"]["code_sha256"]))
+        self.assertEqual(self.request_of(again["id"])["request"], body)
+
+    def test_the_request_of_a_cell_makes_it_again(self):
+        session = self.call("POST", "/v1/sessions", {"language": "python", "memory_mb": 300, "env": {"A": "1"}}, status=201).json()["id"]
+        exec_ = lambda body: self.call("POST", f"/v1/sessions/{session}/exec?wait=60", body, status=200).json()  # noqa: E731
+        first = exec_({"code": "import os; print(os.getcwd(), os.environ['A'], os.environ['B'])", "env": {"B": "2"}, "cwd": "/tmp", "command": None})
+        kept = self.request_of(first["id"])
+        self.assertEqual(kept["session_id"], session)
+        self.assertEqual(exec_(kept["request"])["stdout"], first["stdout"])
+        self.assertEqual(first["stdout"], "/tmp 1 2\n")
+        self.call("DELETE", f"/v1/sessions/{session}", status=200)
+
+    def test_only_the_requester_sees_the_values_of_the_environment(self):
+        mine = self.new_key("shared", agent="coder", user="ann")["secret"]
+        another = self.new_key("shared", agent="coder", user="bob")["secret"]
+        viewer = self.new_key("shared", role="viewer", user="ann")["secret"]
+        done = self.run_code("print('ran')", key=mine, env={"TOKEN": "planted-value"})
+        self.assertEqual(self.request_of(done["id"], mine)["request"]["env"], {"TOKEN": "planted-value"})
+        kept = self.request_of(done["id"], another)
+        self.assertEqual((kept["request"]["env"], kept["withheld"]), ({"TOKEN": None}, ["env"]))
+        path = f"/v1/executions/{done['id']}/request"
+        self.assertProblem(self.call("GET", path, key=viewer), 403, "PERMISSION_DENIED")
+        self.assertProblem(self.call("GET", "/v1/executions/exec_none/request"), 404)
+
     def test_list_pages_and_filters(self):
         key = self.new_key("lister", agent="lister-agent")["secret"]
         made = [self.run_code(f"exit {n}", "bash", key=key)["id"] for n in range(5)]
@@ -273,6 +315,12 @@ class Events(ApiTest):
         self.assertEqual((self.output(events, "stdout"), self.output(events, "stderr")),
                          (b"a\n", b"b\n"))
         self.assertEqual([data["path"] for event, _, data in events if event == "artifact"], ["f"])
+        later = [data["wall_ms"] for event, _, data in self.events(execution["id"]) if event == "usage"]
+        self.assertEqual(later, sorted(later), "the use over time of an ended run")
+        self.assertGreaterEqual(len([wall for wall in later if 1000 <= wall < later[-1]]), 2, later)
+        seen = next(position for event, position, _ in events if event == "stdout")
+        resumed = [data for event, _, data in self.events(execution["id"], seen) if event == "usage"]
+        self.assertEqual(len(resumed), 1, "a reader that goes on has the use over time already")
 
     def test_resumes_from_every_event(self):
         done = self.run_code("print('x' * 100000)")

@@ -15,6 +15,8 @@ class Access(ApiTest):
     def test_needs_a_key(self):
         free = {"/healthz", "/readyz", "/openapi.yaml"}
         for method, template in sorted(DOCUMENT.operations()):
+            if template == "/" or template.startswith("/ui"):
+                continue  # for browsers: integration/ui_session
             with self.subTest(f"{method} {template}"):
                 path = template.replace("{id}", "x")
                 answer = self.call(method, path, key=False)
@@ -48,6 +50,7 @@ class Access(ApiTest):
                 ("DELETE", f"/v1/executions/{theirs['id']}", f"/v1/executions/{unknown_id}"),
                 ("GET", f"/v1/executions/{theirs['id']}/events", f"/v1/executions/{unknown_id}/events"),
                 ("GET", f"/v1/executions/{theirs['id']}/logs", f"/v1/executions/{unknown_id}/logs"),
+                ("GET", f"/v1/executions/{theirs['id']}/request", f"/v1/executions/{unknown_id}/request"),
                 ("GET", f"/v1/artifacts/{artifact}", f"/v1/artifacts/{unknown_artifact}"),
                 ("GET", f"/v1/artifacts/{artifact}/content", f"/v1/artifacts/{unknown_artifact}/content")):
             with self.subTest(path):

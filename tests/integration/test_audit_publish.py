@@ -66,6 +66,7 @@ class Attacker:
             self.db.execute(f"INSERT INTO audit({','.join(row)}) VALUES({','.join('?' * len(row))})", list(row.values()))
         at = rows[-1]["at"]
         signature = self.sign(f"cloister-audit-checkpoint v1\n{len(rows)}\n{prev}\n{at}\n")
+        self.db.execute("DELETE FROM audit_roots")  # the service makes new ones, of this log
         self.db.execute("UPDATE audit_head SET seq=?, hash=?, at=?, signature=?", (len(rows), prev, at, signature))
         line = {"seq": len(rows), "hash": prev, "at": at, "key": self.key_id(), "signature": signature}
         for file in ("audit.checkpoints", "audit.anchor"):
@@ -146,18 +147,31 @@ class Rewritten(unittest.TestCase):
 
         self.expect(attack, r"entry \d+: was published with another hash")
 
-    def test_it_is_whole_to_who_has_nothing_from_outside(self):
-        def attack(attacker):
-            rows = attacker.rows()
-            keys = next(row for row in rows if row["action"].startswith("key."))
-            keys["details"] = json.dumps({**json.loads(keys["details"]), "name": "forged"}, sort_keys=True,
-                                         separators=(",", ":"))
-            attacker.rechain(rows)
+    def forge_a_name(self, attacker):
+        rows = attacker.rows()
+        keys = next(row for row in rows if row["action"].startswith("key."))
+        keys["details"] = json.dumps({**json.loads(keys["details"]), "name": "forged"}, sort_keys=True,
+                                     separators=(",", ":"))
+        attacker.rechain(rows)
 
-        with self.attacked(attack) as server:
+    def test_it_is_whole_to_who_has_nothing_from_outside(self):
+        with self.attacked(self.forge_a_name) as server:
             alone = server.cli("audit", "verify")
             self.assertEqual(alone.returncode, 0, "with the key, the log can be made whole: " + alone.stdout)
             self.assertEqual(self.verify(server).returncode, 1)
+
+    def test_its_roots_show_it(self):
+        """An attacker who forgets the roots over the log's periods."""
+        def attack(attacker):
+            roots = attacker.db.execute("SELECT * FROM audit_roots").fetchall()
+            self.forge_a_name(attacker)
+            attacker.db.executemany("INSERT INTO audit_roots VALUES (" + ",".join("?" * 11) + ")",
+                                    [tuple(root) for root in roots])
+
+        with self.attacked(attack) as server:
+            alone = server.cli("audit", "verify")
+            self.assertEqual(alone.returncode, 1, alone.stdout)
+            self.assertRegex(alone.stdout, r"root \d+: it is not of the log that ends with entry \d+")
 
     def test_an_entry_less(self):
         self.expect(lambda attacker: attacker.rechain([row for row in attacker.rows() if row["seq"] != 7]),

@@ -14,7 +14,8 @@ import unittest
 import zipfile
 
 import harness
-from package_registry import JSON, Registry
+from package_case import POLICY
+from package_registry import JSON, Registry, tarball_bytes
 from session_case import Session
 
 CONFIG = """node:
@@ -45,6 +46,14 @@ def wheel(folder, name, version, requires=(), body="", files=1, compressed=False
     return path
 
 
+def serve(case, config):
+    """A service for the class of this case. Its policy grants a network that leads to packages alone."""
+    server = case.enterClassContext(harness.Server(config))
+    answer = server.request("POST", "/v1/policies", {"document": POLICY})
+    assert answer.status == 201, answer.body
+    return server
+
+
 class Deps(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -57,7 +66,7 @@ class Deps(unittest.TestCase):
         wheel(cls.wheels, "beta", "1.0")
         cls.beta = wheel(cls.wheels, "beta", "2.1", files=40)
         wheel(cls.wheels, "forbidden", "1.0")
-        cls.server = cls.enterClassContext(harness.Server(CONFIG.format(images=cls.folder / "images", wheels=cls.wheels)))
+        cls.server = serve(cls, CONFIG.format(images=cls.folder / "images", wheels=cls.wheels))
 
     def run_code(self, code, **request):
         return self.server.run(language=request.pop("language", "python"), code=code, artifacts=[], **request)
@@ -91,6 +100,18 @@ class Deps(unittest.TestCase):
             self.assertEqual(session.exec("python3 -c 'import beta; print(beta.VERSION)'", language="bash")["stdout"], "2.1\n")
             self.assertEqual(session.show()["deps"], ["alpha"])
 
+    def test_a_network_takes_no_path_away(self):
+        """The paths of a layer come before those of installations, which come before the image's."""
+        with Session(self.server, language="python", deps=["alpha"], network_policy={"tier": "restricted"}) as session:
+            seen = session.exec("echo $PATH; echo $PYTHONPATH; python3 -c 'import alpha; print(alpha.VERSION)'", language="bash")
+            self.assertEqual(seen["stdout"], "/run/deps/python/bin:/usr/local/bin:/usr/bin:/bin:/home/user/.local/bin\n"
+                                             "/run/deps/python\n1.0\n", seen["stderr"])
+            self.assertEqual(session.exec("import os; print(os.environ['PATH'])", kernel=None)["stdout"].split(":")[-1],
+                             "/home/user/.local/bin\n")
+            self.assertEqual(session.exec("echo $PYTHONPATH", language="bash", kernel=None)["stdout"], "/run/deps/python\n")
+            self.assertEqual(session.exec("echo $PATH", language="bash", env={"PATH": "/bin"})["stdout"], "/run/deps/python/bin:/bin\n")
+            self.assertEqual(session.show()["env"], {})
+
     def test_the_bill_of_materials_lists_exactly_what_is_there(self):
         done = self.run_code(SHOW, deps=["alpha"])
         self.assertEqual(done["stdout"], "['alpha==1.0', 'beta==2.1']\n")
@@ -109,6 +130,12 @@ class Deps(unittest.TestCase):
         self.assertEqual(missing.status, 404)
         self.assertIn("no dependencies", missing.json()["error"]["message"])
 
+    def no_session_is_left(self):
+        listed = self.server.request("GET", "/v1/sessions?limit=100").json()["sessions"]
+        mine = [each for each in listed if each["principal"]["tenant"] == "cloister.deps"]
+        self.assertTrue(mine)
+        self.assertEqual({each["status"] for each in mine}, {"ended"}, mine)
+
     def test_what_cannot_be_had_says_why(self):
         denied = self.run_code("pass", deps=["forbidden"])
         self.assertEqual((denied["status"], denied["error"]["type"]), ("denied", "PERMISSION_DENIED"), denied)
@@ -116,12 +143,18 @@ class Deps(unittest.TestCase):
         unknown = self.run_code("pass", deps=["nobody-has-this==3"])
         self.assertEqual(unknown["status"], "failed", unknown)
         self.assertIn("nobody-has-this", unknown["error"]["message"])
+        self.no_session_is_left()
         for deps, language in ((["-r x"], "python"), (["a @ http://evil.test/a.whl"], "python"), (["alpha"], "bash")):
             answer = self.server.request("POST", "/v1/executions", {"language": language, "code": "", "deps": deps})
             self.assertEqual((answer.status, answer.json()["error"]["details"]["field"]), (422, "deps"), answer.body)
         refused = self.run_code("", language="node", deps=["left-pad"])
         self.assertEqual((refused["status"], refused["error"]["type"]), ("denied", "PERMISSION_DENIED"), refused)
         self.assertIn("packages.npm.registry", json.dumps(refused["error"]))
+
+    def test_requirements_of_another_python_install_nothing(self):
+        done = self.run_code("import sys; print('/run/deps/python' in sys.path, 'alpha' in sys.modules)", deps=["alpha; python_version < '3'"])
+        self.assertEqual((done["status"], done["stdout"]), ("completed", "True False\n"), done)
+        self.assertEqual(self.server.request("GET", f"/v1/executions/{done['id']}/sbom").json().get("components", []), [])
 
     def test_a_script_names_its_own(self):
         code = "# /// script\n# dependencies = ['beta']\n# ///\nimport beta; print(beta.VERSION)"
@@ -144,12 +177,11 @@ class Deps(unittest.TestCase):
         self.assertIn("was changed on the node's disk", refused["error"]["message"])
 
     def test_what_is_forgotten_is_made_anew(self):
-        self.run_code("import beta", deps=["beta==1.0"])
-        said = self.server.cli("deps", "list").stdout
-        self.assertIn("beta==1.0", said)
-        self.assertIn("beta==1.0", self.server.cli("deps", "prune").stdout)
+        digest = self.run_code("import alpha", deps=["alpha"])["provenance"]["layers"][0]["digest"].removeprefix("sha256:")
+        for command in ("list", "prune"):
+            self.assertRegex(self.server.cli("deps", command).stdout, rf"(?m)^{digest[:12]}\b.* alpha$")
         self.assertIn("There are no dependency layers", self.server.cli("deps", "list").stdout)
-        self.assertEqual(self.run_code("import beta; print(1)", deps=["beta==1.0"])["stdout"], "1\n")
+        self.assertEqual(self.run_code("import alpha; print(1)", deps=["alpha"])["stdout"], "1\n")
 
     def test_the_nodes_space_for_layers_is_bounded(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="cloister-test-deps."))
@@ -177,7 +209,7 @@ class Deps(unittest.TestCase):
         self.assertEqual(ran("one"), first)
 
     def test_the_installer_is_out_of_reach(self):
-        done = self.run_code("import beta", deps=["beta>=2"])
+        done = self.run_code("import beta", deps=["alpha"])
         self.assertEqual(done["status"], "completed", done)
         rows = [json.loads(line) for line in self.server.request("GET", "/v1/audit/export").text.splitlines()]
         made = [row for row in rows if row["action"] == "session.created" and row["tenant"] == "cloister.deps"]
@@ -188,12 +220,18 @@ class Deps(unittest.TestCase):
             self.assertEqual(answer.status, 422, answer.body)
             self.assertIn("the service's own", answer.json()["error"]["message"])
 
-    def test_a_failed_installation_leaves_no_session(self):
-        self.run_code("pass", deps=["nobody-has-this==4"])
-        listed = self.server.request("GET", "/v1/sessions?limit=100").json()["sessions"]
-        mine = [each for each in listed if each["principal"]["tenant"] == "cloister.deps"]
-        self.assertTrue(mine)
-        self.assertEqual({each["status"] for each in mine}, {"ended"}, mine)
+    def test_a_tenant_sees_the_layers_that_it_had(self):
+        """The packages of others are theirs to know, also where a layer is shared."""
+        key = self.server.request("POST", "/v1/keys", {"tenant": "other", "name": "test", "roles": ["agent"]}).json()["secret"]
+        mine = self.run_code("import beta", deps=["alpha"])["provenance"]["layers"][0]["digest"]
+        listed = lambda: {layer["digest"] for layer in self.server.request("GET", "/v1/deps", key=key).json()["layers"]}  # noqa: E731
+        found = lambda: self.server.request("GET", f"/v1/deps/{mine}", key=key)  # noqa: E731
+        unknown = self.server.request("GET", "/v1/deps/sha256:" + "0" * 64, key=key)
+        self.assertEqual((listed(), found().status, found().json()["error"]["message"]), (set(), 404, unknown.json()["error"]["message"]))
+        answer = self.server.request("POST", "/v1/executions?wait=30", {"language": "python", "code": "import beta", "deps": ["alpha"]}, key=key)
+        self.assertEqual(answer.json()["provenance"]["layers"][0]["digest"], mine, "the layer is shared")
+        self.assertEqual((listed(), found().status), ({mine}, 200))
+        self.assertNotIn("users", found().json())
 
 
 class Npm(unittest.TestCase):
@@ -206,8 +244,7 @@ class Npm(unittest.TestCase):
                          manifest={"bin": {"hello": "cli.js"}})
         cls.registry.npm("needs-hello", "1.0.0", {"index.js": "module.exports = 'needs ' + require('hello')"},
                          manifest={"dependencies": {"hello": "^1.0.0"}})
-        cls.server = cls.enterClassContext(harness.Server(
-            f"node:\n  images: {cls.folder}/images\npackages:\n  npm: {{registry: {cls.registry.url}/npm}}\n"))
+        cls.server = serve(cls, f"node:\n  images: {cls.folder}/images\npackages:\n  npm: {{registry: {cls.registry.url}/npm}}\n")
 
     def run_code(self, code, language="node", **request):
         return self.server.run(language=language, code=code, artifacts=[], **request)
@@ -225,6 +262,36 @@ class Npm(unittest.TestCase):
         with Session(self.server, language="node", deps=["hello"]) as session:
             self.assertEqual(session.exec(command="hello")["stdout"], "ran\n")
             self.assertEqual(session.exec(command="ls /node_modules")["stdout"], "hello\n")
+        with Session(self.server, language="node", deps=["hello"], network_policy={"tier": "restricted"}) as session:
+            self.assertEqual(session.exec(command="hello; echo $NODE_PATH")["stdout"],
+                             "ran\n/node_modules:/home/user/.local/lib/node_modules\n")
+
+
+class NoCode(unittest.TestCase):
+    """pip follows addresses in the requirements of wheels. No code of a package runs in the installer, whatever the rules allow to
+    programs: the layer may be shared, and its bill of materials is made there."""
+
+    def test_addresses_lead_to_no_source_distribution(self):
+        source = {"pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = 'back'\nbackend-path = ['.']\n",
+                  "back.py": "raise SystemExit('CODE ' + 'RAN')\n", "index.js": "", "PKG-INFO": "Metadata-Version: 2.1\nName: source\nVersion: 1.0\n"}
+        registry = self.enterContext(Registry())
+        registry.npm("source", "1.0.0", source)
+        registry.file("source", "source-1.0.tar.gz", tarball_bytes(source, "source-1.0"))
+        addresses = {"by-npm": "http://npm.cloister.internal/source/-/source-1.0.0.tgz",
+                     "by-pypi": "http://pypi.cloister.internal/files/source/source-1.0.tar.gz"}
+        for name, address in addresses.items():
+            registry.wheel(name, "1.0", requires=[f"source @ {address}"])
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        folder.chmod(0o755)
+        server = self.enterContext(harness.Server(
+            f"node:\n  images: {folder}\npackages:\n  pypi: {{index: {registry.url}/simple/}}\n  npm: {{registry: {registry.url}/npm}}\n"
+            "  rules: {undated: allow, sdists: allow, scripts: allow}\n"))
+        for name in addresses:
+            done = server.run("pass", deps=[name], artifacts=[])
+            self.assertIn(done["status"], ("failed", "denied"), done)
+            self.assertNotIn("CODE RAN", json.dumps(done), "a package's code ran in the installer")
+        registry.wheel("fine", "1.0")
+        self.assertEqual(server.run("import fine; print(1)", deps=["fine"], artifacts=[])["stdout"], "1\n")
 
 
 class Bounds(unittest.TestCase):

@@ -538,7 +538,7 @@ class CommandLine(Escalations):
         self.assertIn("✓ Escalation denied", denied)
         self.assertIn("unsafe", denied)
         self.assertIn("denied", self.cli(self.boss(), "list", "--status", "denied"))
-        error = self.cli(self.boss(), "approve", "--request", second, status=1)
+        error = self.cli(self.boss(), "approve", "--request", second, status=3)
         self.assertIn("it is denied already", error)
         policy = self.cli(self.key("acme", "tenant-admin", user="t"), "policy", "--agent", "alice",
                           "--auto-approve", "safe")

@@ -109,6 +109,55 @@ class Files(ApiTest):
         # A name with a control character is accepted in its displayed form.
         self.call("DELETE", f"{files}/new%0Aline", status=204)
 
+    def test_each_root(self):
+        """?root=: the same requests in the home directory and in /tmp, with paths relative to the root."""
+        for root, place in (("workspace", "/workspace"), ("home", "/home/user"), ("tmp", "/tmp")):
+            with self.subTest(root):
+                made = self.put("in/data.bin", b"one", root=root, mode="640").json()
+                self.assertEqual((made["path"], made["mode"]), ("in/data.bin", "0640"))
+                self.assertEqual(self.sh(f"cat {place}/in/data.bin"), "one")
+                self.put("in/data.bin", b"two", root=root, offset=3)
+                got = self.call("GET", self.at("in/data.bin", root=root), headers={"Range": "bytes=3-"}, status=206)
+                self.assertEqual(got.body, b"two")
+                self.assertEqual(set(self.listing(root=root, path="in")[0]), {"in/data.bin"})
+                self.assertIn("in/data.bin", self.listing(root=root, depth=2)[0])
+                self.assertEqual(self.listing(root=root, path="in/data.bin", depth=0)[0]["in/data.bin"]["size"], 6)
+                self.assertEqual(set(self.listing(path=f"{place}/in")[0]),
+                                 {"in/data.bin" if root == "workspace" else f"{place}/in/data.bin"})
+                self.call("POST", f"{self.session.path}/files:move?root={root}", {"from": "in/data.bin", "to": "to/moved"}, status=204)
+                self.assertEqual(self.call("POST", f"{self.session.path}/files:mkdir?root={root}", {"path": "made"}).json()["path"], "made")
+                self.assertEqual(self.sh(f"cd {place}; cat to/moved; test -d made"), "onetwo")
+                packed = self.call("GET", f"{self.session.path}/archive?root={root}&path=to", status=200)
+                self.assertIn("to.tar", packed.headers["content-disposition"])
+                self.call("PUT", f"{self.session.path}/archive?root={root}&path=again", packed.body, status=200)
+                self.assertEqual(self.sh(f"cat {place}/again/moved"), "onetwo")
+                whole = self.call("GET", f"{self.session.path}/archive?root={root}", status=200)
+                self.assertIn(f"{root}.tar", whole.headers["content-disposition"])
+                for name in ("to", "again", "made", "in"):
+                    self.call("DELETE", self.at(name, root=root, recursive="true"), status=204)
+                self.assertEqual(self.sh(f"ls {place}"), "")
+        self.assertProblem(self.put("x", b"", status=400, root="etc"), 400, field="query.root")
+        self.assertProblem(self.put("/tmp/x", b"", status=400, root="home"), 400, field="url.path")
+        self.assertProblem(self.call("POST", f"{self.session.path}/files:move", {"from": "/tmp/none", "to": "x"}, status=404), 404)
+
+    def test_a_root_is_watched(self):
+        with contextlib.closing(self.server.events(f"{self.session.path}/files:watch?root=home")) as stream:
+            for event, _, data in stream:
+                if event == "ready":
+                    self.put("seen", b"x", root="home")
+                if event == "created":
+                    self.assertEqual(data["path"], "seen")
+                    break
+        self.sh("rm ~/seen")
+
+    def test_home_is_not_the_workspace(self):
+        self.assertEqual(self.sh("cd; pwd; echo $HOME; stat -c '%a %u' ~; getent passwd sandbox | cut -d: -f6"),
+                         "/home/user\n/home/user\n755 1000\n/home/user\n")
+        self.sh("echo x > ~/.setting; mkdir -p ~/.cache/tool")
+        self.assertEqual(self.sh("ls -A"), "")
+        self.assertEqual(self.session.exec("print(open('/home/user/.setting').read())")["stdout"], "x\n\n")
+        self.sh("rm -r ~/.setting ~/.cache")
+
     def test_moves_makes_and_removes(self):
         self.put("a/file", b"x")
         move, make = f"{self.session.path}/files:move", f"{self.session.path}/files:mkdir"

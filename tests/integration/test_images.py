@@ -134,7 +134,7 @@ class Images(unittest.TestCase):
 
     def test_its_variables_yield_to_the_requests(self):
         code = "hello; echo $TOOLS $HOME"
-        self.assertEqual(self.server.run(code, "bash", image="oci")["stdout"], "hello from tools-1\nyes /workspace\n")
+        self.assertEqual(self.server.run(code, "bash", image="oci")["stdout"], "hello from tools-1\nyes /home/user\n")
         other = self.server.run("echo $TOOLS; hello", "bash", image="oci", env={"TOOLS": "mine", "PATH": "/bin"})
         self.assertEqual((other["stdout"], other["exit_code"]), ("mine\n", 127))
 

@@ -68,8 +68,8 @@ class Moves(unittest.TestCase):
         running = server.request("POST", path + "/exec?wait=0", {"command": "sleep 60"}).json()["id"]
         server.wait_status(running, "running")
         refused = server.cli("session", "move", session, "--runtime", "gvisor")
-        self.assertEqual(refused.returncode, 1)
-        self.assertIn("end_programs", refused.stderr)
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn("--end-programs", refused.stderr)
         moved = server.cli("session", "move", session, "--runtime", "gvisor", "--end-programs")
         self.assertEqual(moved.returncode, 0, moved.stderr)
         self.assertEqual(server.wait_end(running)["status"], "cancelled")

@@ -2,6 +2,8 @@
 """TLS that is read by rule: ordinary clients work by the sandbox's own trust, each request is judged, and a brokered secret
 arrives at its host and nowhere else. The fake internet's log says what arrived."""
 
+import gzip
+import hashlib
 import json
 import os
 import shutil
@@ -78,14 +80,22 @@ class Inspection(EgressCase):
 
     def test_methods_and_paths_are_judged(self):
         code = ("for name, more in (('good', {'path': '/v1/x?q=1'}), ('method', {'path': '/v1/x', 'method': 'DELETE'}), ('path', {'path': '/v2/x'}),\n"
-                "                   ('around', {'path': '/v1/../v2'}), ('other', {'path': '/v1/x', 'Host': 'evil.test'})):\n"
+                "                   ('around', {'path': '/v1/../v2'}), ('other', {'path': '/v1/x', 'Host': 'evil.test'}),\n"
+                "                   ('field', {'path': '/v1/x', 'X_HTTP_Method_Override': 'DELETE'})):\n"
                 "    attempt(name, lambda: ask('allowed.test', **more)[0])\n")
         done, tried = self.ask(code)
         self.assertEqual({name: told["said"] for name, told in tried.items()},
-                         {"good": "200", "method": "403", "path": "403", "around": "403", "other": "421"}, tried)
+                         {"good": "200", "method": "403", "path": "403", "around": "403", "other": "421",
+                          "field": "403"}, tried)
         self.assertEqual([each[:2] for each in self.requests("allowed.test")], [("GET", "/v1/x?q=1")])
         self.assertEqual(self.world.of(self.events(), "http", host="evil.test"), [])
         self.assertTrue([row for row in done["network"]["denied"] if row["host"] == "allowed.test"], done["network"])
+
+    def test_explain_judges_the_requests_too(self):
+        asked = {("GET", "/v1/x"): True, ("DELETE", "/v1/x"): False, ("GET", "/v2/x"): False, ("GET", "/v1/../v2"): False}
+        for (method, path), allowed in asked.items():
+            told = self.call("POST", "/v1/egress:explain", {"url": f"https://allowed.test{path}", "method": method}, status=200).json()
+            self.assertEqual(told["allowed"], allowed, (method, path, told))
 
     def test_requests_of_http_2_are_judged(self):
         if shutil.which("node") is None:
@@ -132,6 +142,65 @@ for process in os.listdir("/proc"):
         done, _ = self.ask("text = ask('api.test', '/reflect')[2]\nprint([len(line) for line in text.split('\\n') if 'uthorization' in line])",
                            secrets=[HEADER])
         self.assertEqual(done["stdout"], f"[{len('Authorization: Bearer [secret API]')}]\n")
+
+    def test_p49_memory_has_none(self):
+        """A program that knows half of the value, and a digest of the rest, searches the memory of every process that it can read."""
+        value = new_value()
+        self.call("PUT", "/v1/secrets/API", {"value": value}, status=200)
+        code = rf'''
+import gzip, hashlib, re
+for how in ("plain", "base64", "hex", "url"): ask("api.test", "/reflect?as=" + how)
+ask("api.test", "/own", Authorization="mine")
+half, rest = "{value[:16][::-1]}", "{hashlib.sha256(value[16:].encode()).hexdigest()}"
+pattern = re.compile(half[::-1].encode() + rb"([0-9a-z]{{{len(value) - 16}}})")
+own = half[::-1].encode() + b"0" * {len(value) - 16}  # so the search is seen to find
+looked, matches, hits = 0, 0, 0
+for process in filter(str.isdigit, os.listdir("/proc")):
+    with contextlib.suppress(OSError), open(f"/proc/{{process}}/maps") as maps, open(f"/proc/{{process}}/mem", "rb", 0) as memory:
+        for line in maps:
+            begin, end = (int(each, 16) for each in line.split()[0].split("-"))
+            if " r" not in line[:40] or end - begin > 1 << 28: continue
+            with contextlib.suppress(OSError, ValueError, OverflowError):
+                memory.seek(begin)
+                data = memory.read(end - begin)
+                looked += len(data)
+                for found in pattern.findall(data):
+                    matches += 1
+                    hits += hashlib.sha256(found).hexdigest() == rest
+print("looked", looked > 1 << 20, matches > 0, hits)
+sys.stdout.flush()
+with open("out.gz", "wb") as file: file.write(gzip.compress(ask("api.test", "/reflect")[2].encode()))
+'''
+        done = self.run_code(self.text(ASK + code), network_policy={"tier": "restricted"}, secrets=[HEADER], artifacts=["out.gz"],
+                             timeout_seconds=60)
+        self.assertEqual(done["exit_code"], 0, done)
+        self.assertIn("looked True True 0\n", done["stdout"])
+        kept = self.call("GET", f"/v1/artifacts/{done['artifacts'][0]['id']}/content").body
+        self.assertNotIn(value.encode(), gzip.decompress(kept))
+        self.has_none(done, value)
+
+    def test_p49_snapshots_have_none(self):
+        value = new_value()
+        self.call("PUT", "/v1/secrets/API", {"value": value}, status=200)
+        with Session(self.server, self.call, language="python", network_policy={"tier": "restricted"}, secrets=[HEADER]) as session:
+            session.exec(self.text(ASK + "open('seen.txt', 'w').write(str(ask('api.test', '/echo')))"))
+            taken = session.call("POST", "/snapshots", {}, status=201).json()
+        self.assertEqual([each[2].get("authorization") for each in self.requests("api.test")], ["Bearer " + value])
+        with Session(self.server, self.call, language="python", from_snapshot=taken["id"]) as fork:
+            seen = fork.exec("print(open('seen.txt').read())")["stdout"]
+        self.assertIn("[secret API]", seen)
+        self.assertNotIn(value, seen)
+        self.assertEqual(holders(self.server.state, value.encode()), set())
+
+    def test_java_trusts_the_sandboxs_authority(self):
+        if shutil.which("javac") is None or not harness.have_language(self.server, "java"):
+            self.skipTest("the toolchain of java is not on this machine")
+        code = ("import java.net.*; import java.io.*;\npublic class Main { public static void main(String[] a) throws Exception {\n"
+                "  try (InputStream in = new URL(\"https://allowed.test/v1/java\").openStream()) { System.out.print(new String(in.readAllBytes())); }\n"
+                "} }\n")
+        done = self.run_code(code, "java", network_policy={"tier": "restricted"}, artifacts=[], timeout_seconds=60, memory_mb=1024)
+        self.assertEqual(done["stdout"], "hello from allowed.test\n", done)
+        self.assertEqual([each[:2] for each in self.requests("allowed.test")], [("GET", "/v1/java")])
 
     def test_a_placeholder_works_at_its_host_and_nowhere_else(self):
         value = new_value()

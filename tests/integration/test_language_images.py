@@ -3,6 +3,7 @@
 """Images for languages, made of this machine's packages: reproducible, with programs run inside."""
 
 import hashlib
+import json
 import pathlib
 import shutil
 import subprocess
@@ -30,6 +31,10 @@ class LanguageImages(unittest.TestCase):
             ["dpkg-query", "-W", "nodejs"], capture_output=True).returncode else [])
         cls.made = make(cls.folder / "first", *cls.languages)
 
+    def made_again(self):
+        self.assertEqual(make(self.folder / "second", "python").returncode, 0)
+        return self.folder / "second"
+
     def test_each_is_an_archive(self):
         archives = [str(self.folder / "first" / f"{language}.tar") for language in self.languages]
         self.assertEqual((self.made.stdout.split(), self.made.stderr), (archives, ""))
@@ -43,9 +48,20 @@ class LanguageImages(unittest.TestCase):
                 self.assertEqual(blob, f"blobs/sha256/{digest}")
 
     def test_the_same_packages_make_the_same_archive(self):
-        self.assertEqual(make(self.folder / "second", "python").returncode, 0)
-        first, second = ((self.folder / which / "python.tar").read_bytes() for which in ("first", "second"))
+        first, second = ((folder / "python.tar").read_bytes() for folder in (self.folder / "first", self.made_again()))
         self.assertTrue(first == second)
+
+    def test_each_has_its_bill_of_materials(self):
+        for language in self.languages:
+            bill = json.loads((self.folder / "first" / f"{language}.cdx.json").read_text())
+            with tarfile.open(self.folder / "first" / f"{language}.tar") as layout:
+                (image,) = json.load(layout.extractfile("index.json"))["manifests"]
+            self.assertEqual(bill["metadata"]["component"]["version"], image["digest"])
+            names = [each["name"] for each in bill["components"]]
+            self.assertIn("bash", names)
+            self.assertIn({"bash": "coreutils", "python": "python3", "node": "nodejs"}[language], names)
+            self.assertEqual("nodejs" in names, language == "node")
+        self.assertEqual((self.folder / "first" / "python.cdx.json").read_bytes(), (self.made_again() / "python.cdx.json").read_bytes())
 
     def test_programs_run_in_them(self):
         store = self.folder / "store"

@@ -89,6 +89,27 @@ class Versions(PolicyTest):
         self.apply(CLOSED, expected_version=now)
         self.assertProblem(self.apply(OPEN, status=409, expected_version=now), 409)
 
+    def test_a_stale_tag_changes_nothing(self):
+        current = self.call("GET", "/v1/policies/current", status=200)
+        now = current.json()["version"]
+        tag = current.headers["etag"]
+        self.assertEqual(tag, f'"{now}"')
+        self.assertEqual(self.call("GET", f"/v1/policies/{now}").headers["etag"], tag)
+        body = {"document": CLOSED, "name": "test"}
+        made = self.call("POST", "/v1/policies", body, headers={"If-Match": tag}, status=201)
+        self.assertEqual(made.headers["etag"], f'"{now + 1}"')
+        for path, other in (("/v1/policies", {"document": OPEN}), ("/v1/policies:rollback", {"version": now})):
+            stale = self.call("POST", path, other, headers={"If-Match": tag}, status=412)
+            self.assertIn(f"version {now + 1} is in force, not {now}", stale.json()["detail"])
+            self.assertIn("read /v1/policies/current", stale.json()["detail"])
+            both = self.call("POST", path, {**other, "expected_version": now + 1}, headers={"If-Match": tag})
+            self.assertProblem(both, 422, field="expected_version")
+            for bad in ("7", '"x"', '"7", "8"', 'W/"7"', '"', '""'):
+                self.assertProblem(self.call("POST", path, other, headers={"If-Match": bad}), 400, field="header.if-match")
+        self.assertEqual(self.call("GET", "/v1/policies/current").json()["version"], now + 1)
+        self.call("POST", "/v1/policies:rollback", {"version": now}, headers={"If-Match": made.headers["etag"]}, status=201)
+        self.call("POST", "/v1/policies", {"document": OPEN}, headers={"If-Match": "*"}, status=201)
+
     def test_pages(self):
         for _ in range(3):
             self.apply(OPEN)

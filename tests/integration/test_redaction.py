@@ -68,7 +68,7 @@ class Redaction(ApiTest):
                      "/v1/agents/alice/sandbox/audit"):
             self.assertNotIn(SECRET, self.call("GET", path, status=200).text, path)
         again = self.server.cli("audit", "redact", str(entry["position"]), "--member", "what", "--reason", "x")
-        self.assertEqual(again.returncode, 1)
+        self.assertEqual(again.returncode, 4)
         self.assertIn("redacted before", again.stderr)
         self.assertNotIn("check the id", again.stderr)
 
@@ -79,7 +79,7 @@ class Redaction(ApiTest):
         self.assertRegex(listed.stdout, "^POSITION ")
         self.assertRegex(listed.stdout, rf"(?m)^{entry['position']} .*agent\.violation")
         none = self.server.cli("audit", "redact", "99999", "--member", "what", "--reason", "x")
-        self.assertEqual(none.returncode, 1)
+        self.assertEqual(none.returncode, 4)
         self.assertIn("there is no audit entry at position 99999", none.stderr)
 
     def test_an_export_that_is_not_the_whole_log_is_no_broken_log(self):

@@ -11,6 +11,7 @@ import mcp_client
 from api_case import DOCUMENT
 from held import TCP, WEBSOCKET, Held
 from session_case import Session
+from test_mcp_servers import program
 
 SECONDS = 1  # docs/IDENTITY.md: everything ends within
 LARGE = 24 << 20  # more than the connection's buffers hold
@@ -43,16 +44,19 @@ BEGINS = {
     ("POST", "/v1/sessions"): "test_programs_and_sessions_finish",
     ("POST", "/v1/sessions/{id}/ports/{port}/tokens"): "test_links_end",
     ("GET", "/v1/artifacts/{id}/url"): "test_links_end",
+    ("POST", "/v1/mcp-servers"): "test_a_hosted_server",
     ("POST", "/v1/keys"): "test_a_key_that_it_made_is_its_own",
     ("POST", "/v1/keys/{id}:rotate"): "test_rotation_ends_nothing",
 }
 # End with their answer. Their results are the tenant's: records, files, settings, votes (tests of ESCALATIONS.md).
 ENDS_WITH_ITS_ANSWER = """
 GET /.well-known/oauth-protected-resource          GET /.well-known/oauth-protected-resource/mcp
+GET /  GET /ui  GET /ui/{rest}  GET /ui/config  GET /ui/login  GET /ui/callback  POST /ui/session  GET /ui/session  DELETE /ui/session
 GET /healthz  GET /metrics  GET /openapi.yaml  GET /readyz  DELETE /mcp  GET /v1/whoami  GET /v1/node  GET /v1/pool
+GET /v1/doctor  POST /v1/agents/{agent}/sandbox:dry-run  GET /v1/audit/roots  GET /v1/audit/entries/{id}/proof
 GET /v1/images  GET /v1/languages  GET /v1/capabilities  POST /v1/commands:explain
 GET /v1/executions  GET /v1/executions/{id}  DELETE /v1/executions/{id}  GET /v1/executions/{id}/logs
-GET /v1/executions/{id}/receipt  POST /v1/executions/{id}/input  POST /v1/executions/{id}:resize
+GET /v1/executions/{id}/receipt  GET /v1/executions/{id}/request  POST /v1/executions/{id}/input  POST /v1/executions/{id}:resize
 POST /v1/executions/{id}:signal  GET /v1/tool-calls/{id}
 GET /v1/sessions  GET /v1/sessions/{id}  DELETE /v1/sessions/{id}  POST /v1/sessions/{id}/renew  POST /v1/sessions/{id}:move
 GET /v1/sessions/{id}/kernels  POST /v1/sessions/{id}/kernels/{name}:restart
@@ -66,12 +70,14 @@ POST /v1/escalations  GET /v1/escalations  GET /v1/escalations/{id}  POST /v1/es
 POST /v1/escalations/{id}:deny  GET /v1/escalations/{id}/request  GET /v1/agents/{agent}/escalation-policy  PUT /v1/agents/{agent}/escalation-policy
 GET /v1/keys  GET /v1/keys/{id}  DELETE /v1/keys/{id}
 GET /v1/audit  GET /v1/audit/export  GET /v1/audit/public-key  GET /v1/audit/verify  POST /v1/audit/{position}:redact
-GET /v1/deps  GET /v1/deps/{id}  POST /v1/deps:prune  GET /v1/executions/{id}/sbom
+GET /v1/sign-ins  DELETE /v1/sign-ins/{id}  GET /v1/deps  GET /v1/deps/{id}  POST /v1/deps:prune  GET /v1/executions/{id}/sbom
 GET /v1/secrets  PUT /v1/secrets/{name}  DELETE /v1/secrets/{name}
 GET /v1/quotas  PUT /v1/quotas/agents/{agent}  PUT /v1/quotas/tenants/{tenant}
 GET /v1/agents  GET /v1/agents:health  DELETE /v1/agents/{agent}/sandbox  GET /v1/agents/{agent}/sandbox
 POST /v1/agents/{agent}/sandbox  GET /v1/agents/{agent}/sandbox/audit  GET /v1/agents/{agent}/sandbox/stats
 GET /v1/agents/{agent}/sandbox/usage  GET /v1/agents/{agent}/sandbox/violations
+GET /v1/mcp-servers  DELETE /v1/mcp-servers/{name}
+GET /v1/agents/{agent}/runtime  PUT /v1/agents/{agent}/runtime  DELETE /v1/agents/{agent}/runtime
 POST /v1/agents/{agent}/sandbox:update  POST /v1/agents/{agent}/sandbox:validate
 GET /v1/policies  POST /v1/policies  GET /v1/policies/{version}  POST /v1/policies:check  POST /v1/policies:diff
 POST /v1/policies:explain  POST /v1/policies:rollback  POST /v1/policies:test  POST /v1/egress:explain
@@ -256,6 +262,15 @@ class Revocation(api_case.ApiTest):
         self.assertEqual([held.name for held in everything.held if not held.goes_on()], [])
         return everything
 
+    def hosted(self):
+        """The key that has a hosted server, and its session as the administrator sees it."""
+        made = self.new_key("hosting", roles=["agent"])
+        server = {"name": "kept", "command": program("say(id=ident, result=text(state))")}
+        answer = self.call("POST", "/v1/mcp-servers", server, key=made["secret"], status=201).json()
+        self.assertEqual((answer["status"], answer["error"]), ("running", None))
+        [session] = self.call("GET", "/v1/sessions?status=running", key=made["secret"], status=200).json()["sessions"]
+        return made["id"], session["id"]
+
     def revoke(self, key):
         self.call("DELETE", f"/v1/keys/{key}", status=204)
         return time.monotonic()
@@ -299,6 +314,12 @@ class Finish(Revocation):
                          dict.fromkeys(everything.calls, "cancelled"))
         everything.session.key = None
         self.assertEqual(everything.session.show()["status"], "running")
+
+    def test_a_hosted_server(self):
+        key, session = self.hosted()
+        self.revoke(key)
+        self.assertEqual(self.call("GET", f"/v1/sessions/{session}").json()["status"], "running")
+        self.call("DELETE", f"/v1/sessions/{session}")
 
     def test_links_end(self):
         made = self.new_key("acme", roles=["agent"])
@@ -365,6 +386,12 @@ class End(Revocation):
     """`auth.on_revoke: end`."""
 
     config = "auth:\n  on_revoke: end\n"
+
+    def test_a_hosted_server(self):
+        key, session = self.hosted()
+        self.revoke(key)
+        ended = harness.wait_for("its session's end", lambda: self.call("GET", f"/v1/sessions/{session}").json()["end_reason"])
+        self.assertNamed(ended, key)
 
     def test_all_ends_and_says_by_what(self):
         everything = self.everything()

@@ -17,6 +17,12 @@ from test_at_rest import holders
 POLICY = """
 version: 2
 rules:
+  - name: looked-at
+    why: an approver looks first
+    effect: approve
+    approve: {roles: [approver]}
+    secrets: [{name: "KEY*", as: [env]}]
+    match: {network_tiers: [none], tool_types: [deploy]}
   - name: work
     why: tests
     effect: allow
@@ -178,6 +184,26 @@ class Secrets(ApiTest):
             self.assertProblem(answer, 422, field=field)
         self.assertIn("network_policy", self.call("POST", "/v1/executions", {"language": "python", "code": "1", "secrets": [
             {"name": "API", "as": "broker", "host": "api.example.com", "header": "X"}]}, key=self.keys["alice"]).text)
+
+    def test_an_approval_is_of_the_version(self):
+        value = new_value()
+        self.set("KEY_SEEN", value)
+        request = {"language": "python", "code": "import os; print(len(os.environ['KEY']))", "metadata": {"tool_type": "deploy"},
+                   "secrets": [{"name": "KEY_SEEN", "as": "env", "variable": "KEY"}]}
+
+        def ask(changes):
+            waits = self.call("POST", "/v1/executions", request, key=self.keys["alice"], status=201).json()
+            self.assertEqual(waits["status"], "blocked", waits)
+            if changes:
+                self.set("KEY_SEEN", new_value())
+            escalation = waits["error"]["details"]["escalation_id"]
+            self.call("POST", f"/v1/escalations/{escalation}:approve", {}, key=self.keys["approver"], status=200)
+            return self.server.wait_end(waits["id"])
+
+        self.assertEqual(ask(changes=False)["stdout"], f"{len(value)}\n")
+        refused = ask(changes=True)
+        self.assertEqual(refused["status"], "denied", refused)
+        self.assertIn("approval_mismatch", json.dumps(refused["error"]))
 
     def test_another_tenant_has_it_not(self):
         self.set("KEY_MINE", new_value())

@@ -197,7 +197,7 @@ class StandIns(unittest.TestCase):
             flag.touch()
             status, said = self.end(self.serve())
             flag.unlink()
-            self.assertEqual(status, 1)
+            self.assertEqual(status, 125)
             self.assertIn(f"starting {part}: it exited with status 7", said)
             pids = [pid for _, pid, _, _ in self.events("start")]
             wait_for("the other part to end", lambda: not any(map(alive, pids)))
@@ -205,7 +205,7 @@ class StandIns(unittest.TestCase):
     def test_a_missing_program_is_named(self):
         (self.folder / "bin" / "cloister-node").unlink()
         status, said = self.end(self.serve())
-        self.assertEqual(status, 1)
+        self.assertEqual(status, 4)
         self.assertIn("cloister-node", said)
 
     def test_not_ready_until_the_service_says_so(self):
@@ -226,10 +226,10 @@ class StandIns(unittest.TestCase):
         config = self.folder / "c.yaml"
         config.write_text("http:\n  body_byte: 4096\n")
         status, said = self.end(self.serve("--config", str(config)))
-        self.assertEqual(status, 1)
+        self.assertEqual(status, 2)
         self.assertIn("http.body_byte: unknown key; did you mean http.body_bytes?", said)
         status, said = self.end(self.serve(listen="nowhere"))
-        self.assertEqual(status, 1)
+        self.assertEqual(status, 2)
         self.assertIn('"nowhere"', said)
 
     def test_the_configuration_gives_address_and_state(self):
@@ -331,7 +331,7 @@ class StandIns(unittest.TestCase):
     def test_one_server_on_a_state_directory(self):
         first = self.serve_ready()
         status, said = self.end(self.serve())
-        self.assertEqual(status, 1)
+        self.assertEqual(status, 3)
         self.assertIn(f"another server holds it (process {first.pid})", said)
         self.assertEqual(self.answer(), 200)
 
@@ -406,6 +406,12 @@ def alive(pid):
     return False
 
 
+def arguments(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    return []
+
+
 class RealParts(unittest.TestCase):
     def test_each_killed_part_is_back_and_runs_work(self):
         with harness.Server() as server:
@@ -452,6 +458,36 @@ class RealParts(unittest.TestCase):
             time.sleep(5)  # only with keep-alives
             self.assertEqual(server.pid_of("cloister-node"), node)
             self.assertEqual(server.run("print(2)")["stdout"], "2\n")
+
+    def test_a_hung_control_plane_loses_its_sandboxes(self):
+        with harness.Server("node:\n  control_silence_seconds: 4\n") as server:
+            path = self.begin(server, "import time; time.sleep(6); print('there')")
+            ended = wait_for("the run to end", lambda: (
+                now := server.request("GET", path).json())["status"] != "running" and now, 30)
+            self.assertEqual(ended["stdout"], "there\n", "a control plane with nothing to say is no hung one")
+            path = self.begin(server, "import subprocess; subprocess.run(['sleep', '50.25'])")
+            made = server.request("POST", "/v1/sessions", {})
+            self.assertEqual(made.status, 201, made.body)
+
+            def sandboxed():
+                return [pid for pid in server.pids() if "50.25" in arguments(pid)]
+
+            wait_for("the program", sandboxed)
+            control = server.pid_of("cloisterd")
+            os.kill(control, signal.SIGSTOP)
+            try:
+                wait_for("the node to end the sandboxes", lambda: not sandboxed(), 20)
+            finally:
+                os.kill(control, signal.SIGCONT)
+            ended = wait_for("the run to end", lambda: (
+                now := server.request("GET", path).json())["status"] != "running" and now, 12)
+            self.assertEqual((ended["status"], ended["error"]["type"]), ("failed", "NODE_LOST"), ended)
+            session = wait_for("the session to end", lambda: (
+                now := server.request("GET", f"/v1/sessions/{made.json()['id']}").json())["status"] == "ended" and now)
+            self.assertEqual(session["end_reason"]["type"], "NODE_LOST", session)
+            server.wait_ready()
+            self.assertEqual(server.run("print(2)")["stdout"], "2\n")
+            self.assertIn("control plane silent", server.log.read_text())
 
     def test_it_stops_while_the_image_is_hashed(self):
         """Runs and sessions whose sandboxes wait for the digest of the image hold nothing up."""
@@ -527,7 +563,7 @@ class RealParts(unittest.TestCase):
         done = subprocess.run(
             [harness.BIN / "cloister", "serve", "--listen", "127.0.0.1:0", "--state", f"{folder}/state",
              "--config", f"{folder}/config.yaml"], capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(done.returncode, (2, 3, 125), done.stderr)
         return done.stderr
 
     def test_what_keeps_it_from_starting_is_named(self):

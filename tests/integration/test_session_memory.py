@@ -154,22 +154,22 @@ class Memory(ApiTest):
         self.assertEqual((cli("get", session, "c").stdout, cli("get", session, "c", "--text").stdout),
                          ('"a \\"b\\""\n', 'a "b"'))
         none = cli("get", session, "a", "--text")
-        self.assertEqual((none.returncode, none.stdout), (1, ""))
+        self.assertEqual((none.returncode, none.stdout), (2, ""))
         self.assertIn("--text", none.stderr)
         bad = cli("set", session, "a", "hello")
-        self.assertEqual(bad.returncode, 1)
+        self.assertEqual(bad.returncode, 2)
         self.assertIn("double quotes", bad.stderr)
         listed = json.loads(cli("list", session, "--limit", "2", "--json").stdout)["memory"]
         self.assertEqual([each["key"] for each in listed], ["a", "b"])
         gone = cli("delete", session, "a", "b", "--json")
         self.assertEqual(json.loads(gone.stdout), {"deleted": ["a", "b"]})
-        self.assertEqual(cli("get", session, "a").returncode, 1)
+        self.assertEqual(cli("get", session, "a").returncode, 4)
         self.assertEqual([line.split()[0] for line in cli("list", session).stdout.splitlines()], ["KEY", "c"])
         surplus = cli("get", session, "--", "c", "d")
-        self.assertEqual((surplus.returncode, surplus.stdout), (1, ""))
+        self.assertEqual((surplus.returncode, surplus.stdout), (2, ""))
         self.assertIn('"d"', surplus.stderr)
         for args in (("get",), ("get", session), ("list",), ("set", session), ("delete", session)):
-            self.assertEqual(cli(*args).returncode, 1, args)
+            self.assertEqual(cli(*args).returncode, 2, args)
 
 
 if __name__ == "__main__":

@@ -296,6 +296,18 @@ class Programs(SessionTest):
         busy = session.start(command="while :; do :; done")
         self.assertEqual(session.cancel(busy)["status"], "cancelled")
 
+    def test_installations_without_a_network_say_why_at_once(self):
+        session = self.open(memory_mb=512)
+        for command in ("pip3 install cowsay", "npm install left-pad"):
+            if session.exec(command=f"command -v {command.split()[0]}")["exit_code"]:
+                continue  # harness.Server has the tools of the machine
+            with self.subTest(command):
+                done = session.exec(command=command, timeout_seconds=15)
+                self.assertEqual(done["status"], "completed", "without tries that are in vain")
+                self.assertNotEqual(done["exit_code"], 0)
+                self.assertIn("make a session that names the destinations in network_policy", done["network"]["hint"])
+                self.assertEqual(done["network"]["connections"], 0)
+
     def test_what_it_wrote_can_become_artifacts(self):
         session = self.open()
         session.exec("mkdir -p out/deep; echo old > out/old.txt; echo was > out/changed.txt")

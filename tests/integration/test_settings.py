@@ -27,6 +27,10 @@ http:
   idle_timeout_seconds: 1
   heartbeat_seconds: 1
   allowed_hosts: [proxy.example]
+api:
+  cors_origins: ["https://app.example", "http://localhost:5173"]
+ports:
+  domain: boxes.test
 mcp:
   output_bytes: 256
   download_bytes: 1024
@@ -97,6 +101,47 @@ class Settings(unittest.TestCase):
         for host, status in (("proxy.example", 200), ("other.example", 421)):
             self.assertEqual(self.server.request("GET", "/v1/executions", headers={"Host": host}).status, status, host)
 
+    # - api, ports -
+
+    def cross(self, method="GET", path="/v1/executions", origin="https://app.example", key=None, **headers):
+        headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.server.request(method, path, headers={"Origin": origin, **headers}, key=key)
+
+    def test_api_cors_origins(self):
+        for origin in ("https://app.example", "http://localhost:5173"):
+            asked = self.cross("OPTIONS", origin=origin, key=False, Access_Control_Request_Method="POST",
+                               Access_Control_Request_Headers="authorization,content-type")
+            self.assertEqual((asked.status, asked.headers["access-control-allow-origin"]), (204, origin))
+            self.assertIn("POST", asked.headers["access-control-allow-methods"])
+            self.assertEqual(asked.headers["access-control-allow-headers"], "authorization,content-type")
+            got = self.cross(origin=origin)
+            self.assertEqual((got.status, got.headers["access-control-allow-origin"], got.headers["vary"]), (200, origin, "Origin"))
+            self.assertIn("X-Request-Id", got.headers["access-control-expose-headers"])
+            self.assertNotIn("access-control-allow-credentials", got.headers)
+            refused = self.cross(origin=origin, key=False)
+            self.assertEqual((refused.status, refused.headers["access-control-allow-origin"]), (401, origin), "readable, too")
+        stream = self.cross(path="/v1/executions/none/events")
+        self.assertEqual((stream.status, stream.headers["access-control-allow-origin"]), (404, "https://app.example"))
+
+    def test_other_origins_are_refused(self):
+        for origin in ("https://evil.example", "https://app.example.evil.example", "http://app.example", "https://app.example:444",
+                       "https://sub.app.example", "null", "https://app.example/"):
+            for method, headers in (("OPTIONS", {"Access_Control_Request_Method": "POST"}), ("GET", {})):
+                answer = self.cross(method, origin=origin, **headers)
+                self.assertEqual(answer.status, 403, origin)
+                self.assertNotIn("access-control-allow-origin", answer.headers)
+        plain = self.server.request("GET", "/v1/executions")
+        self.assertNotIn("access-control-allow-origin", plain.headers)
+
+    def test_ports_domain(self):
+        with Session(self.server, language="bash") as session:
+            made = session.call("POST", "/ports/80/tokens", {}, status=201).json()
+            self.assertTrue(made["url"].startswith(f"http://80-{session.id.replace('_', '-')}.boxes.test:{self.server.port}/?"), made)
+            host = made["url"].split("/")[2]
+            for path in ("/healthz", "/v1/sessions"):
+                self.assertEqual(self.server.request("GET", path, headers={"Host": host}).status, 404, "nothing listens there")
+        self.assertEqual(self.server.request("GET", "/healthz", headers={"Host": "x.boxes.test"}).status, 404)
+
     # - mcp -
 
     def test_mcp_output_bytes(self):
@@ -144,7 +189,7 @@ class Settings(unittest.TestCase):
             self.assertEqual((artifact["size"], artifact["truncated"], artifact["full_size"]), (1000, True, 5001), artifact)
         got = self.server.cli("artifact", "get", shown["id"], "-")
         self.assertIn("the first 1000 of 5001 bytes", got.stderr)
-        self.assertIn(" of ", self.server.cli("artifact", "list").stdout.split(shown["id"])[1].split("\n")[0])
+        self.assertIn(" of ", self.server.cli("artifact", "list", "-o", "wide").stdout.split(shown["id"])[1].split("\n")[0])
         [whole] = self.server.run("print('x' * 500)", max_output_bytes=256)["artifacts"]
         self.assertNotIn("truncated", whole)
 

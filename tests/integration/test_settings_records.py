@@ -63,6 +63,22 @@ class Escalations(Case):
         given = self.call("POST", f"/v1/escalations/{asked['id']}:approve", {"reason": "seen"}, approver)
         self.assertEqual(round(seconds_between(given["decided_at"], given["grant_expires_at"])), 88)
 
+    def test_an_approver_shortens_an_approval(self):
+        approver = self.key("approver", user="lead")
+        path = f"/v1/escalations/{self.ask()['id']}:approve"
+        for wrong, status in ((0, 422), (89, 422), (2592001, 422), ("5", 422)):
+            refused = self.call("POST", path, {"grant_seconds": wrong}, approver, status)
+            self.assertEqual(refused["error"]["details"]["field"], "grant_seconds")
+        self.call("POST", path.replace(":approve", ":deny"), {"grant_seconds": 5, "reason": "no"}, approver, 422)
+        given = self.call("POST", path, {"grant_seconds": 5}, approver)
+        self.assertEqual((given["status"], given["grant_seconds"]), ("approved", 5))
+        self.assertEqual(round(seconds_between(given["decided_at"], given["grant_expires_at"])), 5)
+
+    def test_the_command_shortens_an_approval(self):
+        lead = self.key("approver", user="lead")
+        given = self.server.cli("escalation", "approve", self.ask()["id"], "--for", "5s", "--json", env={"CLOISTER_API_KEY": lead})
+        self.assertEqual(json.loads(given.stdout)["grant_seconds"], 5, given.stderr)
+
     def test_how_many(self):
         self.ask()
         self.ask(status=429, path="/workspace/y")

@@ -123,6 +123,26 @@ class Snapshots(SnapshotCase):
         self.assertEqual({p: (expected.get(p), after.get(p)) for p in expected.keys() | after.keys()
                           if expected.get(p) != after.get(p)}, {})
 
+    def test_the_home_directory_comes_back_too(self):
+        session = self.session()
+        script = ("cd; mkdir -p .local/lib .shut; echo x > .local/lib/f; echo y > .profile; ln -s .profile link; echo z > .shut/f;"
+                  " chmod 0 .shut; touch -d @1000000000 .profile; echo w > /workspace/w; mkdir -p /workspace/home/user;"
+                  " echo no > /workspace/home/user/f; echo t > /tmp/t")
+        self.assertEqual(session.exec(command=script)["exit_code"], 0)
+        look = ("chmod 700 ~/.shut; cd; find . -mindepth 1 -printf '%P %y %l %m %T@\\n' | grep -v '^.shut ' | sort; cat .shut/f .profile;"
+                " cd /workspace; find . -mindepth 1 -printf '%P %y\\n' | sort")
+        made = self.take(session)
+        self.assertEqual(made["entries"], 11)
+        restored = self.session(from_snapshot=made["id"])
+        self.assertEqual(restored.exec(command="stat -c %a ~ ~/.shut")["stdout"], "755\n0\n")
+        after = restored.exec(command=look)["stdout"]
+        self.assertEqual(after, session.exec(command=look)["stdout"])
+        self.assertEqual(restored.exec(command="ls /tmp")["stdout"], "", "what is temporary is not kept")
+        self.assertIn("home/user/f f", after)
+        self.assertIn(".profile f  644 1000000000", after)
+        again = self.session(from_snapshot=self.take(restored)["id"])
+        self.assertEqual(again.exec(command=look)["stdout"], after)
+
     def test_a_second_one_adds_what_changed(self):
         session = self.session()
         self.good(session, "import os\nopen('big', 'wb').write(os.urandom(12 << 20))\n"

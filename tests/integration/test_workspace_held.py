@@ -203,6 +203,18 @@ class Workspace(Held):
         self.code(session, "ln -sf /usr/bin/true deploy.sh")
         self.assertEqual(self.approved(self.blocked(session, "readlink deploy.sh"))["stdout"], "/usr/bin/true\n")
 
+    def test_the_home_directory_is_covered(self):
+        session = self.open()
+        self.code(session, "echo good > ~/.setting; mkdir ~/bin; ln -s ~/.setting link")
+        held = self.blocked(session, "cat ~/.setting link")
+        self.assertEqual(self.approved(held)["stdout"], "good\ngood\n")
+        held = self.blocked(session, "cat ~/.setting")
+        self.put(session, ".setting?root=home", b"evil")
+        self.assertDenied(self.approved(held), held, "/home/user/.setting has changed")
+        held = self.blocked(session, "ls ~")
+        self.code(session, "touch ~/bin/new")
+        self.assertDenied(self.approved(held), held, "/home/user/bin/new is new")
+
     def test_a_swap_over_the_api_denies_it(self):
         session = self.open()
         self.put(session, "deploy.sh", b"echo good")

@@ -14,9 +14,9 @@ class WebSocket:
     def __init__(self, host, port, path, headers=None, timeout=60):
         self.socket = socket.create_connection((host, port), timeout=timeout)
         key = base64.b64encode(os.urandom(16)).decode()
-        lines = [f"GET {path} HTTP/1.1", f"Host: {host}:{port}", "Connection: Upgrade",
-                 "Upgrade: websocket", "Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {key}"]
-        lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+        fields = {"Host": f"{host}:{port}", "Connection": "Upgrade", "Upgrade": "websocket",
+                  "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key, **(headers or {})}
+        lines = [f"GET {path} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
         self.socket.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
         self._buffer = b""
         while b"\r\n\r\n" not in self._buffer:

@@ -21,8 +21,11 @@ EVERY_TENANT = re.compile(r"\ballTenants\(\)|[.>](unfinished|unfinishedSessions|
 EVERY_AGENT = re.compile(r"\bScope::ofTenant\(")
 MAY_ASK_ABOUT_ALL = {
     "src/store/scope.h": "where it is made",
+    "src/api/compat/e2b/files.cc": "a signed URL has no tenant; its signature is of the sandbox's token",
+    "src/api/compat/e2b/sandbox.cc": "a sandbox's token has no principal; its signature has the tenant",
     "src/audit/audit.cc": "verification walks the whole chain",
     "src/audit/rights.cc": "verification looks at every key",
+    "src/auth/auth.cc": "the holder of a key, who is named by a signature that was checked",
     "src/bin/admin_key.cc": "the administrator's own key, before anyone is served",
     "src/orchestrator/egress/doors.cc": "the last recorded batch of attempts, after a start",
     "src/orchestrator/storage/artifact_service.cc": "a link has no principal; its signature has the tenant",
@@ -38,6 +41,7 @@ MAY_ASK_ABOUT_AGENTS = {
     "src/orchestrator/guard/approval.cc": "the settings of whoever asked, when another decides",
     "src/orchestrator/runs/blocking.cc": "the escalation that a blocked run waits for",
     "src/orchestrator/governance/escalations.cc": "an administrator names the tenant",
+    "src/orchestrator/governance/agent_dry_run.cc": "the maker of the session of a stored request, for its tenant's manager",
     "src/orchestrator/governance/network_asks.cc": "the approvals of a sandbox's destinations, and alike requests",
     "src/orchestrator/governance/notifier.cc": "what is to be told, whoever asked",
     "src/orchestrator/runs/run_asks.cc": "the escalation that runs share",

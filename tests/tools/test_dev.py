@@ -23,6 +23,8 @@ WRONG = {
     ("build", "asan", "--units", "store_test", "nosuch_test"): "no unit nosuch_test; a unit is a folder of src/",
     ("build", "tsan", "--units", "../src/store_test"): "no unit ../src/store_test",
     ("package", "x"): "package takes no argument, and got: x; run ./dev package",
+    ("package", "--sign", "x"): "--sign is for the container image; run ./dev package oci --sign KEY.pem",
+    ("package", "oci", "--sign"): "--sign needs the file of a key; run ./dev package oci --sign KEY.pem",
     ("fmt", "x"): "fmt takes no argument",
     ("lint", "x"): "lint takes no argument",
     ("clean", "release"): "clean takes no argument",
@@ -88,6 +90,15 @@ class Refused(Dev):
         self.assertIn("usage: ./dev COMMAND", done.stderr)
         self.assertTrue(done.stderr.endswith("dev: no command tset; the commands are above\n"), done.stderr[-300:])
 
+    def test_a_key_that_cannot_sign(self):
+        (self.root / "tools").symlink_to(REPO / "tools")
+        for arguments in (("package", "oci", "--sign", "nosuch.pem"), ("images", "oci", "--sign", "nosuch.pem", "bash")):
+            with self.subTest(arguments):
+                done = self.dev(*arguments, cwd=self.root / "bin")
+                self.assertIn(done.returncode, (1, 2))
+                self.assertIn(f"--sign: {self.root}/bin/nosuch.pem: reading it: No such file or directory\n", done.stderr)
+                self.check_untouched()
+
     def test_a_language_that_has_no_image(self):
         (self.root / "tools").symlink_to(REPO / "tools")
         done = self.dev("images", "oci", "nosuch")
@@ -129,6 +140,26 @@ class Run(Dev):
         (self.root / "elsewhere" / "x.py").write_text("its first line\n")
         done = self.dev("run", "x.py", cwd=self.root / "elsewhere")
         self.assertEqual((done.returncode, done.stdout), (0, "ran run x.py\nits first line\n"), done.stderr)
+
+
+class Package(Dev):
+    def test_the_key_is_found_where_the_caller_is(self):
+        (self.root / "tools").mkdir()
+        for name, text in (("build_web.py", ""), ("package.py", "print('a.deb')"), ("package_oci.py", "import sys\nprint(*sys.argv[1:])")):
+            (self.root / "tools" / name).write_text(text + "\n")
+        (self.root / "tools" / "image_signature.py").symlink_to(REPO / "tools" / "image_signature.py")
+        (self.root / "tests").unlink()  # of the real one, budget.py would read a build
+        (self.root / "tests").mkdir()
+        (self.root / "tests" / "budget.py").write_text("")
+        (self.root / "build" / "web").mkdir()
+        (self.root / "build" / "web" / "index.html").write_text("")
+        (self.root / "build" / "release").mkdir()
+        (self.root / "elsewhere").mkdir()
+        key = self.root / "elsewhere" / "key.pem"
+        subprocess.run(["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key], check=True, capture_output=True)
+        for sign, words in (([], ""), (["--sign", "key.pem"], f"--sign {key} ")):
+            done = self.dev("package", "oci", *sign, cwd=self.root / "elsewhere")
+            self.assertEqual((done.returncode, done.stdout), (0, f"a.deb\n{words}a.deb {self.root}/build/package\n"), done.stderr)
 
 
 class Ci(Dev):

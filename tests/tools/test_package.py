@@ -19,6 +19,7 @@ PYTHON = "/usr/bin/python3"
 
 PROGRAMS = ("cloister", "cloisterd", "cloister-node", "cloister-egress", "cloister-image", "cloister-spawner", "cloister-runner",
             "cloister-guest", "cloister-walls", "cloister-firecracker", "cloister-krun", "cloister-zygote-python.so")
+GRPC = "cloister-grpc"  # of a package of its own
 IN_THE_SOURCE = ("CONTRIBUTING.md", "LICENSE", "sdk/", "src/", "tests/")  # targets of links in the documents that the package lacks
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)#\s]+)[^)]*\)")
 COMPLETIONS = ("bash-completion/completions/cloister", "zsh/vendor-completions/_cloister",
@@ -46,8 +47,8 @@ class Installed(unittest.TestCase):
 
     def test_every_program_is_there(self):
         names = sorted(path.name for path in (self.prefix / "lib" / "cloister").iterdir())
-        self.assertEqual(names, sorted(PROGRAMS))
-        self.assertEqual([path.name for path in (self.prefix / "bin").iterdir()], ["cloister"])
+        self.assertEqual(names, sorted((*PROGRAMS, GRPC)))
+        self.assertEqual(sorted(path.name for path in (self.prefix / "bin").iterdir()), ["cloister", GRPC])
         self.assertEqual(os.readlink(self.prefix / "bin" / "cloister"), "../lib/cloister/cloister")
 
     def test_the_command_runs_a_program(self):
@@ -68,14 +69,33 @@ class Installed(unittest.TestCase):
     def test_the_manual_has_every_command_and_flag(self):
         text = gzip.decompress((self.prefix / "share" / "man" / "man1" / "cloister.1.gz").read_bytes()).decode()
         plain = text.replace("\\-", "-")
-        done = self.cloister("--help").stdout
-        commands = done.split("Commands:\n")[1].split("\n\n")[0].splitlines()
+
+        def listed(title, *words):
+            lines = self.cloister(*words, "--help").stdout.split(f"{title}:\n")[1].split("\n\n")[0].splitlines()
+            return [line.split()[0] for line in lines if line[2] != " "]  # not the rest of a summary
+
+        commands = listed("Commands") + [f"{group} {name}" for group in listed("Groups") for name in listed("Commands", group)]
         self.assertGreater(len(commands), 50)
-        for line in commands:
-            name = line.strip().split("  ")[0]
+        for name in commands:
             self.assertIn(f"\n.SS {name}\n", plain)
-        for flag in ("-c, --code CODE", "--timeout SECONDS", "--key-file FILE"):  # of a single command, and of all
+        for flag in ("-c, --code CODE", "--timeout TIME", "--key-file FILE"):  # of a single command, and of all
             self.assertIn(f"\n.B {flag}\n", plain)
+
+    def test_the_texts_of_grpc(self):
+        text = gzip.decompress((self.prefix / "share" / "man" / "man1" / f"{GRPC}.1.gz").read_bytes()).decode().replace("\\-", "-")
+        usage = subprocess.run([self.prefix / "bin" / GRPC, "--help"], check=True, capture_output=True, text=True).stdout
+        flags = re.findall(r"^  (?:-\w, )?--([a-z-]+)", usage, re.MULTILINE)
+        self.assertGreater(len(flags), 10)
+        for flag in flags:
+            self.assertRegex(text, rf"\n\.B (-\w, )?--{flag}[ \n]")
+        for file in COMPLETIONS:
+            completion = (self.prefix / "share" / file.replace("cloister", GRPC)).read_text()
+            self.assertEqual([flag for flag in flags if flag not in completion], [], file)
+        script = f"source {self.prefix}/share/bash-completion/completions/{GRPC}; _cloister_grpc x --max-c x; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True)
+        self.assertEqual(done.stdout, "--max-calls\n", done.stderr)
+        unit = (self.prefix / "lib" / "systemd" / "system" / f"{GRPC}.service").read_text().splitlines()
+        self.assertIn(f"ExecStart={self.prefix}/bin/{GRPC} $CLOISTER_GRPC_FLAGS", unit)
 
     def test_help_leads_to_the_installed_documents(self):
         documents = self.prefix / "share" / "doc" / "cloister"
@@ -132,11 +152,11 @@ class Package(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory(prefix="cloister-package.")))
-        cls.file, cls.sdk = cls.make("first")
+        cls.file, cls.grpc, cls.sdk = cls.make("first")
 
     @classmethod
     def make(cls, name):
-        """The packages of the programs and of the SDK, without compression, which would take longer than all the rest."""
+        """The packages of the programs, of gRPC and of the SDK, without compression, which would take longer than all the rest."""
         env = {**os.environ, "DPKG_DEB_COMPRESSOR_TYPE": "none"}
         done = subprocess.run([PYTHON, REPO / "tools" / "package.py", harness.BIN.parent, cls.folder / name], check=True,
                               env=env, capture_output=True, text=True)
@@ -181,7 +201,26 @@ class Package(unittest.TestCase):
         self.assertNotIn(".debug_line", debug)
 
     def test_the_same_programs_give_the_same_package(self):
-        self.assertEqual([path.read_bytes() for path in self.make("second")], [self.file.read_bytes(), self.sdk.read_bytes()])
+        self.assertEqual([path.read_bytes() for path in self.make("second")], 
+                         [path.read_bytes() for path in (self.file, self.grpc, self.sdk)])
+
+    def test_grpc_is_apart(self):
+        """Its libraries take 20 MB, and most machines need none of them."""
+        self.assertFalse(any(word.startswith("libgrpc") for word in self.field("Depends").split(", ")))
+        depends = self.field("Depends", self.grpc).split(", ")
+        for library in ("libgrpc++1.51", "libprotobuf32", "libssl3"):
+            self.assertTrue(any(word.startswith(library) for word in depends), depends)
+        self.assertEqual((self.field("Package", self.grpc), self.field("Version", self.grpc)), (GRPC, self.field("Version")))
+        unpacked = self.folder / "unpacked-grpc"
+        subprocess.run(["dpkg-deb", "--raw-extract", self.grpc, unpacked], check=True)
+        subprocess.run(["md5sum", "--quiet", "--check", "DEBIAN/md5sums"], cwd=unpacked, check=True)
+        of_programs = subprocess.run(["dpkg-deb", "--contents", self.file], check=True, capture_output=True, text=True).stdout
+        self.assertNotIn(f"bin/{GRPC}", of_programs)
+        for file in (f"lib/cloister/{GRPC}", f"bin/{GRPC}", f"lib/systemd/system/{GRPC}.service", f"share/man/man1/{GRPC}.1.gz",
+                     f"share/doc/{GRPC}/proto/cloister/v1/executions.proto", f"share/doc/{GRPC}/grpc.md"):
+            self.assertTrue((unpacked / "usr" / file).is_file(), file)
+        for script in ("postinst", "prerm"):
+            self.assertTrue(os.access(unpacked / "DEBIAN" / script, os.X_OK), script)
 
     def test_the_sdk_for_python(self):
         self.assertEqual((self.field("Package", self.sdk), self.field("Architecture", self.sdk), self.field("Depends", self.sdk)),
