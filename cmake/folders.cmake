@@ -123,3 +123,11 @@ function(cloister_share)
     install(DIRECTORY ${folder} DESTINATION share/cloister PATTERN wire EXCLUDE)  # tests alone read spec/wire
   endforeach()
 endfunction()
+
+# cloister_web(FOLDER): the built files of the web interface, which another tool makes, perhaps after this build. Without
+# them the service answers how to get them (docs/adr/0117).
+function(cloister_web folder)
+  file(MAKE_DIRECTORY ${folder})
+  file(CREATE_LINK ${folder} ${CMAKE_BINARY_DIR}/share/cloister/web SYMBOLIC)
+  install(DIRECTORY ${folder}/ DESTINATION share/cloister/web OPTIONAL)
+endfunction()

@@ -28,6 +28,36 @@ endfunction()
 cloister_completion(bash share/bash-completion/completions/cloister)
 cloister_completion(zsh share/zsh/vendor-completions/_cloister)
 cloister_completion(fish share/fish/vendor_completions.d/cloister.fish)
+
+# cloister-grpc and its texts. A package of its own has them: --component grpc (docs/adr/0120).
+if(CLOISTER_GRPC)
+  install(TARGETS cloister-grpc RUNTIME DESTINATION ${programs} COMPONENT grpc)
+  file(CREATE_LINK ../${programs}/cloister-grpc ${generated}/bin/cloister-grpc SYMBOLIC)
+  install(FILES ${generated}/bin/cloister-grpc DESTINATION bin COMPONENT grpc)
+  set(grpc_manual ${generated}/cloister-grpc.1.gz)
+  add_custom_command(OUTPUT ${grpc_manual} DEPENDS cloister-grpc ${CMAKE_SOURCE_DIR}/tools/manual.py VERBATIM
+    COMMAND ${PYTHON_PROGRAM} ${CMAKE_SOURCE_DIR}/tools/manual.py $<TARGET_FILE:cloister-grpc> ${grpc_manual})
+  install(FILES ${grpc_manual} DESTINATION share/man/man1 COMPONENT grpc)
+  list(APPEND texts ${grpc_manual})
+  foreach(pair bash:share/bash-completion/completions/cloister-grpc zsh:share/zsh/vendor-completions/_cloister-grpc
+      fish:share/fish/vendor_completions.d/cloister-grpc.fish)
+    string(REPLACE ":" ";" pair ${pair})
+    list(GET pair 0 shell)
+    list(GET pair 1 file)
+    cmake_path(GET file PARENT_PATH folder)
+    add_custom_command(OUTPUT ${generated}/${file} VERBATIM
+      DEPENDS cloister-grpc ${CMAKE_SOURCE_DIR}/tools/flag_completion.py
+      COMMAND ${PYTHON_PROGRAM} ${CMAKE_SOURCE_DIR}/tools/flag_completion.py $<TARGET_FILE:cloister-grpc> ${shell}
+        ${generated}/${file})
+    install(FILES ${generated}/${file} DESTINATION ${folder} COMPONENT grpc)
+    list(APPEND texts ${generated}/${file})
+  endforeach()
+  install(CODE "
+    file(READ \"${CMAKE_SOURCE_DIR}/deploy/systemd/cloister-grpc.service\" unit)
+    string(REPLACE \"ExecStart=/usr/\" \"ExecStart=\${CMAKE_INSTALL_PREFIX}/\" unit \"\${unit}\")
+    file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/cloister-grpc.service\" \"\${unit}\")"
+    COMPONENT grpc)
+endif()
 add_custom_target(install_texts ALL DEPENDS ${texts})
 
 # The documents, beside links to the data that they mention; and where a build finds them.
@@ -35,7 +65,8 @@ set(documents share/doc/cloister)
 install(FILES README.md ARCHITECTURE.md SECURITY.md DESTINATION ${documents})
 install(DIRECTORY docs DESTINATION ${documents})
 install(PROGRAMS tools/verify_audit.py DESTINATION ${documents}/tools)  # of docs/AUDIT.md
-install(FILES deploy/cloister.yaml deploy/systemd/cloister.default DESTINATION ${documents}/examples)
+install(FILES deploy/cloister.yaml deploy/compose.yaml deploy/systemd/cloister.default DESTINATION ${documents}/examples)
+install(DIRECTORY deploy/grafana deploy/prometheus DESTINATION ${documents}/examples)
 file(MAKE_DIRECTORY ${generated}/documents ${CMAKE_BINARY_DIR}/${documents})
 foreach(data languages policies spec)
   file(CREATE_LINK ../../cloister/${data} ${generated}/documents/${data} SYMBOLIC)

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes Debian packages of a release build and of the SDK for Python, with Debian's own tools, and prints their paths
-(docs/adr/0066, docs/adr/0106).
+"""Makes Debian packages of a release build, of its cloister-grpc and of the SDK for Python, with Debian's own tools, and
+prints their paths (docs/adr/0066, docs/adr/0106, docs/adr/0120).
 
     tools/package.py BUILD OUTPUT            e.g. build/release build/package
 
@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 
+import package_grpc
 import package_python
 
 REPO = pathlib.Path(__file__).resolve().parents[1]
@@ -71,9 +72,14 @@ def source(work, build):
         f"cloister ({version(build)}) unstable; urgency=medium\n\n  * See changelog.gz.\n\n -- {maintainer}  {date}\n")
 
 
+def install_component(build, root, component):
+    quiet("cmake", "--install", build, "--prefix", "/usr", "--strip", "--component", component,
+          env={**os.environ, "DESTDIR": str(root)})
+
+
 def install(build, root):
     """Installs the package's files below `root`."""
-    quiet("cmake", "--install", build, "--prefix", "/usr", "--strip", env={**os.environ, "DESTDIR": str(root)})
+    install_component(build, root, "Unspecified")
     documents = root / "usr" / "share" / "doc" / "cloister"
     compressed((REPO / "CHANGELOG.md").read_text(), documents / "changelog.gz")
     compressed((root.parent / "debian" / "changelog").read_text(), documents / "changelog.Debian.gz")
@@ -82,13 +88,19 @@ def install(build, root):
     shutil.copyfile(documents / "examples" / "cloister.default", root / CONFIGURATION)
 
 
-def control(root):
-    """The package's control files: its dependencies, its installation scripts, and the sums of its files."""
-    work, own = root.parent, root / "DEBIAN"
-    own.mkdir()
+def dependencies(root, name):
+    """The file DEBIAN/control of the package `name`, with the libraries that its programs need."""
+    work = root.parent
+    (root / "DEBIAN").mkdir()
     programs = [p for p in sorted((root / "usr" / "lib" / "cloister").iterdir()) if p.is_file()]
     quiet("dpkg-shlibdeps", "-Tdebian/substvars", *programs, cwd=work)
-    quiet("dpkg-gencontrol", "-pcloister", f"-P{root}", "-Tdebian/substvars", cwd=work)
+    quiet("dpkg-gencontrol", f"-p{name}", f"-P{root}", "-Tdebian/substvars", cwd=work)
+
+
+def control(root):
+    """The package's control files: its dependencies, its installation scripts, and the sums of its files."""
+    own = root / "DEBIAN"
+    dependencies(root, "cloister")
     for script in ("postinst", "prerm", "postrm"):
         shutil.copy(DEBIAN / script, own / script)
     (own / "conffiles").write_text(f"/{CONFIGURATION}\n")
@@ -110,6 +122,15 @@ def python_root(root, programs):
     write_sums(root)
 
 
+def grpc_root(build, root, programs):
+    """Puts the package of cloister-grpc below `root`, with documents of the package of the programs."""
+    install_component(build, root, "grpc")
+    package_grpc.documents(root, programs / "usr" / "share" / "doc" / "cloister")
+    dependencies(root, package_grpc.NAME)
+    package_grpc.scripts(root / "DEBIAN")
+    write_sums(root)
+
+
 def archive(root, output, name):
     """Makes the package of `root` and prints its path."""
     quiet("chmod", "-R", "u+rwX,go+rX,go-w", root)
@@ -128,7 +149,12 @@ def main():
     root = work / "root"
     install(build, root)
     control(root)
-    archive(root, output, f"cloister_{version(build)}_{quiet('dpkg', '--print-architecture').strip()}.deb")
+    machine = quiet("dpkg", "--print-architecture").strip()
+    archive(root, output, f"cloister_{version(build)}_{machine}.deb")
+    if (build / "bin" / package_grpc.NAME).exists():
+        grpc = work / "grpc"
+        grpc_root(build, grpc, root)
+        archive(grpc, output, f"{package_grpc.NAME}_{version(build)}_{machine}.deb")
     python = work / "python"
     python_root(python, root)
     archive(python, output, f"{package_python.NAME}_{version(build)}_all.deb")
