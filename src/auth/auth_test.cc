@@ -167,6 +167,7 @@ TEST_F(AuthenticatorTest, WhatWasBegunStandsAsLongAsItsCredential) {
   const int64_t now = base::wallMicros();
   EXPECT_TRUE(authenticator.stands({"jwt_1", now + 60'000'000}));
   EXPECT_FALSE(authenticator.stands({"jwt_1", now}));
+  EXPECT_FALSE(authenticator.stands({"uis_gone"})) << "a link of a sign-in that has ended";
 }
 
 TEST_F(AuthenticatorTest, ACachedAnswerEndsWithItsKey) {

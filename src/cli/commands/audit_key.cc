@@ -16,4 +16,10 @@ Result<base::VerifyKey> readPublicKey(const std::string& path) {
               "key");
 }
 
+Result<base::VerifyKey> namedPublicKey(const Invocation& invocation) {
+  if (const auto path = invocation.flags.text("key")) return readPublicKey(*path);
+  return fail(Code::kInvalid,
+              "--key: is required, a file with the public key (`cloister audit public-key`)");
+}
+
 }  // namespace cloister::cli

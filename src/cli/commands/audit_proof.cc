@@ -80,12 +80,7 @@ Result<int> verifyProof(const Invocation& invocation) {
     return fail(Code::kInvalid, "which proof: give its file (`cloister audit proof`)");
   }
   const std::string& path = invocation.flags.operands()[0];
-  const auto key_file = invocation.flags.text("key");
-  if (!key_file) {
-    return fail(Code::kInvalid,
-                "--key: is required, a file with the public key (`cloister audit public-key`)");
-  }
-  const base::VerifyKey key = TRY(readPublicKey(*key_file));
+  const base::VerifyKey key = TRY(namedPublicKey(invocation));
   const std::string text = TRY(base::readFile(path, kMostProof));
   const json::object object = TRY(readObject(text, path, kMostProof));
   std::optional<std::vector<model::AuditRoot>> kept;

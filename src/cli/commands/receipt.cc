@@ -73,12 +73,7 @@ Result<int> verifyReceipt(const Invocation& invocation) {
     return fail(Code::kInvalid, "which receipt: give its file");
   }
   const std::string& path = invocation.flags.operands()[0];
-  const auto key_file = invocation.flags.text("key");
-  if (!key_file) {
-    return fail(Code::kInvalid,
-                "--key: is required, a file with the public key (`cloister audit public-key`)");
-  }
-  const base::VerifyKey key = TRY(readPublicKey(*key_file));
+  const base::VerifyKey key = TRY(namedPublicKey(invocation));
   const std::string text = TRY(base::readFile(path, kMostReceipt));
   const json::value value = TRY(base::parseJson(text));
   if (!value.is_object()) return fail(Code::kInvalid, path + ": is not a receipt");
