@@ -11,9 +11,12 @@ set(glibc_options ${bare_options} -fstack-clash-protection -fcf-protection -U_FO
   -Wno-gnu-statement-expression-from-macro-expansion)
 set(glibc_link_options -fno-sanitize=all -Wl,--gc-sections -Wl,--as-needed -Wl,-s -Wl,-z,relro -Wl,-z,now)
 
-# glibc_libraries(RESULT folder...): of these folders and all below them
+# glibc_libraries(RESULT folder...): of these folders and all below them, but for those of which these programs use the headers
+# alone
+set(glibc_headers_only model)
 function(glibc_libraries result)
   set(libraries)
+  list(REMOVE_ITEM ARGN ${glibc_headers_only})
   foreach(folder ${ARGN})
     if(NOT TARGET bare_${folder})
       cloister_sources(sources tests ${folder})
