@@ -69,6 +69,8 @@ def judge(code, output):
     """The verdict of a run with a setting without effect."""
     if "cloister serve ended with" in output:
         return "cannot say: the service does not start without it"
+    if not re.search(r"^Ran [1-9]", output, re.MULTILINE):
+        return f"cannot say: no test ran, and it ended with {code}"
     if code == 0:
         return SKIPPED if re.search(r"^OK \(skipped=", output, re.MULTILINE) else MISSED
     return NOTICED if re.search(r"^FAILED \(", output, re.MULTILINE) else f"cannot say: ended with {code}"

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """E2B's own clients, unmodified: sandboxes, programs, files and code."""
 
+import unittest
+
 import e2b_case
 import harness
 
@@ -174,3 +176,7 @@ class MiddleClients(OldClients):
 
     def story(self, name, **options):
         return e2b_case.E2bCase.story(self, name, client="e2b-2.45", **options)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -4,6 +4,7 @@
 import json
 import os
 import tempfile
+import unittest
 
 import e2b_case
 import opensandbox_case
@@ -257,3 +258,7 @@ class Boundaries(e2b_case.E2bCase):
         self.assertEqual(refused.status, 422)
         made = self.server.cli("key", "create", "--tenant", "red", "--format", "e2b")
         self.assertRegex(made.stdout, r"^e2b_[0-9a-f]{64}\n$")
+
+
+if __name__ == "__main__":
+    unittest.main()

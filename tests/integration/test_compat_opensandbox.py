@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenSandbox's own client, unmodified: sandboxes, commands, code and files."""
 
+import unittest
+
 import harness
 import opensandbox_case
 
@@ -256,3 +258,7 @@ class Files(opensandbox_case.OpenSandboxCase):
         self.assertEqual(story.error("delete directory as a file")["status"], 400)
         self.assertEqual(story["delete"], 0)
         self.assertEqual(story["delete directories"], [f"{home}/deep", f"{home}/link", f"{home}/streamed"])
+
+
+if __name__ == "__main__":
+    unittest.main()

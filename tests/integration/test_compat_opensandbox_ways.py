@@ -2,6 +2,7 @@
 """OpenSandbox's own client, unmodified: egress policies, snapshots, pauses, ports, and another tenant's sandboxes."""
 
 import json
+import unittest
 
 import opensandbox_case
 
@@ -171,3 +172,7 @@ class Egress(opensandbox_case.OpenSandboxCase):
         session = self.server.request("GET", f"/v1/sessions/{sandbox}").json()
         self.assertEqual(session["network_policy"]["tier"], "none")
         self.assertEqual(self.call("DELETE", f"/v1/sandboxes/{sandbox}").status, 204)
+
+
+if __name__ == "__main__":
+    unittest.main()

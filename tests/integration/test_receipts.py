@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
+import unittest
 
 import api_case
 import harness
@@ -269,3 +270,7 @@ class Decided(ReceiptTest):
         verified = self.verify(receipt)
         self.assertEqual(verified.returncode, 0, verified.stdout)
         self.assertNotIn("image", verified.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

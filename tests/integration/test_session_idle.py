@@ -68,3 +68,7 @@ class Idle(unittest.TestCase):
         refused = self.server.request("POST", "/v1/sessions", {"idle": {"unknown": 1}})
         self.assertEqual((refused.status, refused.json()["error"]["details"]["field"]), (422, "idle.unknown"))
         self.assertEqual(self.status(session), "running")
+
+
+if __name__ == "__main__":
+    unittest.main()

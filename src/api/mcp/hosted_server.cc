@@ -2,6 +2,7 @@
 #include "api/mcp/hosted_server.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "api/rest/requests.h"
@@ -162,7 +163,7 @@ Task<Result<>> HostedServer::ensure() {
   used_ = base::monotonicNow();
   if (state_ == State::kRunning) {
     if (!std::exchange(stale_, false)) co_return Result<>{};
-    co_return co_await learnTools(base::monotonicNow() + settings_.call);
+    co_return co_await learnTools(base::monotonicNow() + settings_.start);
   }
   CO_TRY(mayStart());
   state_ = State::kStarting;
@@ -254,7 +255,8 @@ Task<Result<>> HostedServer::waitUntilReady(base::Monotonic until) {
     if (log->kept(model::Stream::kStdout, 0).contains("ready\n")) co_return Result<>{};
     if (log->closed()) co_return fail(Code::kUnavailable, "the program did not start");
     const base::Monotonic now = base::monotonicNow();
-    if (now >= until) co_return fail(Code::kUnavailable, "the sandbox did not start it in time");
+    if (now >= until)
+      co_return fail(Code::kUnavailable, "the sandbox did not start it" + late("its start"));
     co_await log->wait(seen, std::chrono::duration_cast<Millis>(until - now));
   }
 }
@@ -324,6 +326,14 @@ Task<Result<json::object>> HostedServer::call(std::string tool, json::object arg
   co_return knownResult(*answer);
 }
 
+// " in time", with the setting that bounds it.
+std::string HostedServer::late(std::string_view what) const {
+  const bool call = what == "tools/call";
+  const auto bound = call ? settings_.call : settings_.start;
+  return " in time: " + std::to_string(bound.count() / 1000) + " s by mcp.servers." +
+         (call ? "call_seconds" : "start_seconds");
+}
+
 // Sends a request and waits for its answer.
 Task<Result<json::object>> HostedServer::ask(std::string method, json::object params,
                                              base::Monotonic until, ExchangePtr exchange) {
@@ -347,7 +357,7 @@ Task<Result<json::object>> HostedServer::ask(std::string method, json::object pa
       say(notification("notifications/cancelled", {{"requestId", id}}));
       co_return fail(
           Code::kUnavailable,
-          about + (cancelled ? "the call was cancelled" : "no answer to " + method + " in time"));
+          about + (cancelled ? "the call was cancelled" : "no answer to " + method + late(method)));
     }
     co_await changed_.wait(std::min(until, now + kTick));
   }

@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/mcp/exchange.h"
@@ -103,6 +104,7 @@ class HostedServer : public std::enable_shared_from_this<HostedServer> {
   Task<Result<>> connect(base::Monotonic until);
   Task<Result<>> handshake(base::Monotonic until);
   Task<Result<>> learnTools(base::Monotonic until);
+  std::string late(std::string_view what) const;
   Task<Result<json::object>> ask(std::string method, json::object params, base::Monotonic until,
                                  ExchangePtr exchange = nullptr);
   bool say(const json::object& message);
