@@ -318,7 +318,7 @@ class Credentials(PackageCase):
 
     def test_they_reach_the_index_and_nobody_else(self):
         self.need(PIP)
-        done = self.works("pip3 install -v demo 2>&1; env; curl -sSi http://pypi.cloister.internal/simple/demo/")
+        done = self.works("pip3 install -v demo 2>&1 && env && curl -sSfi http://pypi.cloister.internal/simple/demo/")
         told = json.dumps(done)
         for text in ("s3cret", "cm9ib3Q6czNjcmV0", self.registry.url):
             self.assertNotIn(text, told)
