@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python kernel: runs cells of code one after the other in one namespace. src/wire/kernel.h says
-how it is spoken to: `python3 -c THIS DIR`; python_notebook.py comes before it. Everything here runs beside the cells' own code and is
+how it is spoken to: `python3 -c THIS DIR`; python_output.py and python_notebook.py come before it. Everything here runs beside the cells' own code and is
 trusted by nobody; it only has to serve code that means well."""
 import ast
 import builtins
@@ -495,6 +495,8 @@ def add_user_site():
 
 def main():
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    whole("stdout")
+    whole("stderr")
     add_user_site()
     os.environ.setdefault("MPLBACKEND", "Agg")
     import warnings

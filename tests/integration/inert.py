@@ -22,7 +22,8 @@ OTHERS = {"state": "/tmp/cloister-inert", "escalation.smtp.from": "inert@example
 FILES = {"audit.publish.webhook.secret_file", "escalation.webhook.secret_file", "escalation.smtp.password_file"}
 TEXT = "inert-" * 6
 # Settings that other settings need: the whole section is left out.
-GROUPS = {"policies.engine": "policies", "tls.certificate": "tls", "tls.key": "tls"}
+GROUPS = {"policies.engine": "policies", "tls.certificate": "tls", "tls.key": "tls",
+          **dict.fromkeys((f"artifacts.s3.{key}" for key in ("bucket", "credentials_file", "endpoint", "region")), "artifacts.s3")}
 # Settings that name a document, and the default document.
 DOCUMENTS = {"policy": "default.yaml", "policy.document": None, "tools": "tools.yaml", "agents.levels": "levels.yaml"}
 POLICIES = pathlib.Path(__file__).resolve().parents[2] / "policies"

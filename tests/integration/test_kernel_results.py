@@ -137,6 +137,9 @@ import matplotlib.pyplot as plt
         self.assertIn("ValueError: not drawn", done["stderr"])
         self.assertEqual(self.cell("1;")["results"], [])
 
+    def test_signals_cut_no_output_short(self):
+        self.assertEqual(self.cell(harness.INTERRUPTED_OUTPUT)["stdout_bytes"], 20 * 200_001)
+
     def test_contexts_tasks_and_warnings_are_of_all_cells(self):
         self.cell("import asyncio, contextvars, decimal\nv = contextvars.ContextVar('v', default=0)\n"
                   "async def say(x, t=0.01): await asyncio.sleep(t); return x")
@@ -382,7 +385,7 @@ class Interrupted(unittest.TestCase):
         return text.replace(place, place + signal)
 
     def python(self, place, signal):
-        text = self.text(("python_notebook.py", "python.py"), place, signal + "os.kill(os.getpid(), signal.SIGINT)\n")
+        text = self.text(("python_output.py", "python_notebook.py", "python.py"), place, signal + "os.kill(os.getpid(), signal.SIGINT)\n")
         return Pipes(self, ["python3", "-c", text])
 
     def test_python_between_its_begin_and_its_code(self):

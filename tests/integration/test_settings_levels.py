@@ -59,6 +59,14 @@ class Levels(unittest.TestCase):
                         said = self.call(f"/v1/agents/{level}/sandbox:validate", {"operation": operation})
                         self.assertEqual(said["approved"], wanted, said)
 
+    def test_flags(self):
+        """The shipped restrictions are of flags that write a file, which the rules of files refuse as well."""
+        self.call("/v1/agents/flags/sandbox", {"level": "standard", "parameter_restrictions": [
+            {"command": "ls", "forbidden_flags": ["-R"]}]}, 201)
+        said = [self.call("/v1/agents/flags/sandbox:validate", {"operation": command(text)})["approved"]
+                for text in ("ls -l", "ls -R", "ls -lR")]
+        self.assertEqual(said, [True, False, False])
+
     def test_what_needs_nobody(self):
         """At `restricted` a rule approves safe operations; at `training` a person does."""
         for level, status in (("restricted", "approved"), ("training", "pending")):

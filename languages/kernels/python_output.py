@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Standard output and error of a Python that has no buffer for them: for programs (zygote/python.py) and cells (python.py)."""
+import io
+import sys
+
+
+class Whole(io.FileIO):
+    """Standard output or error without a buffer. A write is cut short where a signal or a freeze
+    falls into it, and CPython would drop the rest (cpython#86210)."""
+
+    def write(self, data):
+        data = memoryview(data).cast("B")
+        done = 0
+        while done < len(data):
+            wrote = super().write(data[done:])
+            if wrote is None:  # the program made it non-blocking
+                import select
+                select.select((), (self,), ())
+            done += wrote or 0
+        return done
+
+
+def whole(name):
+    """Puts Whole below sys.stdout or sys.stderr, if nothing buffers it."""
+    text = getattr(sys, name)
+    if type(text) is not io.TextIOWrapper or type(text.buffer) is not io.FileIO:
+        return
+    raw = Whole(text.fileno(), "w", closefd=False)
+    raw.name = text.name
+    made = io.TextIOWrapper(raw, text.encoding, text.errors, "\n", text.line_buffering, True)
+    made.mode = text.mode
+    setattr(sys, name, made)
+    setattr(sys, f"__{name}__", made)
