@@ -64,14 +64,15 @@ class Places {
       return share.hasAtLast(need.tenant, amount, all);
     });
   }
-  // As hasRunRoom(), for other runs while `late` waits. If `late` lacks a resource, the others get
-  // only the kept part of the resource.
+  // As hasRunRoom(), for other runs while `late` waits. If `late` lacks a resource, tenants that
+  // would use more of the resource than the tenant of `late` does get only its kept part.
   [[nodiscard]] bool hasRunRoomBeside(const Need& late, const Need& need) const {
     return !hasRunRoomAtLast(late) &&
            hasRoom(need, [&](const FairShare& share, uint64_t amount, uint64_t all, bool memory) {
              const bool lacks = !share.hasAtLast(late.tenant, memory ? late.memory : 1, all);
-             return lacks ? share.hasOfKept(need.tenant, amount, all)
-                          : share.has(need.tenant, amount, all);
+             const bool less = share.of(need.tenant) + amount <= share.of(late.tenant);
+             return lacks && !less ? share.hasOfKept(need.tenant, amount, all)
+                                   : share.has(need.tenant, amount, all);
            });
   }
   // Whether there is a place at all.

@@ -163,6 +163,26 @@ TEST(Places, OneThatHasWaitedLongGetsWhatOthersGiveBack) {
   EXPECT_FALSE(places.hasRunRoomBeside(large, {.memory = kGiB / 4, .disk = 0, .tenant = "much"}));
 }
 
+TEST(Places, OneThatWaitsForItsOwnTenantHoldsUpNobody) {
+  Places places({.runs = 0, .memory_share = 1, .fairness = {.kept_percent = 12}});
+  places.offer(100, 24 * kGiB);
+  const Need large{.memory = 16 * kGiB, .disk = 0, .tenant = "large"};
+  run(places, large);
+  for (const char* tenant : {"b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m"})
+    places.awaitSession({.memory = kGiB / 4, .disk = 0, .tenant = tenant});
+  EXPECT_FALSE(places.hasRunRoomAtLast(large));
+  for (const char* tenant : {"b", "m", "another"}) {
+    const Need small{.memory = kGiB / 4, .disk = 0, .tenant = tenant};
+    EXPECT_TRUE(places.hasRunRoomBeside(large, small)) << tenant;
+  }
+  places.giveRun(large);
+  run(places, {.memory = 8 * kGiB, .disk = 0, .tenant = "another"});
+  EXPECT_FALSE(places.hasRunRoomAtLast(large));
+  const Need small{.memory = kGiB / 4, .disk = 0, .tenant = "b"};
+  EXPECT_FALSE(places.hasRunRoomBeside(large, small))
+      << "large has nothing now, and waits for others";
+}
+
 TEST(Places, OneThatRunsAloneLeavesWhatIsKept) {
   Places places({.runs = 0, .memory_share = 1, .fairness = {.kept_percent = 12}});
   places.offer(100, 8 * kGiB);
