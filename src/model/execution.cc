@@ -125,6 +125,8 @@ void addRest(json::object& object, const Execution& execution) {
   object["depth"] = execution.depth;
   object["language"] = textOrNull(execution.language);
   object["metadata"] = execution.metadata;
+  object["limits"] = nullptr;
+  if (execution.limits) object["limits"] = limitsObject(*execution.limits);
   object["network"] = toJsonObject(execution.network);
   if (execution.compile) object["compile"] = toObject(*execution.compile);
   if (execution.cell) {

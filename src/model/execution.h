@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "model/limits.h"
 #include "model/network.h"
 #include "model/outcome.h"
 #include "model/principal.h"
@@ -135,6 +136,7 @@ struct Execution {
   uint32_t depth = 0;     // number of nested calls above
   std::string language;
   base::json::object metadata;
+  std::optional<Limits> limits;  // in force, as its permit has them; none before its start
   std::optional<int> exit_code;
   std::string signal;  // "SIGSEGV", "" if none
   KeptOutput out;

@@ -94,6 +94,16 @@ TEST(ExecutionJson, HasTheContractsMembersInOrder) {
                                      "code_sha256", "output_sha256", "weakened"));
 }
 
+TEST(ExecutionJson, ShowsTheLimitsFromTheStart) {
+  Execution execution;
+  EXPECT_TRUE(toJsonObject(execution).at("limits").is_null());
+  execution.limits = Limits{.wall = std::chrono::milliseconds(1'500), .pids = 7};
+  const json::object limits = toJsonObject(execution).at("limits").as_object();
+  EXPECT_EQ(limits.at("timeout_seconds"), json::value(1.5));
+  EXPECT_EQ(limits.at("memory_mb"), json::value(256));
+  EXPECT_EQ(limits.at("pids"), json::value(7));
+}
+
 TEST(ExecutionJson, ShowsTheUseOfTheNetwork) {
   Execution execution;
   EXPECT_EQ(base::toJson(toJsonObject(execution).at("network")),

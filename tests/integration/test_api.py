@@ -79,6 +79,15 @@ class Executions(ApiTest):
         late = self.run_code("sleep 60", "bash", timeout_seconds=0.3)
         self.assertEqual((late["status"], late["error"]["type"]), ("timed_out", "TIMEOUT"))
 
+    def test_the_limits_are_told_from_the_start(self):
+        asked = {"timeout_seconds": 40, "memory_mb": 96, "pids": 17, "disk_mb": 33, "cpu_millis": 700, "max_output_bytes": 5000}
+        made = self.start("sleep 30", **asked)
+        running = harness.wait_for("the start", lambda: (now := self.server.get(made["id"]))["status"] == "running" and now, 20)
+        self.assertEqual({name: running["limits"][name] for name in asked}, asked)
+        self.assertEqual(running["limits"]["cpu_seconds"], 41, "a second more than the time, on one core")
+        self.assertEqual(self.cancel(made)["limits"], running["limits"])
+        self.assertIsNone(self.run_code(":", "bash", network_policy={"tier": "full"})["limits"], "it did not start")
+
     def test_a_file_at_its_limit_that_the_program_met_itself(self):
         """Python ignores SIGXFSZ: the write fails, and leaves a file of the largest allowed size."""
         write = "open('/workspace/big', 'wb', 0).write(b'x' * (3 << 20))"

@@ -29,7 +29,7 @@ class Executions(GrpcTest):
                          [(each["path"], each["size"], each["sha256"]) for each in rest["artifacts"]])
         self.assertIn(("plot.txt", 3), [(each.path, each.size) for each in done.artifacts])
         for message, members in ((done.resource_usage, rest["resource_usage"]), (done.provenance, rest["provenance"]),
-                                 (done.principal, rest["principal"]), (done.network, rest["network"])):
+                                 (done.principal, rest["principal"]), (done.network, rest["network"]), (done.limits, rest["limits"])):
             for name, value in members.items():
                 got = getattr(message, name)
                 if value is None:

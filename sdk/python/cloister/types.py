@@ -172,6 +172,7 @@ class _ExecutionFields(TypedDict):
     depth: CallDepth
     language: Union[str, None]
     metadata: Dict[str, str]
+    limits: Union[None, Limits]
     created_at: Time
     started_at: TimeOrNull
     finished_at: TimeOrNull

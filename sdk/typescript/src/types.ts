@@ -180,6 +180,7 @@ export interface ExecutionFields {
   depth: CallDepth;
   language: string | null;
   metadata: Record<string, string>;
+  limits: null | Limits;
   created_at: Time;
   started_at: TimeOrNull;
   finished_at: TimeOrNull;

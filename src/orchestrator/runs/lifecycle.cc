@@ -170,6 +170,7 @@ void RunService::Impl::markStarted(Live& run, const model::PermitFields& fields,
                                    std::string permit_id) const {
   run.execution.status = model::Status::kRunning;
   run.execution.started_at = run.clock.now();
+  run.execution.limits = fields.limits;
   run.weaker = control->permits.weaker(run.ruling, subjectOf(run));
   model::Provenance& provenance = run.execution.provenance;
   provenance.permit_id = std::move(permit_id);

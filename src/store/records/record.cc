@@ -116,6 +116,7 @@ void describe(A& a, T& v) {
   a.when(e.depth > 0).number("depth", e.depth);
   describeNetwork(a, e);
   describeHistory(a, e);
+  a.when(e.limits.has_value()).maybe("limits", e.limits);
 }
 
 std::string encodeRecord(const Record& record) {

@@ -151,6 +151,20 @@ TEST(Records, TheUseOverTimeIsKept) {
   EXPECT_FALSE(decodeRecord(broken));
 }
 
+TEST(Records, TheLimitsAreKeptFromTheStart) {
+  EXPECT_FALSE(encodeRecord(someRecord()).contains("limits")) << "it did not start";
+  Record record = someRecord();
+  record.execution.limits = model::Limits{.wall = std::chrono::milliseconds(1'500), .pids = 7};
+  const std::string text = encodeRecord(record);
+  EXPECT_TRUE(text.contains(R"("limits":{"wall_ms":1500,"cpu_ms":0,"cpu_millis":800,)")) << text;
+  const auto read = decodeRecord(text);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->execution.limits, record.execution.limits);
+  std::string wrong = text;
+  wrong.replace(wrong.find(R"("wall_ms":1500)"), 14, R"("wall_ms":true)");
+  EXPECT_FALSE(decodeRecord(wrong));
+}
+
 TEST(Records, TheUseOfTheNetworkIsKept) {
   EXPECT_FALSE(encodeRecord(someRecord()).contains("network")) << "nothing was used";
   Record record = someRecord();
