@@ -82,15 +82,18 @@ std::unexpected<Error> about(Error error, const std::string& doing, const std::s
   return std::unexpected(std::move(told));
 }
 
-json::object entryObject(const files::Entry& entry, const std::string& path) {
+json::object entryObject(const files::Entry& entry, const std::string& under,
+                         const std::string& path, const model::FileRoot* root) {
   std::string mode = "0000";
   for (size_t digit = 0; digit < 4; ++digit)
     mode[3 - digit] = static_cast<char>('0' + ((entry.mode >> (3 * digit)) & 7));
-  return {{"path", path},
-          {"type", typeName(entry.kind)},
-          {"size", entry.size},
-          {"mode", mode},
-          {"modified_at", base::formatTime(entry.modified_at)}};
+  json::object object = {{"path", shown(under, path, root)},
+                         {"type", typeName(entry.kind)},
+                         {"size", entry.size},
+                         {"mode", mode},
+                         {"modified_at", base::formatTime(entry.modified_at)}};
+  if (orchestrator::isEscaped(under) || orchestrator::isEscaped(path)) object["escaped"] = true;
+  return object;
 }
 
 Task<Result<files::Entry>> onlyEntry(FileCallPtr call) {

@@ -32,7 +32,10 @@ Result<std::string> checkedPath(std::string path, const std::string& field,
 std::unexpected<Error> about(Error error, const std::string& doing, const std::string& path,
                              const std::string& field);
 
-base::json::object entryObject(const wire::files::Entry& entry, const std::string& path);
+// The entry at `path` in the directory `under`, with its path as of shown(). An escaped path says
+// so: a name may have such letters by itself.
+base::json::object entryObject(const wire::files::Entry& entry, const std::string& under,
+                               const std::string& path, const model::FileRoot* root);
 
 // The only entry of the answer, once the request is done.
 Task<Result<wire::files::Entry>> onlyEntry(FileCallPtr call);

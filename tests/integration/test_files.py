@@ -90,13 +90,15 @@ class Files(ApiTest):
         self.assertProblem(self.put("part", b"", status=400, mode="4777"), 400, field="query.mode")
 
     def test_lists(self):
-        self.sh("mkdir -p a/b; touch a/1 a/b/2; ln -s / a/link; mkfifo a/fifo; touch \"$(printf 'new\\nline')\" \"$(printf '\\377')\"")
+        self.sh("mkdir -p a/b; touch a/1 a/b/2 as%0Ais; ln -s / a/link; mkfifo a/fifo; touch \"$(printf 'new\\nline')\" \"$(printf '\\377')\"")
         everything, left_out = self.listing(depth=9)
         self.assertEqual({path: entry["type"] for path, entry in everything.items()},
                          {"a": "directory", "a/1": "file", "a/b": "directory", "a/b/2": "file", "a/link": "link",
-                          "a/fifo": "other", "new%0Aline": "file", "%FF": "file"})
+                          "a/fifo": "other", "as%0Ais": "file", "new%0Aline": "file", "%FF": "file"})
         self.assertEqual(left_out, 0)
-        self.assertEqual(set(self.listing()[0]), {"a", "new%0Aline", "%FF"})
+        self.assertEqual({path: entry["escaped"] for path, entry in everything.items() if "escaped" in entry},
+                         {"new%0Aline": True, "%FF": True}, "a name that is written so is as it is")
+        self.assertEqual(set(self.listing()[0]), {"a", "as%0Ais", "new%0Aline", "%FF"})
         self.assertEqual(set(self.listing(path="a/b")[0]), {"a/b/2"})
         self.assertEqual(list(self.listing(path="a/1", depth=0)[0].values())[0]["type"], "file")
         self.assertEqual(list(self.listing(depth=0)[0].values())[0]["type"], "directory")
@@ -108,6 +110,9 @@ class Files(ApiTest):
         self.assertProblem(self.call("GET", f"{files}?depth=129"), 400, field="query.depth")
         # A name with a control character is accepted in its displayed form.
         self.call("DELETE", f"{files}/new%0Aline", status=204)
+        self.assertTrue(self.put("made\nhere", b"").json()["escaped"])
+        self.assertNotIn("escaped", self.put("made%0Ahere", b"").json())
+        self.assertEqual(self.call("GET", f"{files}/%FF").status, 400, "a request names no path outside UTF-8")
 
     def test_each_root(self):
         """?root=: the same requests in the home directory and in /tmp, with paths relative to the root."""

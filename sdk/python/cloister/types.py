@@ -273,12 +273,15 @@ class Session(_Session, total=False):
     deps: List[str]
     idle: SessionIdle
 
-class FileEntry(TypedDict):
+class _FileEntry(TypedDict):
     path: str
     type: Literal["file", "directory", "link", "other"]
     size: int
     mode: str
     modified_at: Union[str, None]
+
+class FileEntry(_FileEntry, total=False):
+    escaped: Literal[True]
 
 # The data of the events of `files:watch`, except `end` and `heartbeat`.
 _FileChange = TypedDict("_FileChange", {

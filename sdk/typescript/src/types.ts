@@ -274,6 +274,7 @@ export interface Session {
 
 export interface FileEntry {
   path: string;
+  escaped?: true;
   type: "file" | "directory" | "link" | "other";
   size: number;
   mode: string;

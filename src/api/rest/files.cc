@@ -72,7 +72,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
   json::array entries;
   const model::FileRoot* root = CO_TRY(rootOf(request));
   for (const files::Entry& entry : listed.entries)
-    entries.push_back(entryObject(entry, shown(path, entry.path, root)));
+    entries.push_back(entryObject(entry, path, entry.path, root));
   co_return jsonResponse(
       200, json::object{{"entries", std::move(entries)}, {"left_out", listed.left_out}});
 }
@@ -185,7 +185,7 @@ Task<Result<Response>> write(RestParts& parts, Request& request) {
   }
   const auto entry = co_await onlyEntry(call);
   if (!entry) co_return about(entry.error(), "writing", path, "url.path");
-  co_return jsonResponse(200, entryObject(*entry, shownPath(request, path)));
+  co_return jsonResponse(200, entryObject(*entry, path, "", CO_TRY(rootOf(request))));
 }
 
 Task<Result<Response>> remove(RestParts& parts, Request& request) {
@@ -231,7 +231,7 @@ Task<Result<Response>> makeDirectory(RestParts& parts, Request& request) {
       CO_TRY(co_await ask(parts, request, {{"mkdir", path}, false, "file.directory_made"}));
   const auto entry = co_await onlyEntry(call);
   if (!entry) co_return about(entry.error(), "making", path, "path");
-  co_return jsonResponse(200, entryObject(*entry, shownPath(request, path)));
+  co_return jsonResponse(200, entryObject(*entry, path, "", root));
 }
 
 Task<Result<Response>> pack(RestParts& parts, Request& request) {

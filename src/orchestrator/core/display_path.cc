@@ -40,9 +40,13 @@ bool hasControls(std::string_view text) {
 
 }  // namespace
 
+bool isEscaped(std::string_view path) {
+  return !base::isUtf8(path) || hasControls(path);
+}
+
 std::string displayPath(std::string_view path) {
   if (!isConfined(path)) return "";
-  if (base::isUtf8(path) && !hasControls(path)) return std::string(path);
+  if (!isEscaped(path)) return std::string(path);
   constexpr std::string_view kHex = "0123456789ABCDEF";
   std::string shown;
   for (const char c : path) {
