@@ -15,6 +15,7 @@
 #include "base/crypto.h"
 #include "store/open.h"
 #include "store/rows/keys.h"
+#include "store/rows/ui_sessions.h"
 
 namespace cloister::auth {
 namespace {
@@ -97,6 +98,35 @@ TEST_F(AuthenticatorTest, KnowsAStoredKey) {
     EXPECT_EQ(principal->key_id, key.record.id);
     EXPECT_FALSE(principal->isAdmin());
   }
+}
+
+TEST_F(AuthenticatorTest, ASignInRefersToTheSessionThatItReplaces) {
+  Authenticator authenticator(*store_);
+  WebSessions& sessions = authenticator.sessions();
+  const NewWebSession mine = sessions.ofUser(tenant("acme"), "ann");
+  const NewWebSession theirs = sessions.ofUser(tenant("acme"), "bob");
+  for (const NewWebSession* each : {&mine, &theirs}) {
+    write([&](auto done) {
+      store_->write(store::writing(store::putUiSession, each->session, sessions.room(),
+                                   event("ui.signed_in")),
+                    done);
+    });
+  }
+  const std::string reference = WebSessions::referenceTo(mine.session);
+  const auto found = sessions.referred(reference);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->id, mine.session.id);
+  EXPECT_THAT(reference, Not(HasSubstr(mine.session.sha256)));
+  const std::string proof = reference.substr(mine.session.id.size());
+  for (const std::string& wrong :
+       {std::string(), mine.session.id, mine.session.id + "-", theirs.session.id + proof}) {
+    EXPECT_FALSE(sessions.referred(wrong)) << wrong;
+  }
+  write([&](auto done) {
+    store_->write(store::writing(store::removeUiSession, mine.session.id, event("ui.signed_out")),
+                  done);
+  });
+  EXPECT_FALSE(sessions.referred(reference)) << "it has ended";
 }
 
 TEST_F(AuthenticatorTest, NoCredentialIsForWhatTheServiceItselfIs) {

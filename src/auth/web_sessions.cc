@@ -85,6 +85,18 @@ Result<store::UiSession> WebSessions::find(std::string_view cookie, bool attende
   return *std::move(session);
 }
 
+std::string WebSessions::referenceTo(const store::UiSession& session) {
+  return session.id + "-" + base::sha256Hex("cloister replaces " + session.sha256);
+}
+
+Result<store::UiSession> WebSessions::referred(std::string_view reference) const {
+  auto session = TRY(store_.uiSession(std::string(reference.substr(0, reference.find('-')))));
+  if (!session || !base::equalSecret(referenceTo(*session), reference)) return refused();
+  session->ends_at = endOf(*session);
+  if (!lasts(*session, base::wallMicros())) return refused();
+  return *std::move(session);
+}
+
 bool WebSessions::stands(const std::string& id) const {
   auto session = store_.uiSession(id);
   if (!session || !*session) return false;

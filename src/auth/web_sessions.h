@@ -41,6 +41,12 @@ class WebSessions {
   // The session of a cookie; refused() for an unknown or ended one. Notes the use, unless the page
   // asks by itself (`attended` is false).
   Result<store::UiSession> find(std::string_view cookie, bool attended = true);
+  // A text by which a sign-in under way refers to the session that it will replace, where the
+  // session's cookie cannot come along. Nobody makes the text of another browser's session: it
+  // needs the cookie's digest.
+  [[nodiscard]] static std::string referenceTo(const store::UiSession& session);
+  // The session of such a text; refused() for any other text, and for an ended session.
+  [[nodiscard]] Result<store::UiSession> referred(std::string_view reference) const;
   // Whether the session `id` lasts; false if the ledger cannot be read.
   [[nodiscard]] bool stands(const std::string& id) const;
   [[nodiscard]] bool lasts(const store::UiSession& session, int64_t now) const;

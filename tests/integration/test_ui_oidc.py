@@ -104,6 +104,27 @@ class SignIn(Case):
         self.server.start()
         self.assertEqual(browser.get("/ui/session").status, 200)
 
+    def test_a_second_sign_in_ends_the_first_session(self):
+        browser, other = Browser(self.server), Browser(self.server)
+        self.sign_in(browser)
+        self.sign_in(other)
+        first = browser.get("/ui/session").json()["principal"]["credential"]
+        back = self.provider.approve(self.start(browser).headers["location"], self.server)[len(self.server.url):]
+        cookie = browser.cookies.pop("cloister_ui")  # Strict: it does not come with the provider's redirect
+        self.assertEqual(browser.get(back).status, 303)
+        self.assertEqual(Browser(self.server, cookies={"cloister_ui": cookie}).get("/ui/session").status, 401)
+        self.assertEqual(browser.get("/ui/session").status, 200)
+        row = self.server.request("GET", "/v1/audit?action=ui.signed_out&order=newest&limit=1").json()["entries"][0]
+        self.assertEqual((row["subject"], row["details"]["reason"]), (first, "signed in again"))
+        # An id is no proof: audit rows have it.
+        theirs = other.get("/ui/session").json()["principal"]["credential"]
+        back = self.provider.approve(self.start(browser).headers["location"], self.server)[len(self.server.url):]
+        secret, replaces, next = browser.cookies[LOGIN].split(".", 2)
+        browser.cookies[LOGIN] = f"{secret}.{theirs}{replaces[replaces.index('-'):]}.{next}"
+        del browser.cookies["cloister_ui"]
+        self.assertEqual(browser.get(back).headers["location"], "/ui/approvals?x=1")
+        self.assertEqual(other.get("/ui/session").status, 200)
+
     def test_the_cookies_are_set_and_removed(self):
         browser = Browser(self.server)
         url = self.provider.approve(self.start(browser).headers["location"], self.server)

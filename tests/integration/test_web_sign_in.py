@@ -54,6 +54,7 @@ class ByProvider(WebCase):
         story = self.story("oidc")
         self.assertTrue(story["place"].endswith("/ui/executions"), story["place"])
         self.assertIn("acme", story["principal"])
+        self.assertEqual((story["before"], story["after"]), (200, [False, 401, 200]), "the second sign-in ends the first")
 
     def test_a_refusal_is_told(self):
         self.provider.do("user", None)

@@ -81,6 +81,15 @@ await run({
     await page.getByRole('heading', { name: 'Executions' }).waitFor();
     tell('place', page.url());
     tell('principal', await page.locator('.who').innerText());
+    // A second sign-in in the same browser. The first session's cookie does not come with the provider's redirect.
+    const cookie = async () => (await context.cookies(config.url)).find(({ name }) => name === 'cloister_ui').value;
+    const status = async (value) => (await api('GET', '/ui/session', undefined, null, { Cookie: `cloister_ui=${value}` })).status;
+    const first = await cookie();
+    tell('before', await status(first));
+    await page.evaluate(() => location.assign('login?next=/ui/audit'));
+    await page.getByRole('heading', { name: 'Audit' }).waitFor();
+    const second = await cookie();
+    tell('after', [first === second, await status(first), await status(second)]);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await out(page);
   },

@@ -49,9 +49,11 @@ std::unexpected<Error> none() {
               "API key at /ui/");
 }
 
-// A sign-in under way: its secret, and the path to open afterwards.
+// A sign-in under way: its secret, the session that the browser had at its begin (as
+// auth::WebSessions::referenceTo, "" for none), and the path to open afterwards.
 struct Pending {
   std::string secret;
+  std::string replaces;
   std::string next;
 };
 
@@ -60,11 +62,21 @@ struct Pending {
 constexpr size_t kMaxCookie = 3'500;
 constexpr char kBetween = ':';
 
-std::optional<Pending> readPending(std::string_view text) {
+// The text before the next dot, or all of it; `text` goes on after the dot.
+std::string takePart(std::string_view& text) {
   const size_t dot = std::min(text.find('.'), text.size());
-  auto next = percentDecode(text.substr(std::min(dot + 1, text.size())), false);
-  if (dot != 2 * kSecretBytes || !next || !isOurs(*next)) return std::nullopt;
-  return Pending{.secret = std::string(text.substr(0, dot)), .next = *std::move(next)};
+  const std::string part(text.substr(0, dot));
+  text.remove_prefix(std::min(dot + 1, text.size()));
+  return part;
+}
+
+std::optional<Pending> readPending(std::string_view text) {
+  std::string secret = takePart(text);
+  std::string replaces = takePart(text);
+  auto next = percentDecode(text, false);
+  if (secret.size() != 2 * kSecretBytes || !next || !isOurs(*next)) return std::nullopt;
+  return Pending{
+      .secret = std::move(secret), .replaces = std::move(replaces), .next = *std::move(next)};
 }
 
 std::vector<Pending> pendingOf(const Request& request) {
@@ -83,7 +95,7 @@ std::vector<Pending> pendingOf(const Request& request) {
 std::string cookieOf(const Request& request, const std::vector<Pending>& all) {
   std::string text;
   for (const Pending& each : all) {
-    const std::string one = each.secret + "." + percentEncode(each.next);
+    const std::string one = each.secret + "." + each.replaces + "." + percentEncode(each.next);
     if (!text.empty() && text.size() + 1 + one.size() > kMaxCookie) break;
     text += (text.empty() ? "" : std::string(1, kBetween)) + one;
   }
@@ -102,6 +114,14 @@ std::optional<Pending> takeAnswered(const Request& request, std::vector<Pending>
   return taken;
 }
 
+// The browser's session. The cookie of a session is Strict, so it comes with this request of a page
+// of ours, and does not come with the provider's redirect.
+std::string presentSession(UiParts& parts, const Request& request) {
+  auth::WebSessions& sessions = parts.rest.authenticator.sessions();
+  const auto session = sessions.find(cookieNamed(request, sessionCookieName(request)), false);
+  return session ? auth::WebSessions::referenceTo(*session) : "";
+}
+
 Task<Result<Response>> login(UiParts& parts, Request& request) {
   if (provider(parts) == nullptr) co_return none();
   CO_TRY(checkSafeWay(request));
@@ -114,7 +134,8 @@ Task<Result<Response>> login(UiParts& parts, Request& request) {
   const std::string secret = base::randomHex(kSecretBytes);
   std::string to = CO_TRY(co_await provider(parts)->begin(secret, callbackOf(request)));
   std::vector<Pending> all = pendingOf(request);
-  all.insert(all.begin(), Pending{.secret = secret, .next = next});
+  all.insert(all.begin(),
+             Pending{.secret = secret, .replaces = presentSession(parts, request), .next = next});
   Response response = redirect(std::move(to));
   response.with("Set-Cookie", cookieOf(request, all));
   co_return response;
@@ -137,6 +158,8 @@ Task<Result<>> finish(UiParts& parts, Request& request, const Pending& pending,
   auto user = CO_TRY(co_await provider(parts)->finish(pending.secret, callbackOf(request), answer));
   auth::Authenticator& authenticator = parts.rest.authenticator;
   auth::NewWebSession made = authenticator.sessions().ofUser(user.principal, user.subject);
+  const auto replaced = authenticator.sessions().referred(pending.replaces);
+  if (replaced) CO_TRY(co_await endSession(parts, request, *replaced, "signed in again"));
   co_return co_await beginSession(parts, request, std::move(made), "oidc", response);
 }
 

@@ -69,26 +69,18 @@ Task<Result<Response>> look(UiParts& parts, Request& request) {
   co_return jsonResponse(200, shown(parts, who.principal, cookie, ends_at));
 }
 
-Task<Result<>> endSession(UiParts& parts, const Request& request, const std::string& cookie,
-                          std::string_view why) {
-  const auto session = parts.rest.authenticator.sessions().find(cookie);
+// Ends the session of a cookie, if there is one.
+Task<Result<>> endSessionOf(UiParts& parts, const Request& request, const std::string& cookie,
+                            std::string_view why) {
+  auto session = parts.rest.authenticator.sessions().find(cookie);
   if (!session) co_return Result<>();
-  model::Principal who = session->principal;
-  who.request = request.id;
-  auto removed = co_await orchestrator::Ledger(parts.rest.store)
-                     .write(store::removeUiSession, session->id,
-                            model::AuditEvent{.action = "ui.signed_out",
-                                              .subject = session->id,
-                                              .principal = std::move(who),
-                                              .details = {{"reason", why}}});
-  parts.rest.authenticator.forget();  // the session's streams end now
-  co_return removed;
+  co_return co_await endSession(parts, request, *std::move(session), why);
 }
 
 Task<Result<Response>> signOut(UiParts& parts, Request& request) {
   const std::string cookie = CO_TRY(sessionCookie(request, Cookie::kTaken));
   if (cookie.empty()) co_return auth::refused();
-  CO_TRY(co_await endSession(parts, request, cookie, "signed out"));
+  CO_TRY(co_await endSessionOf(parts, request, cookie, "signed out"));
   Response response;
   response.status = 204;
   response.with("Set-Cookie", setCookie(request, sessionCookieName(request), "", "Strict", 0));
@@ -111,10 +103,24 @@ Result<> checkSafeWay(const Request& request) {
               "or list the reverse proxy that speaks HTTPS in http.trusted_proxies");
 }
 
+Task<Result<>> endSession(UiParts& parts, const Request& request, store::UiSession session,
+                          std::string_view why) {
+  model::Principal who = std::move(session.principal);
+  who.request = request.id;
+  auto removed = co_await orchestrator::Ledger(parts.rest.store)
+                     .write(store::removeUiSession, session.id,
+                            model::AuditEvent{.action = "ui.signed_out",
+                                              .subject = session.id,
+                                              .principal = std::move(who),
+                                              .details = {{"reason", why}}});
+  parts.rest.authenticator.forget();  // the session's streams end now
+  co_return removed;
+}
+
 Task<Result<>> beginSession(UiParts& parts, Request& request, auth::NewWebSession made,
                             const std::string& by, Response& response) {
   const std::string older = cookieNamed(request, sessionCookieName(request));
-  if (!older.empty()) CO_TRY(co_await endSession(parts, request, older, "signed in again"));
+  if (!older.empty()) CO_TRY(co_await endSessionOf(parts, request, older, "signed in again"));
   model::Principal who = made.session.principal;
   who.request = request.id;
   const model::AuditEvent event{

@@ -36,6 +36,9 @@ void addHeaders(const UiParts& parts, const Request& request, Response& response
 std::function<Task<Result<Response>>(Request&)> guarded(
     const UiParts& parts, std::function<Task<Result<Response>>(Request&)> handle);
 
+// Removes a session, with its audit row, and ends its streams.
+Task<Result<>> endSession(UiParts& parts, const Request& request, store::UiSession session,
+                          std::string_view why);
 // Stores a new session, ends the session of an older cookie, and gives the browser the new cookie.
 Task<Result<>> beginSession(UiParts& parts, Request& request, auth::NewWebSession made,
                             const std::string& by, Response& response);
