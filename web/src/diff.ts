@@ -1,76 +1,83 @@
 // SPDX-License-Identifier: Apache-2.0
-// The difference of two texts, line by line.
+// The difference of two texts by lines (Myers, O((N+M)D)), bounded: very different texts are shown as a whole.
 
 export interface DiffLine {
-  kind: 'same' | 'added' | 'removed';
+  kind: 'same' | 'added' | 'removed' | 'skipped';
   text: string;
 }
 
-const MAX_LINES = 2000;
+const MAX_EDITS = 2000;
 
-/** Myers' greedy algorithm, bounded; texts beyond 2000 lines or steps are shown as removed and added in whole. */
+/** The furthest column of each diagonal, after each number of edits; null above MAX_EDITS. */
+function trace(a: string[], b: string[]): Int32Array[] | null {
+  const size = a.length + b.length;
+  const most = Math.min(size, MAX_EDITS);
+  let furthest = new Int32Array(2 * most + 3);
+  const rounds: Int32Array[] = [];
+  for (let edits = 0; edits <= most; edits++) {
+    rounds.push(furthest);
+    furthest = furthest.slice();
+    for (let k = -edits; k <= edits; k += 2) {
+      const at = k + most + 1;
+      const down = k === -edits || (k !== edits && furthest[at - 1]! < furthest[at + 1]!);
+      let x = down ? furthest[at + 1]! : furthest[at - 1]! + 1;
+      while (x < a.length && x - k < b.length && a[x] === b[x - k]) x++;
+      furthest[at] = x;
+      if (x >= a.length && x - k >= b.length) return rounds;
+    }
+  }
+  return null;
+}
+
+function walkBack(a: string[], b: string[], rounds: Int32Array[]): DiffLine[] {
+  const most = (rounds[0]!.length - 3) / 2;
+  const out: DiffLine[] = [];
+  let x = a.length;
+  let y = b.length;
+  for (let edits = rounds.length - 1; edits >= 0; edits--) {
+    const furthest = rounds[edits]!;
+    const k = x - y;
+    const at = k + most + 1;
+    const down = k === -edits || (k !== edits && furthest[at - 1]! < furthest[at + 1]!);
+    const fromX = edits === 0 ? 0 : down ? furthest[at + 1]! : furthest[at - 1]!;
+    const fromY = edits === 0 ? 0 : fromX - (down ? k + 1 : k - 1);
+    while (x > fromX && y > fromY && a[x - 1] === b[y - 1]) {
+      out.push({ kind: 'same', text: a[--x]! });
+      y--;
+    }
+    if (edits === 0) break;
+    if (down) out.push({ kind: 'added', text: b[--y]! });
+    else out.push({ kind: 'removed', text: a[--x]! });
+  }
+  return out.reverse();
+}
+
 export function diffLines(before: string, after: string): DiffLine[] {
   const a = before.split('\n');
   const b = after.split('\n');
-  if (before === after) return a.map((text): DiffLine => ({ kind: 'same', text }));
-  if (Math.max(a.length, b.length) > MAX_LINES) return whole(a, b);
-  const offset = a.length + b.length + 1;
-  const reach = new Int32Array(2 * offset + 1);
-  const trace: Int32Array[] = [];
-  const most = Math.min(a.length + b.length, 1000);
-  for (let steps = 0; steps <= most; steps += 1) {
-    trace.push(reach.slice());
-    for (let k = -steps; k <= steps; k += 2) {
-      const at = (index: number): number => reach[offset + index] ?? 0;
-      let x = k === -steps || (k !== steps && at(k - 1) < at(k + 1)) ? at(k + 1) : at(k - 1) + 1;
-      while (x < a.length && x - k < b.length && a[x] === b[x - k]) x += 1;
-      reach[offset + k] = x;
-      if (x >= a.length && x - k >= b.length) return walkBack(trace, a, b, steps, offset);
-    }
-  }
-  return whole(a, b);
-}
-
-function whole(a: string[], b: string[]): DiffLine[] {
+  const rounds = trace(a, b);
+  if (rounds) return walkBack(a, b, rounds);
   return [...a.map((text): DiffLine => ({ kind: 'removed', text })), ...b.map((text): DiffLine => ({ kind: 'added', text }))];
 }
 
-function walkBack(trace: Int32Array[], a: string[], b: string[], steps: number, offset: number): DiffLine[] {
-  const lines: DiffLine[] = [];
-  let x = a.length;
-  let y = b.length;
-  for (let step = steps; step >= 0; step -= 1) {
-    const reach = trace[step] as Int32Array;
-    const at = (index: number): number => reach[offset + index] ?? 0;
-    const k = x - y;
-    const from = k === -step || (k !== step && at(k - 1) < at(k + 1)) ? k + 1 : k - 1;
-    const fromX = step === 0 ? 0 : at(from);
-    const fromY = step === 0 ? 0 : fromX - from;
-    while (x > fromX && y > fromY) {
-      x -= 1;
-      y -= 1;
-      lines.push({ kind: 'same', text: a[x] ?? '' });
-    }
-    if (step === 0) break;
-    if (x === fromX) lines.push({ kind: 'added', text: b[y - 1] ?? '' });
-    else lines.push({ kind: 'removed', text: a[x - 1] ?? '' });
-    x = fromX;
-    y = fromY;
-  }
-  return lines.reverse();
-}
-
-/** Keeps `context` lines around each change; null stands for lines that are left out. */
-export function folded(lines: DiffLine[], context: number): (DiffLine | null)[] {
-  const keep = new Set<number>();
+/** Leaves `context` same lines around each change, and one line that says how many are left out. */
+export function folded(lines: DiffLine[], context = 3): DiffLine[] {
+  const near = new Set<number>();
   lines.forEach((line, index) => {
     if (line.kind === 'same') return;
-    for (let near = index - context; near <= index + context; near += 1) keep.add(near);
+    for (let i = index - context; i <= index + context; i++) near.add(i);
   });
-  const out: (DiffLine | null)[] = [];
+  const out: DiffLine[] = [];
+  let skipped = 0;
+  const flush = (): void => {
+    if (skipped > 0) out.push({ kind: 'skipped', text: `${skipped} ${skipped === 1 ? 'line is' : 'lines are'} the same` });
+    skipped = 0;
+  };
   lines.forEach((line, index) => {
-    if (keep.has(index)) out.push(line);
-    else if (out.at(-1) !== null) out.push(null);
+    if (!near.has(index)) return void skipped++;
+    flush();
+    out.push(line);
   });
+  flush();
   return out;
 }

@@ -13,22 +13,21 @@ export interface Reading<T> {
   set(data: T): void;
 }
 
-/** Reads a path, and again every `every` seconds while the page is seen. null reads nothing. */
-export function useApi<T>(path: string | null, options: { query?: Query; every?: number } = {}): Reading<T> {
-  const [state, setState] = useState<{ key: string; data: T | null; error: unknown; loading: boolean }>(
-    { key: '', data: null, error: null, loading: path !== null });
+/** Reads what `key` stands for, and again every `every` seconds while the page is seen. null reads nothing. */
+export function useReading<T>(key: string, from: ((signal: AbortSignal) => Promise<T>) | null, every = 0): Reading<T> {
+  const [state, setState] = useState<{ key: string; data: T | null; error: unknown; loading: boolean }>({ key: '', data: null, error: null, loading: from !== null });
   const [round, setRound] = useState(0);
-  const key = path === null ? '' : `${path}?${JSON.stringify(options.query ?? {})}`;
+  const latest = useRef(from);
+  latest.current = from;
   useEffect(() => {
-    if (path === null) return undefined;
+    if (latest.current === null) return undefined;
     const abort = new AbortController();
     let timer = 0;
     const again = (): void => {
-      if (options.every && !abort.signal.aborted) timer = window.setTimeout(read, options.every * 1000);
+      if (every && !abort.signal.aborted) timer = window.setTimeout(() => (document.hidden ? again() : read()), every * 1000);
     };
     const read = (): void => {
-      if (document.hidden) return again();
-      get<T>(path, { query: options.query ?? {}, signal: abort.signal }).then(
+      latest.current?.(abort.signal).then(
         (data) => {
           if (abort.signal.aborted) return;
           setState({ key, data, error: null, loading: false });
@@ -46,11 +45,17 @@ export function useApi<T>(path: string | null, options: { query?: Query; every?:
       abort.abort();
       clearTimeout(timer);
     };
-  }, [key, round, options.every]);
+  }, [key, round, every]);
   const reload = useCallback(() => setRound((now) => now + 1), []);
   const set = useCallback((data: T) => setState((old) => ({ ...old, data, error: null, loading: false })), []);
   const fresh = state.key === key;  // never the rows of another path, even for one frame
-  return { data: fresh ? state.data : null, error: fresh ? state.error : null, loading: fresh ? state.loading : path !== null, reload, set };
+  return { data: fresh ? state.data : null, error: fresh ? state.error : null, loading: fresh ? state.loading : from !== null, reload, set };
+}
+
+/** Reads a path, as useReading. */
+export function useApi<T>(path: string | null, { query = {}, every }: { query?: Query; every?: number } = {}): Reading<T> {
+  const key = path === null ? '' : `${path}?${JSON.stringify(query)}`;
+  return useReading<T>(key, path === null ? null : (signal) => get<T>(path, { query, signal }), every);
 }
 
 export interface Pages<T> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fileName } from '../src/screens/executions/file_name';
+import { fileName } from '../src/save';
 import { codeOf } from '../src/screens/executions/requests';
 import { append, type Kept } from '../src/screens/executions/stream';
 

@@ -3,7 +3,6 @@ import './page';
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { diffLines, folded } from '../src/diff';
 import { isForeign } from '../foreign';
 import { following, spliced } from '../src/pages';
 import { joined, type OutputChunk } from '../src/parts/rich';
@@ -119,16 +118,6 @@ test('a table of any length has few rows in the page', () => {
   assert.deepEqual(visibleWindow(0, 500, 36, 0), { first: 0, last: 0 });
 });
 
-test('differences of texts', () => {
-  const shown = (before: string, after: string): string => diffLines(before, after).map((line) => ({ same: ' ', added: '+', removed: '-' })[line.kind] + line.text).join('|');
-  assert.equal(shown('a\nb\nc', 'a\nx\nc'), ' a|-b|+x| c');
-  assert.equal(shown('', 'a'), '-|+a');
-  assert.equal(shown('a', 'a'), ' a');
-  const long = Array.from({ length: 40 }, (_, index) => String(index));
-  const lines = folded(diffLines(long.join('\n'), long.map((line) => (line === '20' ? 'x' : line)).join('\n')), 2);
-  assert.deepEqual(lines.map((line) => line && line.text), [null, '18', '19', '20', 'x', '21', '22', null]);
-});
-
 test('marks are cut at bytes, and may overlap', () => {
   const found = pieces('é sudo bash', [{ begin: 3, end: 12, title: 'one' }, { begin: 8, end: 12, title: 'two' }, { begin: 90, end: 99, title: 'outside' }]);
   assert.deepEqual(found, [{ text: 'é ', titles: [] }, { text: 'sudo ', titles: ['one'] }, { text: 'bash', titles: ['one', 'two'] }]);
@@ -164,11 +153,4 @@ test('a first page that is read again replaces what it had', () => {
   assert.equal(rest('abcdef', 'acd', 'next'), 'ef', 'also from a page that has followers');
   assert.equal(rest('defg', 'abc', 'next'), '', 'after too many new rows the list begins anew');
   assert.equal(rest('abc', '', null), '');
-});
-
-test('a difference past the bound is shown, not cut off', () => {
-  const long = Array.from({ length: 2500 }, (_, at) => `line ${at}`);
-  const changed = diffLines(long.join('\n'), [...long.slice(0, -1), 'another end'].join('\n'));
-  assert.ok(changed.some((line) => line.kind === 'added' && line.text === 'another end'));
-  assert.equal(diffLines(long.join('\n'), long.join('\n')).every((line) => line.kind === 'same'), true);
 });

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 export * from './basics';
 export * from './dialog';
+export * from './diff';
 export * from './forms';
 export * from './graph';
 export * from './page';

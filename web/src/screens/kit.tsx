@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the screens of agents, policy, audit and administration share beyond the parts of every screen.
 import { cloneElement, type ComponentChildren, type JSX, type VNode } from 'preact';
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import * as calls from '../api';
+import { type Reading, useReading } from '../hooks';
 import {
   Bytes as BytesPart, ConfirmTyped as ConfirmTypedPart, Dialog as DialogPart, type DialogProps, ErrorState, Field as FieldPart, Page as PagePart, Status, Table as TablePart,
   TabPanel, Tabs as TabsPart, timeZone, type Tone, Untrusted, useTab,
 } from '../parts';
 import { approvalPath } from '../places';
 import { Link } from '../router';
+import { offer } from '../save';
 import { may } from '../session';
 import { useStore } from '../store';
 import { visible } from '../text';
 
 export { ApiError, apiUrl } from '../api';
-export { Confirm, Empty, Loading, Time, toast, Untrusted } from '../parts';
+export { Confirm, Empty, Loading, TextDiff, Time, toast, Untrusted } from '../parts';
 export { Link, navigate as go, useGuard } from '../router';
 export { may } from '../session';
 
@@ -37,16 +39,6 @@ async function text(path: string, options?: calls.RequestOptions): Promise<strin
   return await (await calls.request('GET', path, options)).text();
 }
 
-/** Offers bytes of the page as a file. */
-function offer(blob: Blob, name: string): void {
-  const url = URL.createObjectURL(blob);
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
-}
-
 /** Saves an answer as a file. The request comes from the page, since the cookie is no credential of a document. */
 async function save(path: string, name: string): Promise<void> {
   offer(await (await calls.request('GET', path, { headers: { Accept: '*/*' } })).blob(), name);
@@ -54,45 +46,9 @@ async function save(path: string, name: string): Promise<void> {
 
 export const api = { ...calls, all, text, offer, save };
 
-export interface Loaded<T> {
-  data: T | null;
-  error: unknown;
-  reload(): void;
-}
-
 /** Reads a path, or whatever a function reads, and again every `everyMs` while the page is seen. */
-export function useLoad<T>(source: string | ((signal: AbortSignal) => Promise<T>), deps: unknown[], everyMs = 0): Loaded<T> {
-  const [state, setState] = useState<{ key: string; data: T | null; error: unknown }>({ key: '', data: null, error: null });
-  const [round, setRound] = useState(0);
-  const latest = useRef(source);
-  latest.current = source;
-  const key = JSON.stringify([typeof source === 'string' ? source : '', ...deps]);
-  useEffect(() => {
-    const abort = new AbortController();
-    let timer = 0;
-    const again = (): void => {
-      if (everyMs > 0 && !abort.signal.aborted) timer = window.setTimeout(read, everyMs);
-    };
-    const read = (): void => {
-      if (document.hidden && everyMs > 0) return again();
-      const from = latest.current;
-      const reading = typeof from === 'string' ? calls.get<T>(from, { signal: abort.signal }) : from(abort.signal);
-      reading.then(
-        (data) => !abort.signal.aborted && setState({ key, data, error: null }),
-        (error: unknown) => !abort.signal.aborted && !calls.isAbort(error) &&
-          setState((old) => ({ key, data: old.key === key ? old.data : null, error })),
-      ).finally(again);
-    };
-    read();
-    return () => {
-      abort.abort();
-      clearTimeout(timer);
-    };
-  }, [key, round, everyMs]);
-  const reload = useCallback(() => setRound((now) => now + 1), []);
-  const fresh = state.key === key;
-  return { data: fresh ? state.data : null, error: fresh ? state.error : null, reload };
-}
+export const useLoad = <T,>(source: string | ((signal: AbortSignal) => Promise<T>), deps: unknown[], everyMs = 0): Reading<T> =>
+  useReading<T>(JSON.stringify([typeof source === 'string' ? source : '', ...deps]), typeof source === 'string' ? (signal) => calls.get<T>(source, { signal }) : source, everyMs / 1000);
 
 export interface Action {
   busy: boolean;

@@ -3,11 +3,11 @@
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { ApiError, path } from '../../api';
-import { diffLines, folded } from '../../diff';
 import { type Reading, useApi } from '../../hooks';
-import { Button, Bytes, Card, ErrorState, Facts, Loading, Notice, Status, Time, Untrusted } from '../../parts';
+import { Button, Bytes, Card, ErrorState, Facts, Loading, Notice, Status, TextDiff, Time, Untrusted } from '../../parts';
 import { approvalPath } from '../../places';
 import { Link } from '../../router';
+import { offer } from '../../save';
 import { may, session } from '../../session';
 import { useStore } from '../../store';
 import { fromBase64, visible, visibleLines } from '../../text';
@@ -127,18 +127,9 @@ function RawContent({ bytes }: { bytes: Uint8Array }): JSX.Element {
       <p class="soft">Bytes outside UTF-8 are shown as \xNN.</p>
       <pre class="code">{shown}</pre>
       {bytes.length > MAX_RAW && <p class="warn">These are the first <Bytes count={MAX_RAW} /> of <Bytes count={bytes.length} />. Save the content to read the rest.</p>}
-      <Button small onClick={() => save(bytes)}>Save the content</Button>
+      <Button small onClick={() => offer(new Uint8Array(bytes), 'content.bin')}>Save the content</Button>
     </>
   );
-}
-
-function save(bytes: Uint8Array): void {
-  const url = URL.createObjectURL(new Blob([new Uint8Array(bytes)], { type: 'application/octet-stream' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = 'content.bin';
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
 function Factors({ factors }: { factors: RiskFactor[] }): JSX.Element {
@@ -180,25 +171,14 @@ function asLines(request: Record<string, unknown>): string {
 function Similar({ escalation, tenant, request }: { escalation: Escalation; tenant: string | null; request: Record<string, unknown> }): JSX.Element | null {
   const similar = escalation.similar;
   const before = useApi<WholeRequest>(similar ? path`/v1/escalations/${similar.id}/request` : null, { query: { tenant } });
-  const lines = useMemo(() => (before.data ? diffLines(asLines(before.data.request), asLines(request)) : []), [before.data, request]);
   if (similar === undefined) return null;
   if (similar === null) return <Card title="Compared to the last approval"><p class="soft">No such request of this requester has been approved before.</p></Card>;
   const changed = before.data !== null && JSON.stringify(before.data.request) !== JSON.stringify(request);
   return (
     <Card title="Compared to the last approval">
       <p class="soft"><Link to={approvalPath(similar.id, tenant)}>{similar.id}</Link>, approved <Time at={similar.decided_at} relative /></p>
-      {before.error ? <Notice tone="warn" title="That request is not kept any more, so nothing can be compared." /> : !before.data ? <Loading /> : changed ? <Diff lines={lines} /> : <Notice tone="good" title="The request is the same, member for member." />}
+      {before.error ? <Notice tone="warn" title="That request is not kept any more, so nothing can be compared." /> : !before.data ? <Loading /> : changed ? <TextDiff label="Difference" before={asLines(before.data.request)} after={asLines(request)} /> : <Notice tone="good" title="The request is the same, member for member." />}
     </Card>
-  );
-}
-
-export function Diff({ lines }: { lines: ReturnType<typeof diffLines> }): JSX.Element {
-  return (
-    <div class="diff" tabIndex={0} role="region" aria-label="Difference">
-      {folded(lines, 3).map((line, index) => (line === null
-        ? <p key={index} class="faint">…</p>
-        : <p key={index} class={line.kind}><span class="sr">{line.kind === 'added' ? 'added: ' : line.kind === 'removed' ? 'removed: ' : ''}</span><span aria-hidden="true">{line.kind === 'added' ? '+ ' : line.kind === 'removed' ? '− ' : '  '}</span>{visibleLines(line.text)}</p>))}
-    </div>
   );
 }
 

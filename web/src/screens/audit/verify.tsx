@@ -152,7 +152,7 @@ async function keepRoots(): Promise<void> {
     lines.push(...page.roots.map((each) => `${JSON.stringify(each)}\n`));
     after = page.next_after;
   }
-  api.offer(new Blob(lines, { type: 'application/x-ndjson' }), 'cloister-roots.jsonl');
+  api.offer(new Blob(lines), 'cloister-roots.jsonl');
 }
 
 async function proofOf(number: number): Promise<string> {

@@ -5,20 +5,14 @@ import { useMemo } from 'preact/hooks';
 import { type Query, request } from '../../api';
 import { Button, Bytes, Empty, Table, toastError, Untrusted, type Column } from '../../parts';
 import { Link } from '../../router';
+import { offer } from '../../save';
 import { may } from '../../session';
 import type { ArtifactRef } from '../../types';
-import { fileName } from './file_name';
 
 /** Saves an answer as a file. The page fetches it itself: the cookie is no credential of a document. */
 export async function download(path: string, name: string, query: Query = {}): Promise<void> {
   try {
-    const blob = await (await request('GET', path, { query, headers: { Accept: '*/*' } })).blob();
-    const url = URL.createObjectURL(new Blob([blob], { type: 'application/octet-stream' }));
-    const link = document.createElement('a');
-    link.href = url;
-    link.download = fileName(name);
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    offer(await (await request('GET', path, { query, headers: { Accept: '*/*' } })).blob(), name);
   } catch (error) {
     toastError(error);
   }

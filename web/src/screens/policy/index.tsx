@@ -2,7 +2,7 @@
 // The policy: edit, check, explain, test, try on recorded requests, apply, and go back.
 import '../governance.css';
 import { useEffect, useMemo, useState } from 'preact/hooks';
-import { api, ApiError, Badge, Dialog, ErrorBox, Field, Loading, may, Page, Tabs, toast, Untrusted, useAction, useGuard, useLoad } from '../kit';
+import { api, ApiError, Badge, Dialog, ErrorBox, Field, Loading, may, Page, Tabs, TextDiff, toast, Untrusted, useAction, useGuard, useLoad } from '../kit';
 import type { ScreenProps } from '../registry';
 import { Cases, type CasesDraft, EXAMPLE } from './cases';
 import { lineOf } from './complete';
@@ -11,7 +11,7 @@ import type { EditorProblem } from './editor';
 import { EditorPane } from './editor_pane';
 import { EMPTY, Explain, type ExplainDraft } from './explain';
 import type { PolicyCheck, PolicyDiff, PolicyDocument, PolicyVersion } from './types';
-import { TextDiff, Versions } from './versions';
+import { Versions } from './versions';
 
 const CHECK_AFTER_MS = 500;
 const RECENT = 200;
@@ -171,7 +171,7 @@ function Apply({ base, text, onClose, onApplied, replace }: { base: PolicyDocume
         {!trial.data && !trial.error && <Loading what="the trial on recorded requests" />}
         {trial.data && <RuleChanges diff={trial.data} />}
         {trial.data && <Replay diff={trial.data} />}
-        <details><summary>Changed lines</summary><TextDiff before={base.document} after={text} /></details>
+        <details><summary>Changed lines</summary><TextDiff label="Changed lines" before={base.document} after={text} /></details>
         <Field label="Note" hint="The reason, for the audit log."><input value={note} maxLength={1000} onInput={(event) => setNote(event.currentTarget.value)} /></Field>
         {acting.error ? <ErrorBox error={acting.error} /> : null}
       </div>

@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The stored versions of the policy: read one, compare it with the one in force, go back to it.
 import { useState } from 'preact/hooks';
-import { api, Badge, Dialog, ErrorBox, Field, Loading, Time, toast, Untrusted, useAction, useLoad } from '../kit';
-import { visibleLines } from '../../text';
+import { api, Badge, Dialog, ErrorBox, Field, Loading, TextDiff, Time, toast, Untrusted, useAction, useLoad } from '../kit';
 import { Replay, RuleChanges } from './decision';
-import { diffLines, folded } from './line_diff';
+import { visibleLines } from '../../text';
 import type { PolicyDiff, PolicyDocument, PolicyVersion } from './types';
-
-export function TextDiff({ before, after }: { before: string; after: string }) {
-  return (
-    <div class="diff" tabIndex={0} role="region" aria-label="Changed lines">
-      {folded(diffLines(before, after)).map((line, index) => (
-        <p key={index} class={line.kind}>{line.kind === 'added' ? '+ ' : line.kind === 'removed' ? '− ' : '  '}{visibleLines(line.text)}</p>
-      ))}
-    </div>
-  );
-}
 
 export function Versions({ current, asked, onChanged }: { current: PolicyDocument; asked: number | null; onChanged(): void }) {
   const [cursor, setCursor] = useState<string | null>(null);
@@ -59,7 +48,7 @@ function OneVersion({ version, current, onChanged }: { version: number; current:
         <strong>Version {version}</strong>
         {same ? <span class="muted">This document is in force.</span> : <button class="button danger" onClick={() => setAsks(true)}>Roll back to this version…</button>}
       </div>
-      {!same && <TextDiff before={current.document} after={loaded.data.document} />}
+      {!same && <TextDiff label="Changed lines" before={current.document} after={loaded.data.document} />}
       <details open={same}><summary>The whole document</summary><pre class="document" tabIndex={0}>{visibleLines(loaded.data.document)}</pre></details>
       {asks && <Rollback version={version} current={current} onClose={() => setAsks(false)} onChanged={onChanged} />}
     </div>

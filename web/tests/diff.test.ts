@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { diffLines, folded } from '../src/screens/policy/line_diff';
+import { diffLines, folded } from '../src/diff';
 
 const shown = (a: string, b: string): string =>
   diffLines(a, b).map((each) => (each.kind === 'added' ? '+' : each.kind === 'removed' ? '-' : ' ') + each.text).join('|');
@@ -31,6 +31,12 @@ test('texts without anything in common stay bounded', () => {
   const started = Date.now();
   assert.equal(diffLines(many('a'), many('b')).length, 8000);
   assert.ok(Date.now() - started < 2000);
+});
+
+test('a difference far down a long text is shown', () => {
+  const long = Array.from({ length: 2500 }, (_, at) => `line ${at}`);
+  const changed = diffLines(long.join('\n'), [...long.slice(0, -1), 'another end'].join('\n'));
+  assert.deepEqual(folded(changed, 0).map((each) => each.text), ['2499 lines are the same', 'line 2499', 'another end']);
 });
 
 test('same lines far from a change are left out', () => {
