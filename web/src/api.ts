@@ -7,6 +7,9 @@ import { ANOTHER_PERSON, currentCsrf, onSignedOut, renewCsrf } from './session';
 export type { ServerEvent } from './sse';
 export type Query = Record<string, string | number | boolean | null | undefined>;
 
+/** The labels of a form's fields, by the members of the request that the fields make: 'limits.memory_mb'. */
+export type Labels = Readonly<Record<string, string>>;
+
 /** An answer that is an error, or no answer. `message` is a sentence for people, and `remedy` says the next step. */
 export class ApiError extends Error {
   constructor(
@@ -27,8 +30,18 @@ export class ApiError extends Error {
     return typeof this.details['field'] === 'string' ? this.details['field'] : null;
   }
 
+  /** In the words of a form: the label of the wrong field stands before the service's text. */
+  labelled(labels: Labels): ApiError {
+    const field = this.field ?? '';
+    const names = Object.keys(labels).filter((one) => field === one || field.startsWith(`${one}.`) || field.startsWith(`${one}[`));
+    const label = labels[names.sort((a, b) => b.length - a.length)[0] ?? ''];
+    if (label === undefined) return this;
+    return new ApiError(this.status, `${label}: ${this.message}`, this.type, { ...this.details, label }, this.retryable, this.retryAfter);
+  }
+
   get remedy(): string {
     if (typeof this.details['remedy'] === 'string') return this.details['remedy'];
+    if (typeof this.details['label'] === 'string') return `Change \u201c${this.details['label']}\u201d.`;
     if (this.field) return `Change ${this.field}.`;
     switch (this.status) {
       case 0: return 'Check that the service runs and that this computer reaches it, then try again.';
@@ -164,6 +177,9 @@ export const put = <T>(path: string, json: unknown, options?: RequestOptions): P
 export const del = <T>(path: string, options?: RequestOptions): Promise<T> => asJson<T>(request('DELETE', path, options));
 
 export const isAbort = (error: unknown): boolean => error instanceof DOMException && error.name === 'AbortError';
+
+/** An error in the words of a form. */
+export const labelled = (error: unknown, labels: Labels): unknown => (error instanceof ApiError ? error.labelled(labels) : error);
 
 /** What an error says, in one line with its remedy. */
 export function sayError(error: unknown): string {

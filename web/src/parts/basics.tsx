@@ -2,7 +2,7 @@
 // Small parts: times, sizes, badges, the states of a reading, buttons.
 import type { ComponentChildren, JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { ApiError } from '../api';
+import { ApiError, labelled, type Labels } from '../api';
 import { useClock } from '../hooks';
 import { Link } from '../router';
 import { keptStore, useStore } from '../store';
@@ -108,8 +108,9 @@ export const Loading = ({ what }: { what?: string }): JSX.Element => (
   <div class="state" role="status"><span class="spinner" aria-hidden="true" /> Loading{what ? ` ${what}` : ''}…</div>
 );
 
-/** An error with its remedy, and a button to try again. */
-export function ErrorState({ error, retry }: { error: unknown; retry?: () => void }): JSX.Element {
+/** An error with its remedy, and a button to try again. `labels`: of the form that sent the request. */
+export function ErrorState({ error: failed, retry, labels = {} }: { error: unknown; retry?: () => void; labels?: Labels }): JSX.Element {
+  const error = labelled(failed, labels);
   const known = error instanceof ApiError ? error : null;
   return (
     <div class="notice tone-bad" role="alert">

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Short messages at the edge, which a screen reader reads out.
 import type { JSX } from 'preact';
-import { sayError } from '../api';
+import { labelled, type Labels, sayError } from '../api';
 import { onAnotherPerson } from '../session';
 import { Store, useStore } from '../store';
 import { visible } from '../text';
@@ -28,14 +28,14 @@ export function toast(text: string, tone: Tone = 'plain'): void {
 
 export const toastError = (error: unknown): void => toast(sayError(error), 'bad');
 
-/** Runs an action, and says how it ended. → whether it succeeded. */
-export async function attempt(action: () => Promise<unknown>, done?: string): Promise<boolean> {
+/** Runs an action, and says how it ended, in the words of its form. → whether it succeeded. */
+export async function attempt(action: () => Promise<unknown>, done?: string, labels: Labels = {}): Promise<boolean> {
   try {
     await action();
     if (done) toast(done, 'good');
     return true;
   } catch (error) {
-    toastError(error);
+    toastError(labelled(error, labels));
     return false;
   }
 }

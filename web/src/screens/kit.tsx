@@ -114,8 +114,8 @@ const TONES: Record<string, Tone> = { ok: 'good', bad: 'bad', warn: 'warn', neut
 export const Badge = ({ tone, children }: { tone: 'ok' | 'bad' | 'warn' | 'neutral'; children: string }): JSX.Element =>
   <Status value={visible(children)} tone={TONES[tone] ?? 'plain'} />;
 
-export const ErrorBox = ({ error, onRetry }: { error: unknown; onRetry?: () => void }): JSX.Element =>
-  <ErrorState error={error} {...(onRetry ? { retry: onRetry } : {})} />;
+export const ErrorBox = ({ error, onRetry, labels }: { error: unknown; onRetry?: () => void; labels?: calls.Labels }): JSX.Element =>
+  <ErrorState error={error} {...(onRetry ? { retry: onRetry } : {})} {...(labels ? { labels } : {})} />;
 
 /** A dialog; its title may contain names of clients. */
 export const Dialog = ({ title, ...rest }: DialogProps): JSX.Element => <DialogPart {...rest} title={visible(title)} />;

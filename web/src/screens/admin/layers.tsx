@@ -67,7 +67,7 @@ function Prune({ onClose, onDone }: { onClose(): void; onDone(): void }) {
       <button class="button" onClick={onClose}>Cancel</button><button class="button danger" disabled={acting.busy || days === ''} onClick={prune}>Forget</button>
     </>}>
       <Field label="Without a use for days" hint="0 forgets all. The next request makes its layer anew."><input type="number" min={0} max={36_500} value={days} onInput={(event) => setDays(event.currentTarget.value)} /></Field>
-      {acting.error ? <ErrorBox error={acting.error} /> : null}
+      {acting.error ? <ErrorBox error={acting.error} labels={{ unused_days: 'Without a use for days' }} /> : null}
     </Dialog>
   );
 }

@@ -11,6 +11,8 @@ const MEMBERS = [
   ['memory_mb', 'Memory of running work', 'MiB', 'Runs wait, sessions are refused.', 'Memory, MiB'],
   ['storage_mb', 'Artifacts and snapshots', 'MiB', 'Of the tenant.', 'Stored, MiB'],
 ] as const;
+const labelOf = (label: string, unit: string): string => (unit ? `${label}, ${unit}` : label);
+const LABELS = Object.fromEntries(MEMBERS.map(([member, label, unit]) => [member, labelOf(label, unit)]));
 type Member = (typeof MEMBERS)[number][0];
 type Quota = Record<Member, number | null>;
 
@@ -122,7 +124,7 @@ function QuotaEdit({ state, onChanged }: { state: QuotaState; onChanged(): void 
     <form class="stack" onSubmit={save}>
       <div class="fields">
         {members.map(([member, label, unit, hint]) => (
-          <Field key={member} label={unit ? `${label}, ${unit}` : label} hint={hint}>
+          <Field key={member} label={labelOf(label, unit)} hint={hint}>
             <input type="number" min={1} max={1_000_000_000} disabled={locked} value={own[member] ?? ''} placeholder="no limit of its own"
               onInput={(event) => setOwn({ ...own, [member]: event.currentTarget.value === '' ? null : Number(event.currentTarget.value) })} />
           </Field>
@@ -130,7 +132,7 @@ function QuotaEdit({ state, onChanged }: { state: QuotaState; onChanged(): void 
       </div>
       {!locked && <div><button class="button primary" disabled={saving.busy}>Set the quota</button></div>}
       {locked && <p class="muted">Your role reads this quota. An administrator changes it.</p>}
-      {saving.error ? <ErrorBox error={saving.error} /> : null}
+      {saving.error ? <ErrorBox error={saving.error} labels={LABELS} /> : null}
     </form>
   );
 }

@@ -100,7 +100,7 @@ function SetSecret({ name, onClose, onSet }: { name: string; onClose(): void; on
         {name === '' && <Field label="Name" hint="Letters, digits, dot, dash and underscore."><input required maxLength={64} pattern="[A-Za-z0-9_.\-]+" value={typed} onInput={(event) => setTyped(event.currentTarget.value)} /></Field>}
         <Field label="Value" hint="8 to 65,536 bytes. The page does not show it again."><textarea class="masked" required minLength={8} rows={3} spellcheck={false} autocomplete="off" value={value} onInput={(event) => setValue(event.currentTarget.value)} /></Field>
         <Field label={`Expires, ${zoneName(utc)} (optional)`}><input type="datetime-local" value={expires} onInput={(event) => setExpires(event.currentTarget.value)} /></Field>
-        {acting.error ? <ErrorBox error={acting.error} /> : null}
+        {acting.error ? <ErrorBox error={acting.error} labels={{ 'url.name': 'Name', value: 'Value', expires_at: 'Expires' }} /> : null}
       </form>
     </Dialog>
   );

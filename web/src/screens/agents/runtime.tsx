@@ -60,7 +60,7 @@ function Form({ route, set, onChanged }: { route: string; set: AgentRuntime; onC
         </div>
       )}
       {!locked && <div><button class="button primary" disabled={acting.busy}>Save the runtime</button></div>}
-      {acting.error ? <ErrorBox error={acting.error} /> : null}
+      {acting.error ? <ErrorBox error={acting.error} labels={{ runtime: 'Runtime', memory_mb: 'Memory, MiB', vcpus: 'Processors' }} /> : null}
     </form>
   );
 }

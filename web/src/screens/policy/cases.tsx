@@ -47,7 +47,7 @@ export function Cases({ kept, onKeep, draft }: CasesProps) {
           <label class="check-label"><input type="checkbox" checked={kept.ofDraft} onChange={() => onKeep({ ...kept, ofDraft: !kept.ofDraft })} /> Test the document in the editor</label>
         )}
         <div><button class="button primary" disabled={testing.busy} onClick={test}>Run the cases</button></div>
-        {testing.error ? <ErrorBox error={testing.error} /> : null}
+        {testing.error ? <ErrorBox error={testing.error} labels={{ cases: 'Test cases', document: 'Policy document' }} /> : null}
       </div>
       <div aria-live="polite">
         {!report && <p class="muted">Write cases, then run them. No program runs.</p>}

@@ -9,6 +9,11 @@ const LANGUAGES = ['python', 'bash', 'node'];  // until the service has named it
 const NETWORKS = ['none', 'restricted', 'internal', 'api', 'full'];
 const OPERATIONS = ['run', 'session', 'exec', 'files', 'kernel'];
 
+const LABELS = {
+  'request.language': 'Language', 'request.code': 'Code', 'request.command': 'Command', 'request.network_policy': 'Network', 'request.deps': 'Packages', operation: 'Operation',
+  'principal.tenant': 'Tenant', 'principal.agent': 'Agent', 'principal.user': 'User', 'principal.roles': 'Roles', document: 'Policy document',
+};
+
 export interface Question {
   language: string;
   code: string;
@@ -103,7 +108,7 @@ export function Explain({ kept, onKeep, draft, mayName }: ExplainProps) {
           <label class="check-label"><input type="checkbox" checked={kept.ofDraft} onChange={() => onKeep({ ...kept, ofDraft: !kept.ofDraft })} /> Ask the document in the editor</label>
         )}
         <div><button class="button primary" disabled={asking.busy}>Explain</button></div>
-        {asking.error ? <ErrorBox error={asking.error} /> : null}
+        {asking.error ? <ErrorBox error={asking.error} labels={LABELS} /> : null}
       </form>
       <div aria-live="polite">{answer ? <Answer of={answer.of} answer={answer.found} /> : <p class="muted">Describe a request, then press Explain. Nothing runs and nothing is recorded.</p>}</div>
     </div>

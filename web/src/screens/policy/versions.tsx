@@ -77,7 +77,7 @@ function Rollback({ version, current, onClose, onChanged }: { version: number; c
         <Field label="Note" hint="The reason, for the audit log."><input value={note} maxLength={1000} onInput={(event) => setNote(event.currentTarget.value)} /></Field>
         {diff && <RuleChanges diff={diff} />}
         {diff && <Replay diff={diff} />}
-        {acting.error ? <ErrorBox error={acting.error} /> : null}
+        {acting.error ? <ErrorBox error={acting.error} labels={{ note: 'Note' }} /> : null}
       </div>
     </Dialog>
   );

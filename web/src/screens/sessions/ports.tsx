@@ -2,7 +2,7 @@
 // A server in the session, seen through a link that expires, in a frame without the page's origin.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { path, post } from '../../api';
+import { labelled, path, post } from '../../api';
 import { Button, Card, CopyButton, ErrorState, fieldError, Form, Input, Notice, Select, Time } from '../../parts';
 import type { Session } from '../../types';
 
@@ -14,6 +14,7 @@ interface PortLink {
   expires_at: string;
 }
 
+const LABELS = { 'url.port': 'Port of the server', expires_seconds: 'The link lasts' } as const;
 const LENGTHS = [{ value: '600', label: '10 minutes' }, { value: '3600', label: '1 hour' }, { value: '28800', label: '8 hours' }];
 
 /** The address of a link: the service gives a path of its own, or an address on a host of the port's. */
@@ -59,19 +60,19 @@ export function Ports({ session }: { session: Session }): JSX.Element {
       setLinks((old) => [link, ...old].slice(0, 20));
       await show(link);
     } catch (failed) {
-      setError(failed);
+      setError(labelled(failed, LABELS));
     }
   };
   return (
     <div class="stack">
       <Form label="Link to a port" onSubmit={() => void make()}>
         <div class="inline-fields">
-          <Input label="Port of the server" type="number" min={1} max={65535} value={port} onInput={setPort} error={fieldError(error, 'port')} />
-          <Select label="The link lasts" value={length} options={LENGTHS} onChange={(value) => setLength(value)} />
+          <Input label={LABELS['url.port']} type="number" min={1} max={65535} value={port} onInput={setPort} error={fieldError(error, 'url.port')} />
+          <Select label={LABELS.expires_seconds} value={length} options={LENGTHS} onChange={(value) => setLength(value)} />
           <Button type="submit" kind="primary">Preview</Button>
         </div>
       </Form>
-      {error ? <ErrorState error={error} /> : null}
+      {error && !fieldError(error, 'url.port') ? <ErrorState error={error} /> : null}
       {links.length === 0 && !error && <Notice title="Nothing is previewed."><p>Start a server in the terminal, such as <code>python3 -m http.server 8000</code>, and preview its port.</p></Notice>}
       {shown && (
         <Card

@@ -100,7 +100,7 @@ function Why({ session }: { session: Session }): JSX.Element | null {
 function Renew({ session, onClose, done }: { session: Session; onClose(): void; done(): void }): JSX.Element {
   const [hours, setHours] = useState(String(session.ttl_seconds / 3600));
   const send = async (): Promise<void> => {
-    if (await attempt(() => post(path`/v1/sessions/${session.id}/renew`, { ttl_seconds: Number(hours) * 3600 }), 'The session lives on.')) {
+    if (await attempt(() => post(path`/v1/sessions/${session.id}/renew`, { ttl_seconds: Number(hours) * 3600 }), 'The session lives on.', { ttl_seconds: 'Hours from now' })) {
       done();
       onClose();
     }
