@@ -50,6 +50,19 @@ export interface Denied {
   count: number;
 }
 
+export interface Limits {
+  timeout_seconds: number;
+  cpu_seconds: number;
+  cpu_millis: number;
+  memory_mb: number;
+  disk_mb: number;
+  file_size_mb: number;
+  inodes: number;
+  pids: number;
+  open_files: number;
+  max_output_bytes: number;
+}
+
 export interface Execution {
   id: string;
   status: RunStatus;
@@ -96,22 +109,11 @@ export interface Execution {
   depth: number;
   language: string | null;
   metadata: Record<string, string>;
+  /** In force; null before the start. */
+  limits: Limits | null;
   created_at: string;
   started_at: string | null;
   finished_at: string | null;
-}
-
-export interface Limits {
-  timeout_seconds: number;
-  cpu_seconds: number;
-  cpu_millis: number;
-  memory_mb: number;
-  disk_mb: number;
-  file_size_mb: number;
-  inodes: number;
-  pids: number;
-  open_files: number;
-  max_output_bytes: number;
 }
 
 export interface Session {

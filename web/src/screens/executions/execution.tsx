@@ -75,7 +75,7 @@ export default function ExecutionScreen({ params }: ScreenProps): JSX.Element {
             {tab === 'output' && <OutputView following={following} execution={execution} />}
             {tab === 'results' && <Results execution={execution} />}
             {tab === 'program' && kept && <Program kept={kept} />}
-            {tab === 'usage' && <UsageView execution={execution} points={following.points} />}
+            {tab === 'usage' && <UsageView execution={execution} points={following.points} arrived={following.arrived} />}
             {tab === 'network' && <Network execution={execution} />}
             {tab === 'packages' && <Packages execution={execution} />}
             {tab === 'provenance' && <Provenance execution={execution} />}

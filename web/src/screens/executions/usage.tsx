@@ -2,30 +2,33 @@
 // What a run used, against its limits and over its time.
 import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
-import { path } from '../../api';
-import { useApi } from '../../hooks';
 import { Card, Graph, Notice } from '../../parts';
 import { bytes, duration, number } from '../../text';
-import { ENDED, type Execution, type Usage } from '../../types';
+import { ENDED, type Execution, type Limits } from '../../types';
 import { rates } from './rates';
+import type { Following } from './stream';
 
-interface ReceiptLimits {
-  request: { limits: Record<string, number> | null };
-}
+const MIB = 1024 * 1024;
+const YEAR_MS = 365 * 86_400_000;
+// A program may last as long as its session: no time is its limit.
+const time = (seconds: number | undefined): number | undefined => (seconds !== undefined && seconds * 1000 < YEAR_MS ? seconds * 1000 : undefined);
+const space = (mib: number | undefined): number | undefined => (mib === undefined ? undefined : mib * MIB);
+const processors = (count: number): string => `${number(count)} ${count === 1 ? 'processor' : 'processors'}`;
 
-export function UsageView({ execution, points }: { execution: Execution; points: Usage[] }): JSX.Element {
+export function UsageView({ execution, points, arrived }: { execution: Execution } & Pick<Following, 'points' | 'arrived'>): JSX.Element {
   const ended = ENDED.has(execution.status);
-  const receipt = useApi<ReceiptLimits>(ended ? path`/v1/executions/${execution.id}/receipt` : null);
-  const limits = receipt.data?.request.limits ?? {};
+  const limits: Partial<Limits> = execution.limits ?? {};
   const usage = ended ? execution.resource_usage : (points.at(-1) ?? execution.resource_usage);
   const graph = useMemo(() => rates(points), [points]);
   const bars: [string, number | null, number | undefined, (value: number) => string][] = [
-    ['Wall time', usage.wall_ms, limits['wall_ms'], duration],
-    ['Processor time', usage.cpu_ms, limits['cpu_ms'], duration],
-    ['Memory, peak', usage.max_rss_bytes, limits['memory_bytes'], bytes],
-    ['Processes, peak', usage.processes, limits['pids'], number],
-    ['Open files, peak', usage.open_files, limits['open_files'], number],
-    ['Output', execution.stdout_bytes + execution.stderr_bytes, limits['output_bytes'], bytes],
+    ['Wall time', usage.wall_ms, time(limits.timeout_seconds), duration],
+    ['Processor time', usage.cpu_ms, time(limits.cpu_seconds), duration],
+    ['Processors', null, limits.cpu_millis === undefined ? undefined : limits.cpu_millis / 1000, processors],
+    ['Memory, peak', usage.max_rss_bytes, space(limits.memory_mb), bytes],
+    ['Processes, peak', usage.processes, limits.pids, number],
+    ['Open files, peak', usage.open_files, limits.open_files, number],
+    ['Output, of each stream', Math.max(execution.stdout_bytes, execution.stderr_bytes, arrived.stdout, arrived.stderr), limits.max_output_bytes, bytes],
+    ['Disk', null, usage.disk_limit_bytes || space(limits.disk_mb), bytes],
     ['Read from disk', usage.io_read_bytes, undefined, bytes],
     ['Written to disk', usage.io_write_bytes, undefined, bytes],
   ];
@@ -37,7 +40,7 @@ export function UsageView({ execution, points }: { execution: Execution; points:
         <div class="meters">
           {bars.map(([name, used, most, format]) => <Meter key={name} name={name} used={used} most={most} format={format} />)}
         </div>
-        {!ended && <p class="hint">The limits are shown here after the end, from the receipt.</p>}
+        {!execution.limits && <p class="hint">{ended ? 'It did not start, so no limits were in force.' : 'The limits appear here with the start.'}</p>}
       </Card>
       {graph.times.length >= 2
         ? (
@@ -57,7 +60,7 @@ function Meter({ name, used, most, format }: { name: string; used: number | null
     <div class="meter">
       <span>{name}</span>
       {part === null ? <span class="meter-bar none" /> : <meter min={0} max={1} high={0.8} optimum={0} value={part} aria-label={name} aria-valuetext={`${format(used ?? 0)} of ${format(most ?? 0)}`} />}
-      <span class="num">{used === null ? 'not counted' : format(used)}{most ? <span class="faint"> of {format(most)}</span> : null}</span>
+      <span class="num">{used === null ? (most ? 'at most' : 'not counted') : format(used)}{most ? <span class="faint"> {used === null ? '' : 'of '}{format(most)}</span> : null}</span>
     </div>
   );
 }
