@@ -187,23 +187,84 @@ export function sayError(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+/**
+ * Waits until `signal` aborts, the page is shown again, the computer has a network again, or a time has passed: 0.5 s
+ * after one failure, then up to 15 s, for 0 failures for ever.
+ */
+const pause = (failures: number, signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     const ended = (): void => {
       clearTimeout(timer);
       signal.removeEventListener('abort', ended);
+      removeEventListener('online', ended);
+      document.removeEventListener('visibilitychange', shown);
       resolve();
     };
-    const timer = setTimeout(ended, ms);
+    const shown = (): void => {
+      if (!document.hidden) ended();
+    };
+    const timer = failures > 0 ? setTimeout(ended, Math.min(15_000, 500 * 2 ** Math.min(failures - 1, 5))) : undefined;
     signal.addEventListener('abort', ended);
+    addEventListener('online', ended);
+    document.addEventListener('visibilitychange', shown);
   });
 
+/** Calls `rest` when the page has been hidden for so long, and `renew` when the computer has a network again. → how to stop. */
+function watchPage(restMs: number, rest: () => void, renew: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const changed = (): void => {
+    clearTimeout(timer);
+    if (document.hidden && restMs < Infinity) timer = setTimeout(rest, restMs);
+  };
+  changed();
+  document.addEventListener('visibilitychange', changed);
+  addEventListener('online', renew);
+  return () => {
+    clearTimeout(timer);
+    document.removeEventListener('visibilitychange', changed);
+    removeEventListener('online', renew);
+  };
+}
+
+// Three heartbeats of the service.
 const SILENCE_MS = 45_000;
+// Browsers open six connections to a host over HTTP/1.1, for all tabs together: hidden pages must leave them to others.
+const REST_MS = 10_000;
+
+/** One connection of a stream. */
+export interface Connection {
+  path: string;
+  query: Query;
+  /** The id of the last event; '' at first. */
+  last: string;
+  signal: AbortSignal;
+  opened(): void;
+  heard(events: ServerEvent[]): void;
+}
+
+/** → whether the stream has nothing more. Rejects, or gives false, if the connection is lost. */
+export type Connect = (connection: Connection) => Promise<boolean>;
+
+export const connectEvents: Connect = async ({ path, query, last, signal, opened, heard }) => {
+  const response = await request('GET', path, { query, signal, headers: { Accept: 'text/event-stream', ...(last ? { 'Last-Event-ID': last } : {}) } });
+  if (response.status === 204 || !response.body) return true;
+  opened();
+  const parser = new EventParser();
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return false;
+    heard(parser.push(value));
+  }
+};
 
 export interface FollowOptions {
   signal: AbortSignal;
+  connect?: Connect;
   /** After so long without a byte the connection counts as lost; default: three heartbeats of the service. */
   silenceMs?: number;
+  /** A page hidden for so long closes the connection, and connects again when it is shown; Infinity: never. */
+  restMs?: number;
   query?: Query;
   lastEventId?: string;
   onEvent(event: ServerEvent): void;
@@ -212,11 +273,11 @@ export interface FollowOptions {
 }
 
 /**
- * Follows a stream of Server-Sent Events until `signal` aborts or the stream has nothing more (204, or 4xx). After a
- * loss it connects again, from the last id, after 0.5 s, then up to 15 s.
+ * Follows a stream until `signal` aborts or the stream has nothing more (204, or 4xx). After a loss it connects again, from
+ * the last id, after 0.5 s, then up to 15 s; after a rest or a change of the network at once.
  */
 export async function follow(path: string, options: FollowOptions): Promise<void> {
-  const { signal } = options;
+  const { signal, connect = connectEvents, silenceMs = SILENCE_MS, restMs = REST_MS } = options;
   let last = options.lastEventId ?? '';
   let failures = 0;
   while (!signal.aborted) {
@@ -227,31 +288,28 @@ export async function follow(path: string, options: FollowOptions): Promise<void
     let watch: ReturnType<typeof setTimeout> | undefined;
     const alive = (): void => {
       clearTimeout(watch);
-      watch = setTimeout(close, options.silenceMs ?? SILENCE_MS);
+      watch = setTimeout(close, silenceMs);
     };
+    let left = null as 'to rest' | 'to renew' | null;
+    const leave = (why: 'to rest' | 'to renew') => (): void => {
+      left = why;
+      close();
+    };
+    const unwatch = watchPage(restMs, leave('to rest'), leave('to renew'));
     signal.addEventListener('abort', close);
     alive();
+    const heard = (events: ServerEvent[]): void => {
+      alive();
+      for (const event of events) {
+        failures = 0;
+        if (event.id) last = event.id;
+        options.onEvent(event);
+      }
+    };
     try {
-      const response = await request('GET', path, {
-        query: options.query ?? {}, signal: connection.signal,
-        headers: { Accept: 'text/event-stream', ...(last ? { 'Last-Event-ID': last } : {}) },
-      });
-      if (response.status === 204 || !response.body) {
+      if (await connect({ path, query: options.query ?? {}, last, signal: connection.signal, opened: () => options.onState?.('open'), heard })) {
         options.onState?.('ended');
         return;
-      }
-      options.onState?.('open');
-      const parser = new EventParser();
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done) break;
-        alive();
-        for (const event of parser.push(value)) {
-          failures = 0;
-          if (event.id) last = event.id;
-          options.onEvent(event);
-        }
       }
     } catch (error) {
       if (signal.aborted) return;
@@ -262,11 +320,14 @@ export async function follow(path: string, options: FollowOptions): Promise<void
       }
     } finally {
       clearTimeout(watch);
+      unwatch();
       signal.removeEventListener('abort', close);
       close();
     }
+    while (left === 'to rest' && document.hidden && !signal.aborted) await pause(0, signal);
+    if (left) continue;
     failures += 1;
     options.onState?.('waiting', failed);
-    await pause(Math.min(15_000, 500 * 2 ** Math.min(failures - 1, 5)), signal);
+    await pause(failures, signal);
   }
 }

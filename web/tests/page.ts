@@ -36,13 +36,24 @@ const set = (state: unknown, _: string, url: URL): void => {
   place.href = url.href;
 };
 
+const listening = {
+  addEventListener: (name: string, listener: (event: unknown) => void): void => void listeners.set(name, [...(listeners.get(name) ?? []), listener]),
+  removeEventListener: (name: string, listener: unknown): void => void listeners.set(name, (listeners.get(name) ?? []).filter((each) => each !== listener)),
+};
+const seen = { baseURI: BASE, hidden: false, querySelector: () => null, ...listening };
+
+/** The person looks at another tab, or at this one again. */
+export function hide(hidden: boolean): void {
+  seen.hidden = hidden;
+  dispatch('visibilitychange', {});
+}
+
 Object.assign(globalThis, {
-  document: { baseURI: BASE, hidden: false, querySelector: () => null },
+  document: seen,
   window: globalThis,
   location: place,
   history: Object.assign(history, { pushState: set, replaceState: set, go: (by: number) => history.moves.push(by) }),
-  addEventListener: (name: string, listener: (event: unknown) => void) => listeners.set(name, [...(listeners.get(name) ?? []), listener]),
-  removeEventListener: () => undefined,
+  ...listening,
   confirm: (text: string) => {
     asked.push(text);
     return person.leaves;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An execution as it goes on: its output, its use of the machine, its artifacts and its end.
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { type ApiError, follow, get, isAbort, path } from '../../api';
+import { type ApiError, type Connect, follow, get, isAbort, path } from '../../api';
 import type { OutputChunk } from '../../parts';
 import { fromBase64 } from '../../text';
 import { type ArtifactRef, ENDED, type Execution, type Usage } from '../../types';
@@ -72,7 +72,8 @@ function fewer(chunks: OutputChunk[]): OutputChunk[] {
 
 const NOTHING = { chunks: [], size: 0, dropped: 0, arrived: { stdout: 0, stderr: 0 } };
 
-export function useFollowing(id: string): Following {
+/** `over`: how the events come, if not as a request does; then a hidden page follows, too. */
+export function useFollowing(id: string, over?: Connect): Following {
   const [execution, setExecution] = useState<Execution | null>(null);
   const [output, setOutput] = useState<Kept & Pick<Following, 'arrived'>>(NOTHING);
   const [points, setPoints] = useState<Usage[]>([]);
@@ -108,7 +109,7 @@ export function useFollowing(id: string): Following {
     };
     whole();
     void follow(path`/v1/executions/${id}/events`, {
-      signal: abort.signal,
+      signal: abort.signal, ...(over ? { connect: over, restMs: Infinity } : {}),
       onState: (next, failed?: ApiError) => {
         setState(next);
         if (next === 'ended' && failed) setError(failed);

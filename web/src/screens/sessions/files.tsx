@@ -38,15 +38,8 @@ interface Listing {
 function useListing(session: string, root: Root, directory: string): Listing {
   const [state, setState] = useState<{ entries: Entry[] | null; leftOut: number; error: unknown }>({ entries: null, leftOut: 0, error: null });
   const [round, setRound] = useState(0);
-  const [seen, setSeen] = useState(!document.hidden);
-  useEffect(() => {
-    const changed = (): void => setSeen(!document.hidden);
-    document.addEventListener('visibilitychange', changed);
-    return () => document.removeEventListener('visibilitychange', changed);
-  }, []);
   useEffect(() => setState({ entries: null, leftOut: 0, error: null }), [session, root, directory]);
   useEffect(() => {
-    if (!seen) return undefined;
     const abort = new AbortController();
     let timer = 0;
     const read = (): void => {
@@ -56,20 +49,28 @@ function useListing(session: string, root: Root, directory: string): Listing {
           if (!isAbort(error)) setState((old) => ({ ...old, error }));
         });
     };
+    const readSoon = (): void => {
+      clearTimeout(timer);
+      timer = window.setTimeout(read, 250);
+    };
+    let opened = false;
     read();
     void follow(path`/v1/sessions/${session}/files:watch`, {
       signal: abort.signal, query: { root, path: directory },
       onEvent: ({ event }) => {
-        if (!['created', 'modified', 'moved', 'removed', 'overflow'].includes(event)) return;
-        clearTimeout(timer);
-        timer = window.setTimeout(read, 250);
+        if (['created', 'modified', 'moved', 'removed', 'overflow'].includes(event)) readSoon();
+      },
+      onState: (state) => {
+        if (state !== 'open') return;
+        if (opened) readSoon();
+        opened = true;
       },
     }).catch(() => undefined);
     return () => {
       abort.abort();
       clearTimeout(timer);
     };
-  }, [session, root, directory, round, seen]);
+  }, [session, root, directory, round]);
   return { ...state, reload: () => setRound((now) => now + 1) };
 }
 
