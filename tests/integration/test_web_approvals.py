@@ -45,6 +45,12 @@ class Approvals(WebCase):
         self.assertTrue(story["cannot vote again"])
         self.assertEqual(story["done"], {"status": "completed", "stdout": "both\n"})
 
+    def test_a_reason_and_a_document_wait_for_their_person(self):
+        story = self.story("drafts", requester=self.key(agent="coder")[0], user="cleo", approver=self.key(role="approver", user="cleo")[0])
+        self.assertEqual(story["reason"], "typed before the end")
+        self.assertIn("# kept", story["document"])
+        self.assertNotIn("# kept", story["after a sign-out"])
+
     def test_an_administrator_decides_for_the_tenant_in_sight(self):
         keys = {tenant: self.key(tenant, agent="coder")[0] for tenant in ("owned", "counted")}
         story = self.story("tenants", **keys)

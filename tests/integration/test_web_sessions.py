@@ -27,6 +27,7 @@ class Sessions(WebCase):
         self.assertAlmostEqual(figure["width"] / figure["height"], 2, delta=0.25)
         self.assertGreater(figure["blue"], 200, "the line is drawn")
         self.assertEqual((story["sandbox"], story["hit"]), ("", None))
+        self.assertEqual(story["sockets"], [3, []])
         self.assertEqual(story["again"], [True, "7", "The rest of the request stays: args, artifacts."])
 
     def test_files(self):
@@ -34,7 +35,10 @@ class Sessions(WebCase):
         self.assertEqual((story["uploaded"], story["dragged"], story["edited"], story["kept"]), ("up", "dragged", "edited in the page\n", "theirs\n"))
         self.assertEqual((story["typed"], story["line ends"]), ("one\ntwo\nX more", "one\r\ntwo\r\nX"))
         self.assertEqual((story["asked"], story["replaced"]), ("theirs\n", "new"))
-        self.assertEqual(story["back"], "?tab=files&file=lines.txt")
+        self.assertEqual((story["odd"], story["downloaded"], story["removed"]), ("second\n", ["gpj._txt", "bidi"], 404))
+        self.assertEqual((story["as it is"], story["renamed"]), ("as it is", "inside"))
+        self.assertIn("Its name is not UTF-8: use the terminal.", story["not text"])
+        self.assertEqual(story["back"], "?tab=files&file=as%250Ais.txt")
 
 
 if __name__ == "__main__":

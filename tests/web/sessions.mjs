@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A session's terminal, notebook and files.
+import { readFileSync } from 'node:fs';
 import { api, config, enter, person, run, tell, until } from './browser.mjs';
 
 const terminal = async (page) => page.evaluate(() => document.querySelector('.xterm-rows')?.innerText ?? '');
@@ -60,6 +61,10 @@ await run({
 
   async notebook(browser) {
     const page = await enter(await person(browser), config.person, `sessions/${config.session}?tab=notebook`);
+    let sockets = 0;
+    const streams = [];
+    page.on('websocket', (socket) => { sockets += /\/v1\/executions\/[^/]*\/events/.test(socket.url()) ? 1 : 0; });
+    page.on('request', (request) => { if (/\/v1\/executions\/[^/]*\/events/.test(request.url())) streams.push(request.url()); });
     const cell = page.getByLabel('Code of cell 1');
     await cell.fill('import matplotlib.pyplot as plt\nprint("drawing")\nplt.figure(figsize=(4, 2), dpi=100)\nplt.plot([1, 4, 9, 16])\nplt.show()');
     await cell.press('Shift+Enter');
@@ -89,6 +94,7 @@ await run({
     await third.press('Shift+Enter');
     await page.getByText('ZeroDivisionError').first().waitFor();
     tell('hit', await page.evaluate(() => globalThis.hit ?? null));
+    tell('sockets', [sockets, streams]);  // cells leave the browser's six connections to others
     // A run outside of a session: the picture that it left, its program, and a new run that begins with it.
     const code = `import base64; open('dot.png', 'wb').write(base64.b64decode('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='))`;
     const left = (await api('POST', '/v1/executions?wait=60', { language: 'python', code, timeout_seconds: 7, args: ['kept'] }, config.person)).json;
@@ -160,6 +166,37 @@ await run({
     await page.getByRole('button', { name: 'Replace', exact: true }).click();
     await page.getByText('1 file uploaded.').waitFor();
     tell('replaced', (await api('GET', `/v1/sessions/${config.session}/files/dragged.txt`)).text);
+    // Names with characters that mislead are named by their escapes, and a name outside UTF-8 by nobody.
+    const odd = (name) => `/v1/sessions/${config.session}/files/${encodeURIComponent(name)}`;
+    await api('PUT', odd('line\nbreak.txt'), 'first\n', config.key, raw);
+    await api('PUT', odd('gpj.\u202etxt'), 'bidi', config.key, raw);
+    await api('PUT', `${odd('in\u2066')}/one.txt`, 'inside', config.key, raw);
+    await api('PUT', odd('as%0Ais.txt'), 'as it is', config.key, raw);
+    await api('POST', `/v1/sessions/${config.session}/exec?wait=30`, { command: String.raw`touch "$(printf '\377.bin')"` }, config.person);
+    await grid.getByText('line\u21b5break.txt').click();
+    const broken = page.getByLabel('Content of line\u21b5break.txt');
+    await broken.fill('second\n');
+    await broken.press('Control+s');
+    await page.getByText('line\u21b5break.txt is saved.').waitFor();
+    tell('odd', (await api('GET', odd('line\nbreak.txt'))).text);
+    await page.getByRole('button', { name: 'Close the file' }).click();
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save gpj.\\u{202e}txt', exact: true }).click();
+    tell('downloaded', [(await saved).suggestedFilename(), readFileSync(await (await saved).path(), 'utf8')]);
+    await page.getByRole('button', { name: 'Delete gpj.\\u{202e}txt' }).click();
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await grid.getByText('gpj.').waitFor({ state: 'detached' });
+    tell('removed', (await api('GET', odd('gpj.\u202etxt'))).status);
+    await grid.getByText('as%0Ais.txt').click();
+    tell('as it is', await page.getByLabel('Content of as%0Ais.txt').inputValue());
+    tell('not text', await grid.getByRole('row').filter({ hasText: '\\xff.bin' }).innerText());
+    await grid.getByText('in\\u{2066}').click();
+    await grid.getByText('one.txt').waitFor();
+    await page.getByRole('button', { name: 'Rename one.txt' }).click();
+    await page.getByLabel('Path').fill('two.txt');
+    await page.getByRole('button', { name: 'Rename', exact: true }).click();
+    await grid.getByText('two.txt').waitFor();
+    tell('renamed', (await api('GET', `${odd('in\u2066')}/two.txt`)).text);
     // A name cannot lead out of the session, and Back leads to the file before.
     await page.getByRole('button', { name: 'New file…' }).click();
     await page.getByLabel('Path').fill('../../x');

@@ -25,16 +25,17 @@ const route = new Store<Route>(read());
 const guards = new Set<(next: Route) => boolean>();
 const QUESTION = 'Leave without saving? Your changes on this page will be lost.';
 
+/** Out of the interface, as by a sign-out. */
+const AWAY: Route = { path: '/', query: new URLSearchParams() };
+
 /** Whether the person may be led to `next`: asks if unsaved work would be lost. */
-export function mayLeave(next: Route = { path: '/', query: new URLSearchParams() }): boolean {
+export function mayLeave(next: Route = AWAY): boolean {
   return ![...guards].some((loses) => loses(next)) || confirm(QUESTION);
 }
 
-/** Guards the work at the present route until the answer is called: against a path or a member of the query that changes. */
-export function guard(members: readonly string[]): () => void {
+/** Guards work until the answer is called, against the routes on which it is lost and against the end of the page. */
+function guardAgainst(loses: (next: Route) => boolean): () => void {
   const ask = (event: BeforeUnloadEvent): void => event.preventDefault();
-  const { path, query } = route.value;
-  const loses = (next: Route): boolean => next.path !== path || members.some((name) => next.query.get(name) !== query.get(name));
   addEventListener('beforeunload', ask);
   guards.add(loses);
   return () => {
@@ -42,6 +43,15 @@ export function guard(members: readonly string[]): () => void {
     guards.delete(loses);
   };
 }
+
+/** Guards the work at the present route: against a path or a member of the query that changes. */
+export function guard(members: readonly string[]): () => void {
+  const { path, query } = route.value;
+  return guardAgainst((next) => next.path !== path || members.some((name) => next.query.get(name) !== query.get(name)));
+}
+
+/** Guards work that stays as long as the page does, whatever the page shows. */
+export const guardPage = (): (() => void) => guardAgainst((next) => next === AWAY);
 
 /** Asks before unsaved work is lost: when the window closes, the path changes, or one of these members of the query. */
 export function useGuard(dirty: boolean, members: readonly string[] = []): void {

@@ -28,7 +28,8 @@ export interface UiConfig {
 
 export type SessionState =
   | { state: 'unknown' }
-  | { state: 'out'; reason: string | null }
+  /** `ended`: by itself, so that the person may want to go on. */
+  | { state: 'out'; reason: string | null; ended?: boolean }
   | { state: 'in'; principal: Principal; csrf: string; expiresAt: string };
 
 export const session = new Store<SessionState>({ state: 'unknown' });
@@ -42,7 +43,7 @@ export function currentCsrf(): string {
 /** Any 401 ends here: the page leads to sign-in and back. `csrf` is the token at the time of the request. */
 export function onSignedOut(csrf: string): void {
   if (session.value.state === 'in' && session.value.csrf === csrf) {
-    session.set({ state: 'out', reason: 'Your session has ended. Sign in again to return to this page. Text that was not saved is gone.' });
+    session.set({ state: 'out', reason: 'Your session has ended. Sign in again to return to this page.', ended: true });
   }
 }
 
@@ -53,11 +54,18 @@ export function personOf(principal: Principal): string {
 }
 
 const forgetting: (() => void)[] = [];
+const leaving: (() => void)[] = [];
 let latest: string | null = null;
 
 /** Runs `forget` before another person's session begins in this page: what one person typed is not for the next. */
 export function onAnotherPerson(forget: () => void): void {
   forgetting.push(forget);
+}
+
+/** Runs `forget` then, and when the person signs out. */
+export function onLeaving(forget: () => void): void {
+  onAnotherPerson(forget);
+  leaving.push(forget);
 }
 
 /** A map that is emptied before another person's session begins. */
@@ -166,6 +174,7 @@ export async function signOut(): Promise<string | null> {
   if (renewed === 'same') response = await end();
   if (!response) return `The service does not answer. ${STILL_IN}`;
   if (!response.ok && response.status !== 401) return `${await problem(response)} ${STILL_IN}`;
+  for (const forget of leaving) forget();
   session.set({ state: 'out', reason: 'You have signed out.' });
   return null;
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-import { answers, asked, BASE, dispatch, history, json, person, place, sent, type Sent } from './page';
+import { answers, asked, BASE, dispatch, hide, history, json, person, place, sent, type Sent } from './page';
 import assert from 'node:assert/strict';
 import { beforeEach, test } from 'node:test';
-import { ApiError, apiUrl, filePath, follow, post } from '../src/api';
+import { ApiError, apiUrl, filePath, follow, post, sayError, type ServerEvent } from '../src/api';
+import { Shelf, waiting } from '../src/drafts';
 import { currentRoute, guard, inside, mayLeave, navigate } from '../src/router';
 import { onSignedOut, personalMap, resume, session, signOut, watchSession } from '../src/session';
+import { connectSocket } from '../src/socket';
+import { filePathOf } from '../src/screens/sessions/file_path';
 import { loginUrl } from '../src/shell/sign_in';
 
 const who = (user: string, csrf: string, credential = `key_${user}`) => ({
@@ -59,6 +62,68 @@ test('what one person typed is gone before the next one begins', async () => {
   await signOut();
   await enter('bob', 'three');
   assert.equal(map.size, 0);
+});
+
+test('what waits goes with a sign-out and with another person, and the page asks before it closes', async () => {
+  const shelf = new Shelf<string>((text) => text.length);
+  let prevented = 0;
+  const closes = (): number => {
+    prevented = 0;
+    dispatch('beforeunload', { preventDefault: () => { prevented += 1; } });
+    return prevented;
+  };
+  await enter('ann', 'one');
+  assert.deepEqual([closes(), waiting()], [0, 'nothing']);
+  shelf.put('saved', 'x', false);
+  assert.deepEqual([closes(), waiting()], [0, 'nothing']);
+  shelf.put('cell', 'typed');
+  assert.deepEqual([closes(), waiting()], [1, 'text']);
+  assert.equal(navigate('executions'), true, 'it stays with the page');
+  person.leaves = false;
+  assert.equal(mayLeave(), false, 'a sign-out asks');
+  person.leaves = true;
+  asked.length = 0;
+  onSignedOut('one');
+  assert.equal(session.value.state === 'out' && session.value.ended, true);
+  await enter('ann', 'two');
+  assert.equal(shelf.take('cell'), 'typed');
+  assert.equal(closes(), 0);
+  for (const ends of [signOut, () => enter('bob', 'three')]) {
+    shelf.put('cell', 'typed');
+    answers(() => new Response(null, { status: 204 }));
+    await ends();
+    assert.equal(shelf.get('cell'), undefined);
+    await enter('ann', 'four');
+  }
+  assert.equal(closes(), 0);
+});
+
+test('what waits is bounded in number and bytes, and the oldest goes first', () => {
+  const shelf = new Shelf<string>((text) => text.length, 10, 3);
+  assert.deepEqual(['a', 'b', 'c'].map((key) => shelf.put(key, key)), [true, true, true]);
+  assert.equal(shelf.put('d', 'd'), false);
+  assert.deepEqual(['a', 'b', 'c', 'd'].map((key) => shelf.get(key)), [undefined, 'b', 'c', 'd']);
+  assert.equal(shelf.put('b', 'again'), true, 'in place of the value before');
+  assert.equal(shelf.put('e', 'four'), false);
+  assert.deepEqual(['b', 'c', 'd', 'e'].map((key) => shelf.get(key)), ['again', undefined, 'd', 'four']);
+  assert.equal(shelf.put('d', 'more than ten'), false);
+  assert.deepEqual(['d', 'e'].map((key) => shelf.get(key)), [undefined, 'four']);
+  for (const key of ['b', 'e']) shelf.take(key);
+});
+
+test('an error says the label of its field, and then the words of the service', () => {
+  const error = new ApiError(422, 'limits.memory_mb: must be at least 1', 'INVALID_REQUEST', { field: 'limits.memory_mb' });
+  const said = error.labelled({ limits: 'Limits', 'limits.memory_mb': 'Memory, MiB' });
+  assert.equal(sayError(error.labelled({ memory_mb: 'Memory' })), 'limits.memory_mb: must be at least 1 Change limits.memory_mb.');
+  assert.equal(sayError(said), 'Memory, MiB: limits.memory_mb: must be at least 1 Change \u201cMemory, MiB\u201d.');
+  assert.deepEqual([said.field, said.status], ['limits.memory_mb', 422]);
+});
+
+test('a path of the service is what requests name, and people see its escapes', () => {
+  assert.deepEqual(filePathOf({ path: 'as%0Ais' }), { path: 'as%0Ais', shown: 'as%0Ais' });
+  assert.deepEqual(filePathOf({ path: 'my%20dir/a%0Ab%25', escaped: true }), { path: 'my dir/a\nb%', shown: 'my dir/a\u21b5b%' });
+  assert.deepEqual(filePathOf({ path: 'gpj.%E2%80%AE%C3%BC', escaped: true }), { path: 'gpj.\u202e\u00fc', shown: 'gpj.\\u{202e}\u00fc' });
+  assert.deepEqual(filePathOf({ path: '%C3%BC%FF', escaped: true }), { path: null, shown: '\u00fc\\xff' });
 });
 
 test('a late answer about an earlier session ends no later one', async () => {
@@ -120,6 +185,129 @@ test('a stream that says nothing is connected anew, from its last id', async () 
   });
   assert.deepEqual(seen, ['x', 'x']);
   assert.deepEqual(sent.map(last), [undefined, '7']);
+});
+
+/** An answer that stays open until it is closed, with an event. → how often it was closed. */
+function openStreams(): { closed: number } {
+  const seen = { closed: 0 };
+  answers((_, signal) => new Response(new ReadableStream({
+    start(controller) {
+      controller.enqueue(new TextEncoder().encode('id: 7\ndata: x\n\n'));
+      signal?.addEventListener('abort', () => {
+        seen.closed += 1;
+        controller.error(new Error('closed'));
+      });
+    },
+  })));
+  return seen;
+}
+
+test('a hidden page closes its streams after a while, and goes on from the last id when it is shown', async () => {
+  await enter('ann', 'one');
+  const streams = openStreams();
+  const stop = new AbortController();
+  let events = 0;
+  const states: string[] = [];
+  const done = follow('/v1/executions/exec_1/events', {
+    signal: stop.signal, restMs: 10,
+    onEvent: () => {
+      events += 1;
+      if (events === 1) hide(true);
+      else stop.abort();
+    },
+    onState: (state) => states.push(state),
+  });
+  while (streams.closed === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  dispatch('online', {});
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.equal(sent.length, 1, 'nothing is asked while nobody looks');
+  hide(false);
+  await done;
+  assert.deepEqual(sent.map((each) => each.headers['Last-Event-ID']), [undefined, '7']);
+  assert.deepEqual(states, ['connecting', 'open', 'connecting', 'open'], 'a rest is no loss');
+});
+
+test('a page that is hidden for a moment keeps its streams', async () => {
+  await enter('ann', 'one');
+  const streams = openStreams();
+  const stop = new AbortController();
+  await follow('/v1/executions/exec_1/events', {
+    signal: stop.signal, restMs: 30,
+    onEvent: () => {
+      hide(true);
+      hide(false);
+      setTimeout(() => stop.abort(), 60);
+    },
+  });
+  assert.deepEqual([sent.length, streams.closed], [1, 1], 'closed by the end alone');
+});
+
+test('streams connect again at once when the network is back', async () => {
+  await enter('ann', 'one');
+  openStreams();
+  const stop = new AbortController();
+  let events = 0;
+  await follow('/v1/executions/exec_1/events', {
+    signal: stop.signal,
+    onEvent: () => {
+      events += 1;
+      if (events === 1) setTimeout(() => dispatch('online', {}));
+      else stop.abort();
+    },
+  });
+  assert.equal(sent.length, 2, 'a connection of before is not trusted');
+  let failures = 0;
+  answers(() => {
+    failures += 1;
+    if (failures === 6) return new Response(null, { status: 204 });
+    setTimeout(() => dispatch('online', {}), 5);
+    return Promise.reject(new TypeError('fetch failed'));
+  });
+  await follow('/v1/executions/exec_1/events', { signal: AbortSignal.timeout(5000), onEvent: () => undefined });
+  assert.equal(failures, 6, 'and nobody waits for the end of a pause');
+});
+
+test('cells follow over sockets, from the last id, and by requests where no socket opens', async () => {
+  await enter('ann', 'one');
+  const urls: string[] = [];
+  const scripts: (((socket: FakeSocket) => void) | undefined)[] = [];
+  class FakeSocket {
+    onopen?: () => void;
+    onclose?: () => void;
+    onmessage?: ((event: { data: string }) => void) | null;
+    constructor(url: string) {
+      urls.push(url);
+      const script = scripts.shift();
+      setTimeout(() => (script ? script(this) : this.onclose?.()));
+    }
+    say(message: object): void {
+      this.onmessage?.({ data: JSON.stringify(message) });
+    }
+    close(): void {}
+  }
+  Object.assign(globalThis, { WebSocket: FakeSocket });
+  scripts.push((socket) => {
+    socket.onopen?.();
+    socket.say({ type: 'stdout', id: '2.3.0', offset: 0, data: 'aGk=' });
+    setTimeout(() => dispatch('online', {}));  // another network: the socket is not trusted
+    hide(true);  // a cell goes on
+  }, (socket) => {
+    socket.onopen?.();
+    socket.say({ type: 'usage', id: '2.3.0', usage: { wall_ms: 5 } });
+    socket.say({ type: 'status', id: '4.3.0', status: 'completed', execution: { status: 'completed' } });
+    socket.onclose?.();
+  });
+  const seen: string[] = [];
+  const states: string[] = [];
+  const options = { connect: connectSocket, restMs: Infinity, signal: new AbortController().signal, onEvent: ({ event, data }: ServerEvent) => seen.push(`${event} ${data}`), onState: (state: string) => states.push(state) };
+  await follow('/v1/executions/exec_1/events', options);
+  assert.deepEqual(seen, ['stdout {"offset":0,"data":"aGk="}', 'usage {"wall_ms":5}', 'status {"status":"completed"}']);
+  assert.deepEqual(urls.map((url) => new URL(url).searchParams.get('last_event_id')), [null, '2.3.0']);
+  assert.deepEqual(states, ['connecting', 'open', 'connecting', 'open', 'ended']);
+  hide(false);
+  answers(() => new Response(null, { status: 204 }));
+  await follow('/v1/executions/exec_1/events', { ...options, lastEventId: '2.9.0' });
+  assert.deepEqual(sent.map(({ path, headers }) => [path, headers['Last-Event-ID']]), [['/v1/executions/exec_1/events', '2.9.0']]);
 });
 
 test('Back past unsaved work is undone', () => {

@@ -2,6 +2,7 @@
 // Sign-in by key or by the provider of OpenID Connect. The key is sent once, and kept nowhere in the page.
 import type { JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { waiting } from '../drafts';
 import { Button, Notice } from '../parts/basics';
 import { Form, Input } from '../parts/forms';
 import { inside, useRoute } from '../router';
@@ -25,6 +26,18 @@ export function loginUrl(next: string): string {
   return url.href;
 }
 
+/** What becomes of text that was typed before the sign-in ended. */
+function Waiting({ text, oidc }: { text: ReturnType<typeof waiting>; oidc: boolean }): JSX.Element | null {
+  if (text === 'nothing') return null;
+  return (
+    <>
+      <p>The text that you typed waits in this page. It returns when you sign in as the same person, and is dropped when another person signs in or the page is closed.</p>
+      {text === 'part' && <p>A part of it was too large to wait, and is gone.</p>}
+      {oidc && <p>Single sign-on opens in a tab of its own. Come back to this tab afterwards.</p>}
+    </>
+  );
+}
+
 interface SignInProps {
   config: UiConfig | null;
   reason: string | null;
@@ -39,6 +52,8 @@ export function SignIn({ config, reason, unread, retry }: SignInProps): JSX.Elem
   const [error, setError] = useState<string | null>(null);
   const failed = route.query.get('failed');
   const [busy, setBusy] = useState(false);
+  const [kept, setKept] = useState<ReturnType<typeof waiting>>('nothing');
+  useEffect(() => setKept(waiting()), []);  // after the screen has gone, and left what it had
   useEffect(() => {
     document.title = 'Sign in · Cloister';
   }, []);
@@ -59,12 +74,12 @@ export function SignIn({ config, reason, unread, retry }: SignInProps): JSX.Elem
     <main class="alone">
       <section class="sign-in card" aria-labelledby="sign-in-title">
         <h1 id="sign-in-title"><Mark /> Cloister</h1>
-        {reason && <Notice>{<p>{reason}</p>}</Notice>}
+        {reason && <Notice><p>{reason}</p><Waiting text={kept} oidc={config?.oidc ?? false} /></Notice>}
         {failed && <Notice tone="bad"><p>{FAILURES[failed] ?? FAILED}</p></Notice>}
         {unread && <Notice tone="warn" title={unread}><p>Whether single sign-on is offered is not known.</p><Button small onClick={retry}>Try again</Button></Notice>}
         {config?.oidc && (
           <>
-            <a class="button primary wide" href={loginUrl(route.query.get('next') ?? '')}>Sign in with single sign-on</a>
+            <a class="button primary wide" href={loginUrl(route.query.get('next') ?? '')} {...(kept === 'nothing' ? {} : { target: '_blank', rel: 'noopener' })}>Sign in with single sign-on</a>
             <p class="or" aria-hidden="true"><span>or</span></p>
           </>
         )}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // API keys and the people and agents behind them. The secret of a new key is shown once, and never kept by the page.
 import { useEffect, useState } from 'preact/hooks';
+import { useDraft } from '../../drafts';
 import { api, Badge, Confirm, ConfirmTyped, Dialog, ErrorBox, Field, IdLink, isAdmin, Loading, may, Page, Table, Tabs, Time, toast, typable, Untrusted, useAction, useLoad } from '../kit';
 import type { ScreenProps } from '../registry';
 
@@ -35,6 +36,9 @@ export function stateOf(key: Key, now = Date.now()): 'revoked' | 'expired' | 're
   return key.replaced_by.length > 0 ? 'replaced' : 'valid';
 }
 
+const LABELS = {
+  name: 'Name', tenant: 'Tenant', role: 'Role', roles: 'Role', agent: 'Agent', user: 'User', app: 'App', networks: 'Only from these networks', expires_in_seconds: 'Valid',
+};
 const TONES = { revoked: 'neutral', expired: 'neutral', replaced: 'warn', valid: 'ok' } as const;
 
 function who(key: Key): string {
@@ -130,7 +134,7 @@ function SignIns() {
 
 function Make({ onClose, onMade }: { onClose(): void; onMade(key: NewKey): void }) {
   const admin = isAdmin();
-  const [form, setForm] = useState({ name: '', tenant: '', app: '', agent: '', user: '', role: 'agent', networks: '', life: '0' });
+  const [form, setForm] = useDraft('new key', { name: '', tenant: '', app: '', agent: '', user: '', role: 'agent', networks: '', life: '0' });
   const making = useAction();
   const set = (name: keyof typeof form) => (event: { currentTarget: { value: string } }) => setForm({ ...form, [name]: event.currentTarget.value });
   const make = (event: Event): void => {
@@ -157,7 +161,7 @@ function Make({ onClose, onMade }: { onClose(): void; onMade(key: NewKey): void 
           <Field label="Valid"><select value={form.life} onChange={set('life')}>{LIVES.map(([label], index) => <option key={label} value={index}>{label}</option>)}</select></Field>
         </div>
         <Field label="Only from these networks" hint="Such as 10.0.0.0/8. Empty: from everywhere."><input value={form.networks} onInput={set('networks')} /></Field>
-        {making.error ? <ErrorBox error={making.error} /> : null}
+        {making.error ? <ErrorBox error={making.error} labels={LABELS} /> : null}
       </form>
     </Dialog>
   );
@@ -221,7 +225,7 @@ function OneKey({ known, onClose, onRotated, onRevoked }: { known: Key; onClose(
           <button class="button" disabled={acting.busy} onClick={rotate}>Rotate</button>
         </div>
       )}
-      {acting.error ? <ErrorBox error={acting.error} /> : null}
+      {acting.error ? <ErrorBox error={acting.error} labels={{ overlap_seconds: 'Both keys are valid for' }} /> : null}
     </Dialog>
   );
 }

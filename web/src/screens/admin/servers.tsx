@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // MCP servers that run in sandboxes, and the tools of the registry.
 import { useState } from 'preact/hooks';
+import { useDraft } from '../../drafts';
 import { api, Badge, ConfirmTyped, Dialog, Empty, ErrorBox, Field, IdLink, Loading, may, Page, Table, Time, toast, Untrusted, useAction, useLoad } from '../kit';
 
 interface Server {
@@ -37,7 +38,7 @@ function McpServers() {
   const list = useLoad<{ mcp_servers: Server[] }>('/v1/mcp-servers', []);
   const [chosen, setChosen] = useState<Server | null>(null);
   const [deletes, setDeletes] = useState<Server | null>(null);
-  const [adds, setAdds] = useState(false);
+  const [adds, setAdds] = useDraft('new server', false);
   const uses = may('session.use');
   const remove = async (): Promise<void> => {
     await api.del(`/v1/mcp-servers/${encodeURIComponent(deletes!.name)}`);
@@ -84,8 +85,8 @@ function McpServers() {
 }
 
 function Add({ onClose, onAdded }: { onClose(): void; onAdded(): void }) {
-  const [name, setName] = useState('');
-  const [command, setCommand] = useState('');
+  const [name, setName] = useDraft('server name', '');
+  const [command, setCommand] = useDraft('server command', '');
   const acting = useAction();
   const add = (event: Event): void => {
     event.preventDefault();
@@ -102,7 +103,7 @@ function Add({ onClose, onAdded }: { onClose(): void; onAdded(): void }) {
       <form id="add-server" class="stack" onSubmit={add}>
         <Field label="Name" hint="The first part of the names of its tools."><input required pattern="[a-z][a-z0-9\-]{0,31}" value={name} onInput={(event) => setName(event.currentTarget.value)} /></Field>
         <Field label="Command" hint="The program, then each argument in a line of its own."><textarea class="mono" required rows={4} spellcheck={false} value={command} onInput={(event) => setCommand(event.currentTarget.value)} /></Field>
-        {acting.error ? <ErrorBox error={acting.error} /> : null}
+        {acting.error ? <ErrorBox error={acting.error} labels={{ name: 'Name', command: 'Command' }} /> : null}
       </form>
     </Dialog>
   );

@@ -2,6 +2,7 @@
 // Agents with sandboxes of their own: the list, and the way to a new one.
 import '../governance.css';
 import { useState } from 'preact/hooks';
+import { useDraft } from '../../drafts';
 import { api, Badge, Dialog, Empty, ErrorBox, Field, go, isAdmin, Loading, may, Page, Table, Time, toast, Untrusted, useAction, useLoad } from '../kit';
 import type { ScreenProps } from '../registry';
 import { AgentDetail } from './detail';
@@ -31,7 +32,7 @@ async function loadAgents(): Promise<AgentSandbox[]> {
 function AgentList() {
   const list = useLoad(loadAgents, []);
   const health = useLoad<Health>('/v1/agents:health', []);
-  const [makes, setMakes] = useState(false);
+  const [makes, setMakes] = useDraft('new sandbox', false);
   const actions = may('agent.manage') ? <button class="button primary" onClick={() => setMakes(true)}>New sandbox…</button> : undefined;
   return (
     <Page full title="Agents" subtitle="What each agent may do, and what it was refused" actions={actions}>
@@ -64,9 +65,9 @@ function ownRules(row: AgentSandbox): number {
 }
 
 function NewSandbox({ levels, onClose }: { levels: string[]; onClose(): void }) {
-  const [agent, setAgent] = useState('');
-  const [tenant, setTenant] = useState('');
-  const [level, setLevel] = useState('restricted');
+  const [agent, setAgent] = useDraft('sandbox agent', '');
+  const [tenant, setTenant] = useDraft('sandbox tenant', '');
+  const [level, setLevel] = useDraft('sandbox level', 'restricted');
   const [trial, setTrial] = useState<{ of: string; answer: AgentDryRun } | null>(null);
   const making = useAction();
   const wanted = JSON.stringify([tenant, agent, level]);
@@ -97,7 +98,7 @@ function NewSandbox({ levels, onClose }: { levels: string[]; onClose(): void }) 
         {isAdmin() && <Field label="Tenant" hint="Empty: your own."><input maxLength={128} value={tenant} onInput={(event) => setTenant(event.currentTarget.value)} /></Field>}
         <Field label="Level"><select value={level} onChange={(event) => setLevel(event.currentTarget.value)}>{levels.map((each) => <option key={each}>{each}</option>)}</select></Field>
         {tried ? <Trial answer={tried} /> : <p class="muted">The page first shows which stored requests of the agent would be decided otherwise.</p>}
-        {making.error ? <ErrorBox error={making.error} /> : null}
+        {making.error ? <ErrorBox error={making.error} labels={{ 'url.agent': 'Agent', 'query.tenant': 'Tenant', level: 'Level' }} /> : null}
       </form>
     </Dialog>
   );

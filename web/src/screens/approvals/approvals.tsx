@@ -3,6 +3,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ApiError, path, post } from '../../api';
+import { useDraft } from '../../drafts';
 import { useApi, usePages } from '../../hooks';
 import { attempt, Button, Card, Confirm, Empty, ErrorState, Facts, Form, Id, Input, Loading, Notice, Page, Select, Status, Table, TextArea, Time, Untrusted, type Column } from '../../parts';
 import { approvalPath } from '../../places';
@@ -218,7 +219,7 @@ interface ReadyProps extends DecideProps {
 
 function Decide({ escalation, tenant, readable, gone, stale, onDecided }: ReadyProps): JSX.Element | null {
   const state = useStore(session);
-  const [reason, setReason] = useState('');
+  const [reason, setReason] = useDraft(`reason ${tenant ?? ''}`, '');
   const [missing, setMissing] = useState<string | null>(null);
   const [lasts, setLasts] = useState('');
   if (state.state !== 'in' || escalation.status !== 'pending') return null;
@@ -237,7 +238,7 @@ function Decide({ escalation, tenant, readable, gone, stale, onDecided }: ReadyP
       }, { query: { tenant } });
       setReason('');
       onDecided(next);
-    }, decision === 'approve' ? 'Your approval is recorded.' : 'The denial is recorded.');
+    }, decision === 'approve' ? 'Your approval is recorded.' : 'The denial is recorded.', { reason: 'Reason', grant_seconds: 'An approval is good for' });
   };
   if (barred && !barred.startsWith('You have approved')) return <Notice><p>{barred}</p></Notice>;
   if (!readable && !gone) return <Notice><p>You can decide once the whole request is shown above.</p></Notice>;

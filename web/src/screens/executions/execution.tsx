@@ -3,6 +3,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { del, path, post } from '../../api';
+import { useDraft } from '../../drafts';
 import { Button, Card, Confirm, CopyButton, ErrorState, Facts, Id, Loading, Notice, Output, Page, Result, Status, TabPanel, Tabs, Time, toastError, Untrusted, useTab } from '../../parts';
 import { approvalPath } from '../../places';
 import { Link, navigate } from '../../router';
@@ -31,7 +32,7 @@ export default function ExecutionScreen({ params }: ScreenProps): JSX.Element {
   const tabs = TABS.filter((one) => one !== 'program' || kept);
   const tab = useTab(tabs);
   const [asking, setAsking] = useState(false);
-  const [changing, setChanging] = useState(false);
+  const [changing, setChanging] = useDraft('changed run', false);
   // A person repeats what has all its values, in a session only of the own tenant.
   const request = kept?.withheld.length === 0 ? kept.request : null;
   const up = { to: 'executions', label: 'Executions' };

@@ -3,6 +3,7 @@
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { ApiError, del, path } from '../../api';
+import { useDraft } from '../../drafts';
 import { usePages } from '../../hooks';
 import { Button, Confirm, Empty, Field, Page, Select, Status, Table, Time, toast, Untrusted, type Column } from '../../parts';
 import { Link, setQuery } from '../../router';
@@ -33,7 +34,7 @@ export default function Executions({ query }: ScreenProps): JSX.Element {
   const pages = usePages<Execution>('/v1/executions', 'executions', { query: { status, agent, session_id: session }, every: 3 });
   const [selected, setSelected] = useState<Set<string>>(new Set());
   const [asking, setAsking] = useState(false);
-  const [making, setMaking] = useState(false);
+  const [making, setMaking] = useDraft('new run', false);
   useEffect(() => setSelected(new Set()), [status, agent, session]);
   const open = useMemo(() => pages.rows.filter((row) => selected.has(row.id) && !ENDED.has(row.status)), [pages.rows, selected]);
   const filtered = status !== '' || agent !== '' || session !== '';

@@ -2,7 +2,8 @@
 // A run started from the page.
 import type { JSX } from 'preact';
 import { useState } from 'preact/hooks';
-import { ApiError, post } from '../../api';
+import { labelled, post } from '../../api';
+import { useDraft } from '../../drafts';
 import { useApi } from '../../hooks';
 import { Button, Dialog, ErrorState, fieldError, Form, Input, Select, TextArea } from '../../parts';
 import { navigate } from '../../router';
@@ -17,19 +18,23 @@ interface Language {
 
 const NETWORKS = ['none', 'restricted', 'internal', 'api', 'full'] as const;
 
+const LABELS = {
+  code: 'Code', command: 'Code', language: 'Language', network_policy: 'Network', timeout_seconds: 'Timeout, in seconds', memory_mb: 'Memory, in MiB', deps: 'Packages',
+} as const;
+
 /** Members of a request that the form has. The others stay as they are. */
-const IN_FORM = new Set(['language', 'code', 'command', 'timeout_seconds', 'memory_mb', 'network_policy', 'deps']);
+const IN_FORM = new Set(Object.keys(LABELS));
 
 export function NewRun({ onClose, first }: { onClose(): void; first?: RunRequest }): JSX.Element {
   const languages = useApi<{ languages: Language[] }>('/v1/languages');
   const program = codeOf(first ?? {});
-  const [language, setLanguage] = useState(program.language);
-  const [code, setCode] = useState(program.code);
-  const [timeout, setTimeout] = useState(String(first?.['timeout_seconds'] ?? 30));
-  const [memory, setMemory] = useState(String(first?.['memory_mb'] ?? 256));
+  const [language, setLanguage] = useDraft('run language', program.language);
+  const [code, setCode] = useDraft('run code', program.code);
+  const [timeout, setTimeout] = useDraft('run timeout', String(first?.['timeout_seconds'] ?? 30));
+  const [memory, setMemory] = useDraft('run memory', String(first?.['memory_mb'] ?? 256));
   const policy = first?.['network_policy'] as { tier?: (typeof NETWORKS)[number] } | null | undefined;
-  const [network, setNetwork] = useState<(typeof NETWORKS)[number]>(policy?.tier ?? 'none');
-  const [deps, setDeps] = useState(Array.isArray(first?.['deps']) ? first['deps'].join(' ') : '');
+  const [network, setNetwork] = useDraft<(typeof NETWORKS)[number]>('run network', policy?.tier ?? 'none');
+  const [deps, setDeps] = useDraft('run packages', Array.isArray(first?.['deps']) ? first['deps'].join(' ') : '');
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
   const names = languages.data?.languages.map((one) => one.name) ?? ['python', 'bash', 'node'];
@@ -47,25 +52,24 @@ export function NewRun({ onClose, first }: { onClose(): void; first?: RunRequest
       onClose();
       navigate(`executions/${made.id}`);
     } catch (failed) {
-      setError(failed);
+      setError(labelled(failed, LABELS));
       setBusy(false);
     }
   };
   const kept = Object.fromEntries(Object.entries(first ?? {}).filter(([member]) => !IN_FORM.has(member)));
   const others = Object.entries(kept).filter(([member, value]) => said(value) && member !== 'encoding').map(([member]) => member);
-  const known = ['language', 'code', 'timeout_seconds', 'memory_mb', 'network_policy', 'deps'];
-  const elsewhere = error && !(error instanceof ApiError && error.field && known.some((name) => fieldError(error, name)));
+  const elsewhere = error && !Object.keys(LABELS).some((name) => fieldError(error, name));
   return (
     <Dialog title={first ? 'Change and run' : 'New run'} wide onClose={onClose}>
       <Form onSubmit={() => void send()}>
-        <TextArea label="Code" mono rows={10} value={code} onInput={setCode} autoFocus error={fieldError(error, 'code')} placeholder={'print("hello")'} />
+        <TextArea label={LABELS.code} mono rows={10} value={code} onInput={setCode} autoFocus error={fieldError(error, 'code') ?? fieldError(error, 'command')} placeholder={'print("hello")'} />
         <div class="columns">
-          <Select label="Language" value={language} options={names.includes(language) ? names : [language, ...names]} onChange={setLanguage} error={fieldError(error, 'language')} />
-          <Select label="Network" value={network} options={NETWORKS} onChange={(value) => setNetwork(value)} error={fieldError(error, 'network_policy')} />
-          <Input label="Timeout, in seconds" type="number" min={1} value={timeout} onInput={setTimeout} error={fieldError(error, 'timeout_seconds')} />
-          <Input label="Memory, in MiB" type="number" min={4} value={memory} onInput={setMemory} error={fieldError(error, 'memory_mb')} />
+          <Select label={LABELS.language} value={language} options={names.includes(language) ? names : [language, ...names]} onChange={setLanguage} error={fieldError(error, 'language')} />
+          <Select label={LABELS.network_policy} value={network} options={NETWORKS} onChange={(value) => setNetwork(value)} error={fieldError(error, 'network_policy')} />
+          <Input label={LABELS.timeout_seconds} type="number" min={1} value={timeout} onInput={setTimeout} error={fieldError(error, 'timeout_seconds')} />
+          <Input label={LABELS.memory_mb} type="number" min={4} value={memory} onInput={setMemory} error={fieldError(error, 'memory_mb')} />
         </div>
-        <Input label="Packages" value={deps} onInput={setDeps} mono placeholder="numpy==2.1.0 requests" hint="Names separated by spaces." error={fieldError(error, 'deps')} />
+        <Input label={LABELS.deps} value={deps} onInput={setDeps} mono placeholder="numpy==2.1.0 requests" hint="Names separated by spaces." error={fieldError(error, 'deps')} />
         {others.length > 0 && <p class="hint">The rest of the request stays: {others.join(', ')}.</p>}
         {elsewhere ? <ErrorState error={error} /> : null}
         <div class="dialog-actions">

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The policy: edit, check, explain, test, try on recorded requests, apply, and go back.
 import '../governance.css';
-import { useEffect, useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useDraft } from '../../drafts';
 import { api, ApiError, Badge, Dialog, ErrorBox, Field, Loading, may, Page, Tabs, TextDiff, toast, Untrusted, useAction, useGuard, useLoad } from '../kit';
 import type { ScreenProps } from '../registry';
 import { Cases, type CasesDraft, EXAMPLE } from './cases';
@@ -64,23 +65,32 @@ function problemsOf(check: PolicyCheck | null): EditorProblem[] {
   return [...errors, ...check.warnings.map((message) => ({ line: lineOf(message), message, severity: 'warning' as const }))];
 }
 
+interface Edited {
+  base: PolicyDocument | null;
+  text: string;
+}
+
+const isChanged = ({ base, text }: Edited): boolean => text !== (base?.document ?? START);
+
 function Draft({ current, asked, reload }: { current: PolicyDocument | null; asked: number | null; reload(): void }) {
-  const [base, setBase] = useState(current);
-  const [text, setText] = useState(current?.document ?? START);
+  // With the version that the text began with: the service refuses the text if another one is in force.
+  const [{ base, text }, setDraft] = useDraft('document', { base: current, text: current?.document ?? START }, isChanged);
+  const setText = (typed: string): void => setDraft((old) => ({ ...old, text: typed }));
   const [revision, setRevision] = useState(0);
   const check = useCheck(text);
   // Here, so that a look at another tab loses neither.
-  const [question, setQuestion] = useState<ExplainDraft>({ question: EMPTY, ofDraft: true });
-  const [cases, setCases] = useState<CasesDraft>({ text: EXAMPLE, ofDraft: true });
-  const dirty = text !== (base?.document ?? START);
+  const [question, setQuestion] = useDraft<ExplainDraft>('question', { question: EMPTY, ofDraft: true });
+  const [cases, setCases] = useDraft<CasesDraft>('cases', { text: EXAMPLE, ofDraft: true });
+  const dirty = isChanged({ base, text });
   useGuard(dirty);
   const replace = (document: PolicyDocument): void => {
-    setBase(document);
-    setText(document.document);
+    setDraft({ base: document, text: document.document });
     setRevision(revision + 1);
   };
+  const read = useRef(current);
   useEffect(() => {
-    if (current && current.version !== base?.version) replace(current);
+    if (current && current !== read.current && current.version !== base?.version) replace(current);
+    read.current = current;
   }, [current]);
   const tabs = [
     { id: 'edit', label: 'Document', content: () => <Edit {...{ base, text, revision, check, dirty, setText, replace, reload }} /> },
@@ -139,7 +149,7 @@ function Edit({ base, text, revision, check, dirty, setText, replace, reload }: 
 }
 
 function Apply({ base, text, onClose, onApplied, replace }: { base: PolicyDocument; text: string; onClose(): void; onApplied(): void; replace(document: PolicyDocument): void }) {
-  const [note, setNote] = useState('');
+  const [note, setNote] = useDraft('note', '');
   const [conflict, setConflict] = useState(false);
   const trial = useLoad(() => api.post<PolicyDiff>('/v1/policies:diff', { document: text, against: base.version, recent: RECENT }), []);
   const acting = useAction();
@@ -173,7 +183,7 @@ function Apply({ base, text, onClose, onApplied, replace }: { base: PolicyDocume
         {trial.data && <Replay diff={trial.data} />}
         <details><summary>Changed lines</summary><TextDiff label="Changed lines" before={base.document} after={text} /></details>
         <Field label="Note" hint="The reason, for the audit log."><input value={note} maxLength={1000} onInput={(event) => setNote(event.currentTarget.value)} /></Field>
-        {acting.error ? <ErrorBox error={acting.error} /> : null}
+        {acting.error ? <ErrorBox error={acting.error} labels={{ document: 'Policy document', note: 'Note' }} /> : null}
       </div>
     </Dialog>
   );

@@ -2,22 +2,29 @@
 // The session's files: a list that follows changes, an editor for text, uploads by drag, and downloads.
 import type { JSX } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { ApiError, del, filePath, follow, get, isAbort, path, post, request, sayError } from '../../api';
+import { ApiError, del, filePath, follow, get, isAbort, labelled, path, post, request, sayError } from '../../api';
+import { useDraft } from '../../drafts';
 import { Bytes, Button, Confirm, Dialog, Empty, ErrorState, Form, Icon, Input, Loading, Notice, Select, Table, Time, toast, toastError, Untrusted, type Column } from '../../parts';
 import { setQuery, useGuard, useRoute } from '../../router';
+import { fileName } from '../../save';
 import { may } from '../../session';
-import { bytes } from '../../text';
+import { bytes, visible } from '../../text';
 import type { Session } from '../../types';
 import { download } from '../executions/artifacts';
+import { type FilePath, filePathOf, isTypable } from './file_path';
 import { lineEnd, wrongPath } from './text_file';
 
-interface Entry {
-  path: string;
+interface Entry extends FilePath {
   type: 'file' | 'directory' | 'link' | 'other';
   size: number;
   mode: string;
   modified_at: string | null;
 }
+
+type Answered = Omit<Entry, keyof FilePath> & { path: string; escaped?: true };
+/** An entry that requests can name. */
+type Named = Entry & { path: string };
+const isNamed = (entry: Entry): entry is Named => entry.path !== null;
 
 const ROOTS = [{ value: 'workspace', label: '/workspace' }, { value: 'home', label: '/home/user' }, { value: 'tmp', label: '/tmp' }] as const;
 type Root = (typeof ROOTS)[number]['value'];
@@ -25,7 +32,12 @@ const MAX_EDIT = 1024 * 1024;
 const MAX_UPLOADS = 500;
 
 const baseName = (name: string): string => name.split('/').pop() ?? name;
+/** Of a path, for labels and titles. */
+const shownName = (name: string): string => visible(baseName(name));
+const NOT_TEXT = 'Its name is not UTF-8: use the terminal.';
 const join = (directory: string, name: string): string => (directory ? `${directory}/${name}` : name);
+
+type Asked = { what: 'mkdir' | 'new' } | { what: 'move' | 'remove'; entry: Named };
 
 interface Listing {
   entries: Entry[] | null;
@@ -34,7 +46,7 @@ interface Listing {
   reload(): void;
 }
 
-/** A directory, read again when the service reports a change in it. The watch rests while the page is hidden. */
+/** A directory, read again when the service reports a change in it, and when the watch was away. */
 function useListing(session: string, root: Root, directory: string): Listing {
   const [state, setState] = useState<{ entries: Entry[] | null; leftOut: number; error: unknown }>({ entries: null, leftOut: 0, error: null });
   const [round, setRound] = useState(0);
@@ -43,8 +55,8 @@ function useListing(session: string, root: Root, directory: string): Listing {
     const abort = new AbortController();
     let timer = 0;
     const read = (): void => {
-      get<{ entries: Entry[]; left_out: number }>(path`/v1/sessions/${session}/files`, { query: { root, path: directory, depth: 1, limit: 10_000 }, signal: abort.signal }).then(
-        (body) => setState({ entries: body.entries.filter((one) => one.path !== directory), leftOut: body.left_out, error: null }),
+      get<{ entries: Answered[]; left_out: number }>(path`/v1/sessions/${session}/files`, { query: { root, path: directory, depth: 1, limit: 10_000 }, signal: abort.signal }).then(
+        (body) => setState({ entries: body.entries.map((one) => ({ ...one, ...filePathOf(one) })).filter((one) => one.path !== directory), leftOut: body.left_out, error: null }),
         (error: unknown) => {
           if (!isAbort(error)) setState((old) => ({ ...old, error }));
         });
@@ -82,7 +94,7 @@ export function Files({ session }: { session: Session }): JSX.Element {
   const file = wanted && !wrongPath(wanted, root) ? wanted : null;
   const listing = useListing(session.id, root, directory);
   const write = may('file.write');
-  const [asking, setAsking] = useState<{ what: 'mkdir' | 'new' } | { what: 'move' | 'remove'; entry: Entry } | null>(null);
+  const [asking, setAsking] = useState<Asked | null>(null);
   const where = (name: string): string => `${path`/v1/sessions/${session.id}/files`}/${filePath(name)}`;
   const upload = useUpload(where, root, directory, listing.reload);
   const [replacing, setReplacing] = useState<{ files: File[]; names: string[] } | null>(null);
@@ -96,30 +108,37 @@ export function Files({ session }: { session: Session }): JSX.Element {
   const picker = useRef<HTMLInputElement>(null);
   const columns: Column<Entry>[] = useMemo(() => [
     {
-      key: 'name', title: 'Name', width: 'minmax(140px, 3fr)', compare: (a, b) => a.path.localeCompare(b.path),
-      cell: (row) => <span class="file-name"><Icon name={row.type === 'directory' ? 'folder' : 'file'} /><Untrusted value={baseName(row.path)} mono />{row.type === 'link' || row.type === 'other' ? <span class="faint"> {row.type}</span> : null}</span>,
+      key: 'name', title: 'Name', width: 'minmax(140px, 3fr)', compare: (a, b) => a.shown.localeCompare(b.shown),
+      cell: (row) => (
+        <span class="file-name">
+          <Icon name={row.type === 'directory' ? 'folder' : 'file'} /><Untrusted value={baseName(row.shown)} mono />
+          {row.type === 'link' || row.type === 'other' ? <span class="faint"> {row.type}</span> : null}
+          {!isNamed(row) && <span class="soft"> {NOT_TEXT}</span>}
+        </span>
+      ),
     },
     { key: 'size', title: 'Size', width: '84px', align: 'end', cell: (row) => (row.type === 'file' ? <Bytes count={row.size} /> : ''), compare: (a, b) => a.size - b.size },
     { key: 'mode', title: 'Mode', width: '60px', wide: true, cell: (row) => <code>{row.mode}</code> },
     { key: 'at', title: 'Changed', width: '84px', align: 'end', wide: true, cell: (row) => <Time at={row.modified_at} relative />, compare: (a, b) => (a.modified_at ?? '').localeCompare(b.modified_at ?? '') },
     {
       key: 'do', title: '', width: '190px', align: 'end', wide: true,
-      cell: (row) => (
+      cell: (row) => isNamed(row) && (
         <>
-          {row.type === 'file' && <Button small kind="quiet" label={`Save ${baseName(row.path)}`} onClick={() => download(where(row.path), baseName(row.path), { root })}>Save</Button>}
-          {row.type === 'directory' && <Button small kind="quiet" label={`Save ${baseName(row.path)} as tar`} onClick={() => download(path`/v1/sessions/${session.id}/archive`, `${baseName(row.path)}.tar`, { root, path: row.path })}>Save</Button>}
-          {write && <Button small kind="quiet" label={`Rename ${baseName(row.path)}`} onClick={() => setAsking({ what: 'move', entry: row })}>Rename</Button>}
-          {write && <Button small kind="quiet" label={`Delete ${baseName(row.path)}`} onClick={() => setAsking({ what: 'remove', entry: row })}>Delete</Button>}
+          {row.type === 'file' && <Button small kind="quiet" label={`Save ${shownName(row.path)}`} onClick={() => download(where(row.path), baseName(row.path), { root })}>Save</Button>}
+          {row.type === 'directory' && <Button small kind="quiet" label={`Save ${shownName(row.path)} as tar`} onClick={() => download(path`/v1/sessions/${session.id}/archive`, `${baseName(row.path)}.tar`, { root, path: row.path })}>Save</Button>}
+          {write && <Button small kind="quiet" label={`Rename ${shownName(row.path)}`} onClick={() => setAsking({ what: 'move', entry: row })}>Rename</Button>}
+          {write && <Button small kind="quiet" label={`Delete ${shownName(row.path)}`} onClick={() => setAsking({ what: 'remove', entry: row })}>Delete</Button>}
         </>
       ),
     },
   ], [session.id, root, directory, write]);
   const open = (row: Entry): void => {
-    if (row.type === 'directory') setQuery({ dir: row.path, file: undefined }, true);
+    if (!isNamed(row)) toast(NOT_TEXT);
+    else if (row.type === 'directory') setQuery({ dir: row.path, file: undefined }, true);
     else if (row.type === 'file') setQuery({ file: row.path }, true);
     else toast('A link or a device is not followed. Look at it in the terminal.');
   };
-  const sorted = useMemo(() => [...(listing.entries ?? [])].sort((a, b) => Number(b.type === 'directory') - Number(a.type === 'directory') || a.path.localeCompare(b.path)), [listing.entries]);
+  const sorted = useMemo(() => [...(listing.entries ?? [])].sort((a, b) => Number(b.type === 'directory') - Number(a.type === 'directory') || a.shown.localeCompare(b.shown)), [listing.entries]);
   return (
     <div
       class={`files ${over ? 'over' : ''}`}
@@ -157,18 +176,18 @@ export function Files({ session }: { session: Session }): JSX.Element {
             : !listing.entries ? <Loading what="files" />
               : (
                 <Table
-                  label="Files" rows={sorted} columns={columns} id={(row) => row.path} onOpen={open} current={file} filterText={(row) => baseName(row.path)}
+                  label="Files" rows={sorted} columns={columns} id={(row) => row.path ?? `/${row.shown}`} onOpen={open} current={file} filterText={(row) => baseName(row.shown)}
                   empty={<Empty title="This directory is empty.">{write ? 'Drag files here, or make one in the terminal.' : 'Programs of the session may write files here.'}</Empty>}
                 />
               )}
           {listing.leftOut > 0 && <p class="soft">and {listing.leftOut} more, which are not listed. Use the terminal to see them.</p>}
         </div>
-        {file && <section class="pane" aria-label={`File ${file}`}><Editor key={`${root}/${file}`} where={where(file)} root={root} name={file} writable={write} onSaved={listing.reload} /></section>}
+        {file && <section class="pane" aria-label={`File ${visible(file)}`}><Editor key={`${root}/${file}`} where={where(file)} root={root} name={file} writable={write} onSaved={listing.reload} /></section>}
       </div>
       {write && <p class="hint drop-hint" aria-hidden="true">Drag files onto the list to upload them here.</p>}
       {replacing && (
         <Confirm
-          title={`Replace ${replacing.names.length === 1 ? baseName(replacing.names[0] ?? '') : `${replacing.names.length} files`}?`} action="Replace"
+          title={`Replace ${replacing.names.length === 1 ? shownName(replacing.names[0] ?? '') : `${replacing.names.length} files`}?`} action="Replace"
           onClose={() => setReplacing(null)} onConfirm={() => { void upload.send(replacing.files); }}
         >
           <p>{replacing.names.length === 1 ? 'A file of this name is' : 'Files of these names are'} here already. What is in {replacing.names.length === 1 ? 'it' : 'them'} will be lost.</p>
@@ -236,21 +255,27 @@ function useUpload(where: (name: string) => string, root: Root, directory: strin
 }
 
 function Ask({ asking, session, root, directory, where, onClose, done }: {
-  asking: { what: 'mkdir' | 'new' } | { what: 'move' | 'remove'; entry: Entry }; session: Session; root: Root; directory: string;
+  asking: Asked; session: Session; root: Root; directory: string;
   where(name: string): string; onClose(): void; done(): void;
 }): JSX.Element {
-  const [name, setName] = useState('entry' in asking ? asking.entry.path : join(directory, ''));
+  // A field cannot hold every path: such a directory stands before the field.
+  const under = isTypable(directory) ? '' : directory;
+  const [typed, setTyped] = useState(() => {
+    const base = 'entry' in asking ? baseName(asking.entry.path) : '';
+    return join(under ? '' : directory, isTypable(base) ? base : fileName(base));
+  });
+  const name = join(under, typed);
   const [error, setError] = useState<string | null>(null);
   if (asking.what === 'remove') {
     const { entry } = asking;
     return (
-      <Confirm title={`Delete ${baseName(entry.path)}?`} action="Delete" onClose={onClose} onConfirm={async () => { await del(where(entry.path), { query: { root, recursive: entry.type === 'directory' } }); done(); }}>
+      <Confirm title={`Delete ${shownName(entry.path)}?`} action="Delete" onClose={onClose} onConfirm={async () => { await del(where(entry.path), { query: { root, recursive: entry.type === 'directory' } }); done(); }}>
         <p>{entry.type === 'directory' ? 'The directory and all that is in it is' : 'The file is'} deleted from the session. Nobody can take this back.</p>
       </Confirm>
     );
   }
   const titles = { mkdir: 'New directory', new: 'New file', move: 'Rename' };
-  const wrong = name === '' || name.endsWith('/') ? null : wrongPath(name, ROOTS.find((one) => one.value === root)?.label ?? root);
+  const wrong = typed === '' || typed.endsWith('/') ? null : wrongPath(name, ROOTS.find((one) => one.value === root)?.label ?? root);
   const send = async (): Promise<void> => {
     const action = async (): Promise<void> => {
       if (asking.what === 'mkdir') await post(`${path`/v1/sessions/${session.id}/files`}:mkdir`, { path: name }, { query: { root } });
@@ -266,14 +291,14 @@ function Ask({ asking, session, root, directory, where, onClose, done }: {
       onClose();
     } catch (failed) {
       const taken = asking.what !== 'new' && failed instanceof ApiError && failed.status === 409 && /there already/.test(failed.message);
-      setError(taken ? `${name} is there already. Choose another name, or delete it first.` : sayError(failed));
+      setError(taken ? `${visible(name)} is there already. Choose another name, or delete it first.` : sayError(labelled(failed, { path: 'Path', to: 'Path', 'url.path': 'Path' })));
     }
   };
   return (
     <Dialog title={titles[asking.what]} onClose={onClose}>
       <Form onSubmit={() => (wrong ? undefined : send())}>
-        <Input label="Path" value={name} onInput={(value) => { setName(value); setError(null); }} mono autoFocus error={wrong ?? error} hint="Missing directories above are made." />
-        <div class="dialog-actions"><Button onClick={onClose}>Cancel</Button><Button type="submit" kind="primary" disabled={name === '' || name.endsWith('/') || wrong !== null}>{asking.what === 'move' ? 'Rename' : 'Make it'}</Button></div>
+        <Input label="Path" value={typed} onInput={(value) => { setTyped(value); setError(null); }} mono autoFocus error={wrong ?? error} hint={under ? `Below ${visible(under)}. Missing directories above are made.` : 'Missing directories above are made.'} />
+        <div class="dialog-actions"><Button onClick={onClose}>Cancel</Button><Button type="submit" kind="primary" disabled={typed === '' || typed.endsWith('/') || wrong !== null}>{asking.what === 'move' ? 'Rename' : 'Make it'}</Button></div>
       </Form>
     </Dialog>
   );
@@ -287,13 +312,25 @@ interface Opened {
   end: '\n' | '\r\n';
 }
 
+interface Edit {
+  opened: Opened | null;
+  text: string;
+}
+
+const isChanged = ({ opened, text }: Edit): boolean => opened !== null && text !== opened.text;
+
 function Editor({ where, root, name, writable, onSaved }: { where: string; root: Root; name: string; writable: boolean; onSaved(): void }): JSX.Element {
-  const [opened, setOpened] = useState<Opened | null>(null);
-  const [text, setText] = useState('');
+  const [{ opened, text }, setEdit] = useDraft<Edit>(`file ${root}/${name}`, { opened: null, text: '' }, isChanged);
+  const setText = (typed: string): void => setEdit((old) => ({ ...old, text: typed }));
   const [problem, setProblem] = useState<{ error?: unknown; says?: string } | null>(null);
   const [conflict, setConflict] = useState(false);
   const [round, setRound] = useState(0);
+  const back = useRef(opened !== null);  // from before the sign-in ended: with its ETag, so that a change meanwhile is found
   useEffect(() => {
+    if (back.current) {
+      back.current = false;
+      return undefined;
+    }
     const abort = new AbortController();
     setProblem(null);
     setConflict(false);
@@ -305,8 +342,7 @@ function Editor({ where, root, name, writable, onSaved }: { where: string; root:
         const end = lineEnd(read);
         if (!end) return setProblem({ says: 'Its lines end in several ways, which the editor would change. Save it to look at it, or edit it in the terminal.' });
         const shown = end === '\n' ? read : read.replace(/\r\n/g, '\n');
-        setOpened({ text: shown, etag: response.headers.get('ETag') ?? '', end });
-        setText(shown);
+        setEdit({ opened: { text: shown, etag: response.headers.get('ETag') ?? '', end }, text: shown });
       } catch {
         setProblem({ says: 'It is no text. Save it to look at it.' });
       }
@@ -316,13 +352,12 @@ function Editor({ where, root, name, writable, onSaved }: { where: string; root:
       if (error instanceof ApiError && error.status === 416) {  // an empty file has no range
         const now = await headOf(where, root);
         if (abort.signal.aborted) return;
-        setOpened({ text: '', etag: now?.size === 0 ? now.etag : '', end: '\n' });
-        setText('');
+        setEdit({ opened: { text: '', etag: now?.size === 0 ? now.etag : '', end: '\n' }, text: '' });
       } else setProblem({ error });
     });
     return () => abort.abort();
   }, [where, root, round]);
-  const changed = opened !== null && text !== opened.text;
+  const changed = isChanged({ opened, text });
   useGuard(changed, ['tab', 'root', 'file']);
   const saving = useRef(false);
   const save = async (anyway: boolean): Promise<void> => {
@@ -336,8 +371,9 @@ function Editor({ where, root, name, writable, onSaved }: { where: string; root:
       const { size } = (await answer.json()) as { size: number };
       const now = answer.headers.get('ETag') ? null : await headOf(where, root);
       // What was typed meanwhile stays, and is not saved. A program may have written between the two requests.
-      setOpened({ text, etag: answer.headers.get('ETag') ?? (now?.size === size ? now.etag : ''), end });
-      toast(`${baseName(name)} is saved.`, 'good');
+      const saved = { text, etag: answer.headers.get('ETag') ?? (now?.size === size ? now.etag : ''), end };
+      setEdit((old) => ({ ...old, opened: saved }));
+      toast(`${shownName(name)} is saved.`, 'good');
       onSaved();
     } catch (error) {
       toastError(error);
@@ -365,7 +401,7 @@ function Editor({ where, root, name, writable, onSaved }: { where: string; root:
         : !opened ? <Loading />
           : (
             <textarea
-              class="mono editor-text" value={text} readOnly={!writable} spellcheck={false} aria-label={`Content of ${baseName(name)}`} onInput={(event) => setText(event.currentTarget.value)}
+              class="mono editor-text" value={text} readOnly={!writable} spellcheck={false} aria-label={`Content of ${shownName(name)}`} onInput={(event) => setText(event.currentTarget.value)}
               onKeyDown={(event) => {
                 if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 's') {
                   event.preventDefault();

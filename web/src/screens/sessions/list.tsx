@@ -2,7 +2,8 @@
 // Sessions: those that run, and those that have ended.
 import type { JSX } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
-import { ApiError, del, path, post } from '../../api';
+import { del, labelled, path, post } from '../../api';
+import { useDraft } from '../../drafts';
 import { useApi, usePages } from '../../hooks';
 import { Bytes, Button, Confirm, Dialog, Empty, ErrorState, fieldError, Form, Input, Page, Select, Status, Table, Time, toast, Untrusted, type Column } from '../../parts';
 import { Link, navigate, setQuery } from '../../router';
@@ -17,7 +18,7 @@ export default function Sessions({ query }: ScreenProps): JSX.Element {
   const pages = usePages<Session>('/v1/sessions', 'sessions', { query: { status }, every: 4 });
   const [selected, setSelected] = useState<Set<string>>(new Set());
   const [asking, setAsking] = useState(false);
-  const [making, setMaking] = useState(false);
+  const [making, setMaking] = useDraft('new session', false);
   const columns: Column<Session>[] = useMemo(() => [
     { key: 'status', title: 'Status', width: '92px', cell: (row) => <Status value={row.status} />, compare: (a, b) => a.status.localeCompare(b.status) },
     { key: 'id', title: 'Session', width: 'minmax(110px, 2fr)', cell: (row) => <Link to={`sessions/${row.id}`} class="mono" tabIndex={-1}>{row.name ?? row.id}</Link> },
@@ -70,16 +71,19 @@ export default function Sessions({ query }: ScreenProps): JSX.Element {
 }
 
 const LANGUAGES = ['python', 'bash', 'node'];
+const LABELS = {
+  name: 'Name', language: 'Language', network_policy: 'Network', ttl_seconds: 'Lives, in hours', idle_ttl_seconds: 'Idle end, in minutes', memory_mb: 'Memory, in MiB',
+} as const;
 const NETWORKS = ['none', 'restricted', 'internal', 'api', 'full'] as const;
 
 export function NewSession({ onClose, fromSnapshot }: { onClose(): void; fromSnapshot?: string }): JSX.Element {
   const languages = useApi<{ languages: { name: string }[] }>('/v1/languages');
-  const [name, setName] = useState('');
-  const [language, setLanguage] = useState('python');
-  const [hours, setHours] = useState('1');
-  const [idle, setIdle] = useState('10');
-  const [memory, setMemory] = useState('512');
-  const [network, setNetwork] = useState<(typeof NETWORKS)[number]>('none');
+  const [name, setName] = useDraft('session name', '');
+  const [language, setLanguage] = useDraft('session language', 'python');
+  const [hours, setHours] = useDraft('session hours', '1');
+  const [idle, setIdle] = useDraft('session idle', '10');
+  const [memory, setMemory] = useDraft('session memory', '512');
+  const [network, setNetwork] = useDraft<(typeof NETWORKS)[number]>('session network', 'none');
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
   const send = async (): Promise<void> => {
@@ -94,24 +98,23 @@ export function NewSession({ onClose, fromSnapshot }: { onClose(): void; fromSna
       onClose();
       navigate(`sessions/${made.id}`);
     } catch (failed) {
-      setError(failed);
+      setError(labelled(failed, LABELS));
       setBusy(false);
     }
   };
   const names = languages.data?.languages.map((one) => one.name) ?? LANGUAGES;
-  const fields = ['name', 'language', 'ttl_seconds', 'idle_ttl_seconds', 'memory_mb', 'network_policy'];
-  const elsewhere = error && !(error instanceof ApiError && fields.some((one) => fieldError(error, one)));
+  const elsewhere = error && !Object.keys(LABELS).some((one) => fieldError(error, one));
   return (
     <Dialog title={fromSnapshot ? 'New session from a snapshot' : 'New session'} onClose={onClose}>
       <Form onSubmit={() => void send()}>
         {fromSnapshot && <p class="soft">It begins with the files of <code>{fromSnapshot}</code>.</p>}
-        <Input label="Name" value={name} onInput={setName} mono autoFocus maxLength={63} hint="Optional; stands for the id." error={fieldError(error, 'name')} />
+        <Input label={LABELS.name} value={name} onInput={setName} mono autoFocus maxLength={63} hint="Optional; stands for the id." error={fieldError(error, 'name')} />
         <div class="columns">
-          <Select label="Language" value={language} options={names} onChange={(value) => setLanguage(value)} error={fieldError(error, 'language')} />
-          <Select label="Network" value={network} options={NETWORKS} onChange={(value) => setNetwork(value)} error={fieldError(error, 'network_policy')} />
-          <Input label="Lives, in hours" type="number" min={0} step="any" value={hours} onInput={setHours} error={fieldError(error, 'ttl_seconds')} />
-          <Input label="Idle end, in minutes" type="number" min={0} step="any" value={idle} onInput={setIdle} error={fieldError(error, 'idle_ttl_seconds')} />
-          {!fromSnapshot && <Input label="Memory, in MiB" type="number" min={4} value={memory} onInput={setMemory} error={fieldError(error, 'memory_mb')} />}
+          <Select label={LABELS.language} value={language} options={names} onChange={(value) => setLanguage(value)} error={fieldError(error, 'language')} />
+          <Select label={LABELS.network_policy} value={network} options={NETWORKS} onChange={(value) => setNetwork(value)} error={fieldError(error, 'network_policy')} />
+          <Input label={LABELS.ttl_seconds} type="number" min={0} step="any" value={hours} onInput={setHours} error={fieldError(error, 'ttl_seconds')} />
+          <Input label={LABELS.idle_ttl_seconds} type="number" min={0} step="any" value={idle} onInput={setIdle} error={fieldError(error, 'idle_ttl_seconds')} />
+          {!fromSnapshot && <Input label={LABELS.memory_mb} type="number" min={4} value={memory} onInput={setMemory} error={fieldError(error, 'memory_mb')} />}
         </div>
         {elsewhere ? <ErrorState error={error} /> : null}
         <div class="dialog-actions">

@@ -3,11 +3,13 @@
 import type { JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { del, path, post } from '../../api';
+import { Shelf } from '../../drafts';
 import { useApi } from '../../hooks';
 import { attempt, Button, Confirm, ErrorState, Notice, Output, Select, Status, toastError, Untrusted } from '../../parts';
 import { approvalPath } from '../../places';
 import { Link } from '../../router';
-import { isAdmin, personalMap } from '../../session';
+import { isAdmin } from '../../session';
+import { connectSocket } from '../../socket';
 import { ENDED, type Execution, type Session } from '../../types';
 import { ResultList } from '../executions/execution';
 import { useFollowing } from '../executions/stream';
@@ -15,6 +17,8 @@ import { useFollowing } from '../executions/stream';
 interface CellText {
   key: number;
   code: string;
+  /** The code that ran last, which its execution has. */
+  ran: string;
   execution: string | null;
 }
 
@@ -27,12 +31,13 @@ interface Kernel {
 }
 
 /** The cells of each session, as long as this page stays. */
-const books = personalMap<string, CellText[]>();
+const books = new Shelf<CellText[]>((cells) => cells.reduce((sum, cell) => sum + 2 * (cell.code.length + cell.ran.length), 0));
+const isUnsaved = (cell: CellText): boolean => cell.code.trim() !== '' && cell.code !== cell.ran;
 const MAX_CELLS = 200;
 const LANGUAGES = ['python', 'node', 'bash'] as const;
 let keys = 0;
 
-const fresh = (): CellText => ({ key: (keys += 1), code: '', execution: null });
+const fresh = (): CellText => ({ key: (keys += 1), code: '', ran: '', execution: null });
 
 export function Notebook({ session }: { session: Session }): JSX.Element {
   const [cells, setCells] = useState<CellText[]>(() => books.get(session.id) ?? [fresh()]);
@@ -42,10 +47,7 @@ export function Notebook({ session }: { session: Session }): JSX.Element {
   const [focus, setFocus] = useState<number | null>(null);
   const kernels = useApi<{ kernels: Kernel[] }>(path`/v1/sessions/${session.id}/kernels`, { every: 3 });
   const kernel = kernels.data?.kernels.find((one) => one.name === language) ?? null;
-  useEffect(() => {
-    if (books.size >= 50) books.clear();
-    books.set(session.id, cells);
-  }, [cells]);
+  useEffect(() => void books.put(session.id, cells, cells.some(isUnsaved)), [cells]);
   const change = (key: number, part: Partial<CellText>): void => setCells((old) => old.map((cell) => (cell.key === key ? { ...cell, ...part } : cell)));
   const run = async (cell: CellText): Promise<void> => {
     if (cell.code.trim() === '') return;
@@ -54,7 +56,7 @@ export function Notebook({ session }: { session: Session }): JSX.Element {
       const made = await post<Execution>(path`/v1/sessions/${session.id}/exec`, request);
       const next = fresh();
       setCells((old) => {
-        const changed = old.map((one) => (one.key === cell.key ? { ...one, execution: made.id } : one));
+        const changed = old.map((one) => (one.key === cell.key ? { ...one, ran: cell.code, execution: made.id } : one));
         return changed.at(-1)?.key === cell.key && changed.length < MAX_CELLS ? [...changed, next] : changed;
       });
       const index = cells.findIndex((one) => one.key === cell.key);
@@ -81,7 +83,7 @@ export function Notebook({ session }: { session: Session }): JSX.Element {
         />
       ))}
       <div><Button small disabled={cells.length >= MAX_CELLS} onClick={() => { const next = fresh(); setCells((old) => [...old, next]); setFocus(next.key); }}>Add a cell</Button></div>
-      <p class="hint">Cells stay in this page until it is closed; what ran is kept under Executions.</p>
+      <p class="hint">Cells stay in this page until you close it or sign out; what ran is kept under Executions.</p>
       {asking && (
         <Confirm title="Restart the interpreter?" action="Restart" onClose={() => setAsking(false)} onConfirm={async () => { await post(`${path`/v1/sessions/${session.id}/kernels/${language}`}:restart`); kernels.reload(); }}>
           <p>Its variables are lost. Files stay.</p>
@@ -132,7 +134,7 @@ function CellView({ cell, index, focused, onChange, onRun, onRemove }: {
 }
 
 function CellResultView({ id }: { id: string }): JSX.Element {
-  const following = useFollowing(id);
+  const following = useFollowing(id, connectSocket);
   const { execution, chunks, error } = following;
   if (!execution) return error ? <ErrorState error={error} retry={following.reload} /> : <p class="soft">…</p>;
   const escalation = execution.error?.details['escalation_id'];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One snapshot.
 import type { JSX } from 'preact';
-import { useState } from 'preact/hooks';
 import { path } from '../../api';
+import { useDraft } from '../../drafts';
 import { useApi } from '../../hooks';
 import { Bytes, Button, Card, ErrorState, Facts, Id, Loading, Page, Time, Untrusted } from '../../parts';
 import { isAdmin, isOwn, may } from '../../session';
@@ -14,7 +14,7 @@ import { NewSession } from './list';
 export default function SnapshotScreen({ params }: ScreenProps): JSX.Element {
   const id = params['id'] ?? '';
   const reading = useApi<Snapshot>(path`/v1/snapshots/${id}`);
-  const [fork, setFork] = useState(false);
+  const [fork, setFork] = useDraft('fork', false);
   const snapshot = reading.data;
   // Only an administrator sees snapshots of another tenant, and cannot begin with them.
   const origin = useApi<Session>(isAdmin() && snapshot ? path`/v1/sessions/${snapshot.session_id}` : null).data;

@@ -3,6 +3,7 @@
 import type { JSX } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
 import { del, path, post } from '../../api';
+import { useDraft } from '../../drafts';
 import { usePages } from '../../hooks';
 import { attempt, Bytes, Button, Check, ConfirmTyped, Dialog, ErrorState, Form, Input, Loading, Status, Time, Untrusted } from '../../parts';
 import { Link } from '../../router';
@@ -15,7 +16,7 @@ export function SnapshotTree({ session }: { session: Session }): JSX.Element {
   const snapshots = usePages<Snapshot>('/v1/snapshots', 'snapshots', { limit: 500, every: 10 });
   const sessions = usePages<Session>('/v1/sessions', 'sessions', { limit: 500, every: 10 });
   const [taking, setTaking] = useState(false);
-  const [fork, setFork] = useState<string | null>(null);
+  const [fork, setFork] = useDraft<string | null>('fork', null);
   const [doomed, setDoomed] = useState<string | null>(null);
   const all = useMemo(() => (sessions.rows.some((one) => one.id === session.id) ? sessions.rows : [session, ...sessions.rows]), [sessions.rows, session]);
   const lines = useMemo(() => linesOf(treeOf(session.id, all, snapshots.rows)), [session.id, all, snapshots.rows]);
@@ -69,11 +70,11 @@ export function SnapshotTree({ session }: { session: Session }): JSX.Element {
 }
 
 function Take({ session, onClose, done }: { session: Session; onClose(): void; done(): void }): JSX.Element {
-  const [name, setName] = useState('');
+  const [name, setName] = useDraft('snapshot name', '');
   const [memory, setMemory] = useState(false);
   const send = async (): Promise<void> => {
     const body = { ...(name ? { name } : {}), ...(memory ? { memory } : {}) };
-    if (await attempt(() => post(path`/v1/sessions/${session.id}/snapshots`, body), 'The snapshot is taken.')) {
+    if (await attempt(() => post(path`/v1/sessions/${session.id}/snapshots`, body), 'The snapshot is taken.', { name: 'Name' })) {
       done();
       onClose();
     }
