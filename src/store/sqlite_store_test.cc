@@ -72,6 +72,7 @@ void runSql(const std::string& path, const std::string& sql) {
 std::string withoutNumbers() {
   return "DROP TABLE audit_roots; DROP TABLE ui_sessions; DROP TABLE documents; DROP TABLE layers;"
          "DROP TABLE bills; DROP TABLE secrets;"
+         "ALTER TABLE api_keys DROP COLUMN given_expires_at;"
          "DROP INDEX sessions_by_name; ALTER TABLE sessions DROP COLUMN name;"
          "DROP TABLE escalation_workspaces;"
          "DROP INDEX audit_by_number; ALTER TABLE audit DROP COLUMN number;"

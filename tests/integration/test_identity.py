@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Permissions: every role against every route, and keys that give no more than their maker has."""
 
+import datetime
 import itertools
 import re
 import unittest
@@ -171,6 +172,24 @@ class Keys(IdentityCase):
         self.call("GET", "/v1/whoami", key=new["secret"], status=401)
         self.call("GET", "/v1/whoami", key=at_once.json()["secret"], status=200)
 
+    def test_a_second_rotation_gives_the_same_life(self):
+        """The first rotation ends the old key with its overlap, and a repeated one must not hand on that short life."""
+        def life(key):
+            if key["expires_at"] is None:
+                return None
+            begin, end = (datetime.datetime.fromisoformat(key[name]) for name in ("created_at", "expires_at"))
+            return round((end - begin).total_seconds())
+
+        for asked, expected in (({}, None), ({"expires_in_seconds": 864000}, 864000)):
+            old = self.new_key("acme", role="viewer", **asked)
+            for _ in range(2):
+                new = self.call("POST", f"/v1/keys/{old['id']}:rotate", {"overlap_seconds": 3600}, status=201).json()
+                self.assertEqual(life(new), expected)
+            other = self.call("POST", f"/v1/keys/{old['id']}:rotate", {"expires_in_seconds": 7200}, status=201).json()
+            self.assertEqual(life(other), 7200)
+            again = self.call("POST", f"/v1/keys/{old['id']}:rotate", {}, status=201).json()
+            self.assertEqual(life(again), expected)
+
     def test_the_last_administrator(self):
         own = self.call("GET", "/v1/whoami").json()["credential"]
         self.call("DELETE", f"/v1/keys/{own}", status=409)
@@ -194,6 +213,9 @@ class Keys(IdentityCase):
         self.assertIn("viewer, operator", who.stdout)
         self.assertIn("127.0.0.0/8", who.stdout)
         id_ = re.search(r"key_[0-9a-z]{26}", made.stderr).group()
+        self.assertRegex(made.stderr, r"for tenant acme, which expires at 20\S+Z; its secret")
+        lasting = self.server.cli("key", "create", "--tenant", "acme")
+        self.assertIn("which never expires; its secret is not shown again", lasting.stderr)
         self.assertIn("viewer, operator", self.server.cli("key", "show", id_).stdout)
         rotated = self.server.cli("key", "rotate", "--overlap-hours", "0", id_)
         self.assertRegex(rotated.stdout, r"^clo_[0-9a-f]{64}\n$")

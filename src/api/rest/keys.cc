@@ -257,8 +257,9 @@ Task<Result<Response>> rotate(RestParts& parts, Request& request) {
   const auth::KeyFormat format = CO_TRY(readFormat(reader));
   CO_TRY(reader.finish());
   const int64_t now = base::wallMicros();
-  // Unless the request says otherwise, the new key has the original life of the old key.
-  const int64_t life = old.expires_at == 0 ? 0 : old.expires_at - old.created_at;
+  // Unless the request says otherwise, the new key has the original life of the old key, which an
+  // earlier rotation may have shortened.
+  const int64_t life = old.given_expires_at == 0 ? 0 : old.given_expires_at - old.created_at;
   KeyRequest wanted{.name = old.name,
                     .principal = old.principal,
                     .expires_at = life == 0 ? 0 : now + life,

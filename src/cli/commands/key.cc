@@ -20,9 +20,12 @@ int printNew(const Invocation& invocation, const json::object& key) {
     printJson(key);
     return 0;
   }
-  writeTo(STDERR_FILENO, "key " + printable(textOf(key, "id")) + " for tenant " +
-                             printable(textOf(key, "tenant")) +
-                             "; its secret is not shown again:\n");
+  const std::string expires = textOf(key, "expires_at");
+  writeTo(STDERR_FILENO,
+          "key " + printable(textOf(key, "id")) + " for tenant " +
+              printable(textOf(key, "tenant")) + ", which " +
+              (expires.empty() ? "never expires" : "expires at " + printable(expires)) +
+              "; its secret is not shown again:\n");
   writeTo(STDOUT_FILENO, printable(textOf(key, "secret")) + "\n");
   return 0;
 }

@@ -22,6 +22,9 @@ struct KeyRecord {
   std::vector<base::Network> networks = {};  // valid only from these addresses; none: from anywhere
   int64_t last_used_at = 0;                  // by kUseGrain; 0: never
   std::string replaces = {};                 // the replaced key, "" if none
+  // `expires_at` as the maker gave it, before rotations shortened it. Set by the store when
+  // reading.
+  int64_t given_expires_at = 0;
 };
 
 // Minimum time between two notes of a key's use.

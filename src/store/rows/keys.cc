@@ -14,13 +14,14 @@ namespace {
 #define KEY_COLUMNS                                                            \
   "id, sha256, name, tenant, app, agent, user, roles, created_at, expires_at," \
   " revoked_at, networks, last_used_at, replaces"
+#define READ_COLUMNS KEY_COLUMNS ", ifnull(given_expires_at, expires_at)"
 constexpr char kInsert[] =
     "INSERT INTO api_keys(" KEY_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 constexpr char kOne[] =
-    "SELECT " KEY_COLUMNS " FROM api_keys WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
-constexpr char kByHash[] = "SELECT " KEY_COLUMNS " FROM api_keys WHERE sha256=?";
+    "SELECT " READ_COLUMNS " FROM api_keys WHERE id=?1 AND (?2 IS NULL OR tenant=?2)";
+constexpr char kByHash[] = "SELECT " READ_COLUMNS " FROM api_keys WHERE sha256=?";
 constexpr char kList[] =
-    "SELECT " KEY_COLUMNS " FROM api_keys WHERE (?1 IS NULL OR tenant=?1) ORDER BY created_at, id";
+    "SELECT " READ_COLUMNS " FROM api_keys WHERE (?1 IS NULL OR tenant=?1) ORDER BY created_at, id";
 // Keys that a key was rotated to, directly or through unrevoked expired keys.
 constexpr char kSuccessors[] =
     "WITH RECURSIVE rotated(id) AS ("
@@ -28,10 +29,13 @@ constexpr char kSuccessors[] =
     " UNION SELECT next.id FROM rotated JOIN api_keys old ON old.id=rotated.id"
     " JOIN api_keys next ON next.replaces=old.id AND next.replaces<>''"
     " WHERE old.revoked_at=0 AND old.expires_at<>0 AND old.expires_at<=?2 LIMIT ?3)"
-    "SELECT " KEY_COLUMNS " FROM api_keys WHERE id IN (SELECT id FROM rotated)";
+    "SELECT " READ_COLUMNS " FROM api_keys WHERE id IN (SELECT id FROM rotated)";
+#undef READ_COLUMNS
 #undef KEY_COLUMNS
 constexpr char kRevoke[] = "UPDATE api_keys SET revoked_at=? WHERE id=?";
-constexpr char kEnd[] = "UPDATE api_keys SET expires_at=? WHERE id=?";
+constexpr char kEnd[] =
+    "UPDATE api_keys SET given_expires_at=ifnull(given_expires_at, expires_at), expires_at=?"
+    " WHERE id=?";
 constexpr char kUse[] = "UPDATE api_keys SET last_used_at=?1 WHERE id=?2 AND last_used_at<?1";
 constexpr char kOtherAdmin[] =
     "SELECT 1 FROM api_keys WHERE roles='admin' AND id<>?1 AND revoked_at=0"
@@ -74,7 +78,8 @@ Result<KeyRecord> readKey(const Statement& row) {
                 .revoked_at = row.integer(10),
                 .networks = {},
                 .last_used_at = row.integer(12),
-                .replaces = row.text(13)};
+                .replaces = row.text(13),
+                .given_expires_at = row.integer(14)};
   // Unreadable roles or networks are an error: unreadable text must grant neither a role nor a
   // wider range.
   auto roles = model::rolesFromNames(words(row.text(7)));

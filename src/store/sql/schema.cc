@@ -31,18 +31,19 @@
 #include "store/migrations/m024_documents.h"
 #include "store/migrations/m025_ui_sessions.h"
 #include "store/migrations/m026_audit_roots.h"
+#include "store/migrations/m027_key_lives.h"
 
 namespace cloister::store {
 namespace {
 
-constexpr std::array<const char*, 26> kMigrations = {
+constexpr std::array<const char*, 27> kMigrations = {
     kInitial,        kSessions,      kArtifacts,     kSnapshots,
     kKeyRoles,       kPolicies,      kAgents,        kEscalations,
     kEscalationRows, kQuotas,        kSealed,        kImageBindings,
     kEncrypted,      kSessionMemory, kCutArtifacts,  kEscalationRequests,
     kArtifactAgents, kNumbers,       kKeySuccessors, kEscalationWorkspaces,
     kSecrets,        kLayers,        kSessionNames,  kDocuments,
-    kUiSessions,     kAuditRoots};
+    kUiSessions,     kAuditRoots,    kKeyLives};
 
 Result<int64_t> number(Database& db, const char* pragma) {
   Statement statement = TRY(db.use(pragma));

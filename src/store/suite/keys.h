@@ -79,6 +79,7 @@ TEST_P(StoreSuite, ASuccessorEndsTheOldKeyLater) {
   third.replaces = "key_a";
   ASSERT_TRUE(rotate(*store_, all_, third, later + 1));
   EXPECT_EQ(store_->key(all_, "key_a")->expires_at, later) << "never longer than before";
+  EXPECT_EQ(store_->key(all_, "key_a")->given_expires_at, 0) << "it was given for ever";
   ASSERT_TRUE(revoke(*store_, all_, "key_a"));
   third.id = "key_d";
   third.sha256 = base::sha256Hex("key_d");
@@ -86,6 +87,25 @@ TEST_P(StoreSuite, ASuccessorEndsTheOldKeyLater) {
   EXPECT_EQ(again.error().code, Code::kConflict);
   EXPECT_TRUE(again.error().message.contains("; rotate key_")) << again.error().message;
   EXPECT_EQ(auditAll().back().event.action, "key.revoked") << "what did not happen is not told";
+}
+
+TEST_P(StoreSuite, RotationsKeepTheExpiryThatAKeyWasGiven) {
+  const int64_t now = base::wallMicros();
+  constexpr int64_t kHour = int64_t{3600} * 1'000'000;
+  KeyRecord key = keyOf("key_a", model::Role::kAgent, "acme");
+  key.expires_at = now + 90 * kHour;
+  ASSERT_TRUE(put(*store_, key));
+  EXPECT_EQ(store_->key(all_, "key_a")->given_expires_at, now + 90 * kHour);
+  for (const auto& [id, ends_at] :
+       {std::pair("key_b", now + 2 * kHour), std::pair("key_c", now + kHour)}) {
+    KeyRecord next = keyOf(id, model::Role::kAgent, "acme");
+    next.replaces = "key_a";
+    ASSERT_TRUE(rotate(*store_, all_, next, ends_at));
+    const KeyRecord old = store_->key(all_, "key_a").value();
+    EXPECT_EQ(old.expires_at, ends_at);
+    EXPECT_EQ(old.given_expires_at, now + 90 * kHour);
+  }
+  EXPECT_EQ(store_->key(all_, "key_c")->given_expires_at, 0);
 }
 
 // A key's work continues under the key's successor, and ends with the successor.
