@@ -183,7 +183,8 @@ json::object toJsonObject(const Escalation& e) {
           {"decided_at", timeOrNull(e.decided_at)},
           {"grant_seconds", e.grant_us / 1'000'000},
           {"grant_expires_at", timeOrNull(e.grant_expires_at)},
-          {"ended_at", timeOrNull(e.ended_at)}};
+          {"ended_at", timeOrNull(e.ended_at)},
+          {"ended_reason", textOrNull(e.ended_reason)}};
 }
 
 std::string environmentLine(std::string_view name, std::string_view shown_value) {

@@ -94,6 +94,8 @@ struct Escalation {
   int64_t decided_at = 0;        // time of approval, denial or expiry
   int64_t grant_expires_at = 0;  // the approval is good up to here
   int64_t ended_at = 0;          // denied, expired or used
+  // Of an expired one that ended with its last run or session, and not by time: how this one ended.
+  std::string ended_reason = {};
   // Number of waiting executions and sessions; counted by the service, not the ledger.
   uint32_t waiting = 0;
 

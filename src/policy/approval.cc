@@ -81,7 +81,8 @@ Result<> isOpen(const Escalation& e, const Ballot& ballot) {
   const bool takes_back = !ballot.approve && e.status == EscalationStatus::kApproved;
   if (e.status != EscalationStatus::kPending && !takes_back) {
     return fail(Code::kConflict, "deciding on " + e.id + ": it is " +
-                                     std::string(model::statusName(e.status)) + " already");
+                                     std::string(model::statusName(e.status)) + " already" +
+                                     (e.ended_reason.empty() ? "" : ": " + e.ended_reason));
   }
   if (e.status == EscalationStatus::kPending && ballot.now >= e.expires_at) {
     return fail(Code::kConflict,

@@ -13,7 +13,7 @@ import unittest
 
 import harness
 import hooks
-from escalation_case import SECRET, Escalations
+from escalation_case import POLICY, SECRET, Escalations
 
 
 class Blocked(Escalations):
@@ -590,6 +590,35 @@ class CommandLine(Escalations):
         out = self.cli(self.boss(), "approve", "--request", self.id_of(held), "--wait", "30")
         self.assertIn(f"→ Resuming blocked execution: {held['id']}", out)
         self.assertIn("✓ Execution completed with the approval (exit code 0)", out)
+
+    def withdrawn(self, held):
+        return harness.wait_for("the end of the request", lambda: next((
+            shown for shown in [self.show(self.id_of(held))] if shown["status"] == "expired"), None))
+
+    def test_an_approval_of_a_run_that_is_denied_anew_says_so(self):
+        held = self.ask()
+        before = self.call("GET", "/v1/policies/current", status=200).json()["document"]
+        closed = POLICY.replace("match: {tenants: [evil]}", "match: {tenants: [evil, acme]}")
+        self.call("POST", "/v1/policies", {"document": closed}, status=201)
+        self.addCleanup(self.call, "POST", "/v1/policies", {"document": before}, status=201)
+        out = self.cli(self.boss(), "approve", self.id_of(held), "--wait", "30")
+        self.assertEqual(out.count("→ Execution is denied: "), 1, out)
+        self.assertIn("nothing runs here", out)
+        self.assertNotIn("Resuming", out)
+        shown = self.withdrawn(held)
+        self.assertRegex(shown["ended_reason"], "^the run ended as denied: .*nothing runs here")
+        self.assertIn(f"because {shown['ended_reason']}\n", self.cli(self.boss(), "show", shown["id"]))
+
+    def test_a_cancelled_run_leaves_no_expiry(self):
+        held = self.ask()
+        self.call("DELETE", f"/v1/executions/{held['id']}", key=self.agent(), status=200)
+        shown = self.withdrawn(held)
+        self.assertTrue(shown["ended_reason"].startswith("the run ended as cancelled"), shown)
+        text = self.cli(self.boss(), "show", shown["id"])
+        self.assertIn("because the run ended as cancelled", text)
+        self.assertNotIn("Expires:", text)
+        [line] = [each for each in self.cli(self.boss(), "list").splitlines() if each.startswith(shown["id"])]
+        self.assertRegex(line, r"\bwithdrawn\b")
 
 
 if __name__ == "__main__":

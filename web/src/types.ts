@@ -172,6 +172,7 @@ export interface Escalation {
   grant_seconds: number;
   grant_expires_at: string | null;
   ended_at: string | null;
+  ended_reason: string | null;
   similar?: { id: string; subject: string; execution_id: string | null; decided_at: string } | null;
 }
 

@@ -390,6 +390,7 @@ class _Escalation(TypedDict):
     grant_seconds: int
     grant_expires_at: Union[Time, None]
     ended_at: Union[Time, None]
+    ended_reason: Union[str, None]
 
 class Escalation(_Escalation, total=False):
     similar: Union[EscalationSimilar, None]

@@ -388,6 +388,7 @@ export interface Escalation {
   grant_seconds: number;
   grant_expires_at: Time | null;
   ended_at: Time | null;
+  ended_reason: string | null;
 }
 
 export interface EscalationRecord extends Escalation {

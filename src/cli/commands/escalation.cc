@@ -103,6 +103,25 @@ Result<json::object> waitFor(net::BlockingClient& client, const std::string& id,
   }
 }
 
+// The execution of an approved escalation, once its start is decided: policy is asked again after
+// the approval, and may deny. Empty if nothing waits or the execution cannot be read. A program of
+// a session may wait for the session for long, so such a program is not waited for.
+json::object decidedStart(net::BlockingClient& client, const json::object& escalation) {
+  constexpr std::chrono::seconds kMost{10};
+  const std::string id = textOf(escalation, "execution_id");
+  if (id.empty() || textOf(escalation, "status") == "pending") return {};
+  const bool waits = textOf(escalation, "session_id").empty();
+  const auto until = base::monotonicNow() + kMost;
+  while (true) {
+    const auto execution = call(client, "GET", "/v1/executions/" + net::percentEncode(id));
+    if (!execution) return {};
+    const bool blocked = textOf(*execution, "status") == "blocked";
+    if (!blocked || !waits || base::monotonicNow() >= until) return *execution;
+    constexpr timespec kPause{0, 100'000'000};
+    ::nanosleep(&kPause, nullptr);
+  }
+}
+
 Result<int> approve(const Invocation& invocation) {
   const int64_t wait = TRY(secondsFlag(invocation.flags, "wait")).value_or(0);
   net::BlockingClient client = TRY(connect(invocation.globals));
@@ -111,9 +130,11 @@ Result<int> approve(const Invocation& invocation) {
     printJson(decided);
     return 0;
   }
-  writeTo(STDOUT_FILENO, approvedText(decided));
+  const json::object start = decidedStart(client, decided);
+  writeTo(STDOUT_FILENO, approvedText(decided, start));
   const std::string execution = textOf(decided, "execution_id");
   if (wait == 0 || execution.empty() || textOf(decided, "status") == "pending") return 0;
+  if (neverStarted(start)) return 0;
   const json::object ended = TRY(waitFor(client, execution, wait));
   writeTo(STDOUT_FILENO, endedText(ended));
   return 0;
@@ -147,6 +168,11 @@ std::string approvalsOf(const json::object& one, std::string_view) {
   return textOf(one, "approvals") + "/" + textOf(one, "quorum");
 }
 
+// One that ended with its run has time left, but nobody can use it.
+std::string expiryOf(const json::object& one, std::string_view) {
+  return textOf(one, "ended_reason").empty() ? dueOf(one, "expires_at") : "withdrawn";
+}
+
 constexpr Column kEscalations[] = {
     {"ID", "id"},
     {"STATUS", "status"},
@@ -154,7 +180,7 @@ constexpr Column kEscalations[] = {
     {"OPERATION", "operation"},
     {"WHAT", "subject", shortOf},
     {"VOTES", "", approvalsOf},
-    {"EXPIRES", "expires_at", dueOf},
+    {"EXPIRES", "", expiryOf},
     {"REASON", "reason", shortOf},
 };
 constexpr Verb kRequest = {

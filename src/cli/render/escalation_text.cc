@@ -145,6 +145,14 @@ std::string waitingText(const json::object& escalation) {
   return waiting == 0 ? "" : std::to_string(waiting) + (waiting == 1 ? " request" : " requests");
 }
 
+// An escalation that ended with its run lets nothing run any more, though its time is not over.
+std::string timesText(const json::object& escalation) {
+  const std::string why = textOf(escalation, "ended_reason");
+  if (!why.empty()) return line("Ended", textOf(escalation, "ended_at") + ", because " + why);
+  return line("Expires", textOf(escalation, "expires_at")) +
+         line("Permission expires", textOf(escalation, "grant_expires_at"));
+}
+
 }  // namespace
 
 std::string shownText(const json::object& escalation, int64_t now) {
@@ -160,8 +168,7 @@ std::string shownText(const json::object& escalation, int64_t now) {
       line("Approvals", textOf(escalation, "approvals") + " of " + textOf(escalation, "quorum") +
                             ", by " + joined(arrayOf(escalation, "required_roles"), " or ")) +
       decisionsText(escalation) + line("Created", textOf(escalation, "created_at")) +
-      line("Expires", textOf(escalation, "expires_at")) +
-      line("Permission expires", textOf(escalation, "grant_expires_at"));
+      timesText(escalation);
   const int64_t left = parseTime(textOf(escalation, "grant_expires_at")) - now;
   const bool holds = textOf(escalation, "status") == "approved" && left > 0;
   const std::string operation = textOf(escalation, "operation");
@@ -179,7 +186,12 @@ std::string shownText(const json::object& escalation, int64_t now) {
   return text;
 }
 
-std::string approvedText(const json::object& escalation) {
+bool neverStarted(const json::object& execution) {
+  const std::string status = textOf(execution, "status");
+  return status == "denied" || status == "cancelled";
+}
+
+std::string approvedText(const json::object& escalation, const json::object& execution_now) {
   const std::string status = textOf(escalation, "status");
   const std::string agent = textOf(objectOf(escalation, "requester"), "agent");
   const std::string facts =
@@ -190,6 +202,9 @@ std::string approvedText(const json::object& escalation) {
                                  textOf(escalation, "quorum") + "; it waits for more");
   }
   std::string text = "✓ Escalation approved\n" + facts;
+  if (neverStarted(execution_now)) {
+    return text + "\n" + endedText(execution_now) + "   Nothing runs with the approval; ask anew\n";
+  }
   const std::string execution = textOf(escalation, "execution_id");
   const std::string life = timeText(
       secondsBetween(textOf(escalation, "decided_at"), textOf(escalation, "grant_expires_at")));

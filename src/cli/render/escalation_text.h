@@ -13,7 +13,11 @@ namespace cloister::cli {
 std::string requestedText(const base::json::object& escalation);
 // `now`: seconds since 1970.
 std::string shownText(const base::json::object& escalation, int64_t now);
-std::string approvedText(const base::json::object& escalation);
+// `execution`: the execution that waited for the approval, as it is now; empty if it is not known.
+std::string approvedText(const base::json::object& escalation,
+                         const base::json::object& execution = {});
+// Whether an execution that waited for its approval has ended without a start.
+bool neverStarted(const base::json::object& execution);
 std::string deniedText(const base::json::object& escalation);
 std::string policyText(const base::json::object& policy);
 // About the continued execution.

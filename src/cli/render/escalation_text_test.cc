@@ -40,9 +40,37 @@ TEST(EscalationText, ApprovalsSayWhatGoesOn) {
       R"({"status":"approved","operation":"run","subject":"command ls","execution_id":"exec_1",
       "decided_at":"2026-01-02T03:04:05.000Z","grant_expires_at":"2026-01-02T05:04:05.000Z"})");
   EXPECT_THAT(approvedText(run), HasSubstr("→ Resuming blocked execution: exec_1\n"));
+  for (const char* under_way : {R"({"status":"blocked"})", R"({"status":"completed"})"})
+    EXPECT_THAT(approvedText(run, parsed(under_way)), HasSubstr("→ Resuming blocked execution"));
   const auto half = parsed(R"({"status":"pending","operation":"run","approvals":1,"quorum":2})");
   EXPECT_THAT(approvedText(half), HasSubstr("Approvals: 1 of 2"));
   EXPECT_THAT(approvedText(half), Not(HasSubstr("Resuming")));
+}
+
+TEST(EscalationText, AnApprovalOfARunThatEndedSaysSo) {
+  const auto run = parsed(
+      R"({"status":"approved","operation":"run","subject":"command ls","execution_id":"exec_1"})");
+  const auto denied = parsed(
+      R"({"status":"denied","error":{"type":"PERMISSION_DENIED","message":"bob is closed"}})");
+  const std::string text = approvedText(run, denied);
+  EXPECT_THAT(text, HasSubstr("→ Execution is denied: bob is closed\n"));
+  EXPECT_THAT(text, Not(HasSubstr("Resuming")));
+  EXPECT_THAT(text, Not(HasSubstr("Approved for one run")));
+  EXPECT_THAT(approvedText(run, parsed(R"({"status":"cancelled"})")), Not(HasSubstr("Resuming")));
+}
+
+TEST(EscalationText, AnEscalationThatEndedWithItsRunHasNoTimeLeft) {
+  auto ended = parsed(
+      R"({"status":"expired","operation":"run","expires_at":"2026-01-02T05:00:00.000Z",
+      "grant_expires_at":"2026-01-02T06:00:00.000Z","ended_at":"2026-01-02T04:00:00.000Z",
+      "ended_reason":"the run ended as denied: bob is closed"})");
+  const std::string text = shownText(ended, 0);
+  EXPECT_THAT(text,
+              HasSubstr("   Ended: 2026-01-02T04:00:00.000Z, because the run ended as denied: "
+                        "bob is closed\n"));
+  EXPECT_THAT(text, Not(HasSubstr("xpires")));
+  ended["ended_reason"] = nullptr;
+  EXPECT_THAT(shownText(ended, 0), HasSubstr("   Expires: 2026-01-02T05:00:00.000Z\n"));
 }
 
 TEST(EscalationText, ADenialWithoutAPersonIsTheServices) {

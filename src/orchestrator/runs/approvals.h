@@ -61,8 +61,8 @@ class Approvals {
   virtual void settle(const model::Escalation& e) = 0;
   // As settle(), for all waiting work, by the ledger's present state.
   virtual void settleWaiting() = 0;
-  // Closes a pending escalation without waiting work.
-  virtual Task<void> closeEscalation(model::Escalation e) = 0;
+  // Closes an escalation without waiting work. `why`: how the last waiting run or session ended.
+  virtual Task<void> closeEscalation(model::Escalation e, std::string why) = 0;
   // Denies the escalation for `why`: the effect would now differ from the approved effect.
   virtual Task<void> denyForEffect(model::Escalation e, std::string why) = 0;
 };

@@ -526,30 +526,44 @@ Task<void> RunService::Impl::endBlocked(LivePtr run) {
   run->execution.finished_at = run->clock.now();
   co_await recordEnd(*run);
   retire(run);
-  co_await withdraw(run->execution.principal, run->execution.id);
+  co_await withdraw(run->execution);
 }
+
+namespace {
+
+// "the run ended as denied: bob is closed".
+std::string endOf(const Execution& ended) {
+  const std::string how = "the run ended as " + std::string(model::statusName(ended.status));
+  return ended.error ? how + ": " + ended.error->message : how;
+}
+
+}  // namespace
 
 // Closes the escalation after its last waiting run: a decision would have no use.
-Task<void> RunService::Impl::withdraw(model::Principal of, std::string execution_id) {
+Task<void> RunService::Impl::withdraw(Execution ended) {
   const auto self = shared_from_this();
+  const model::Principal& of = ended.principal;
   const store::Scope tenant = store::Scope::ofTenant(of.tenant);
-  for (const std::string& id : unfollow(of, execution_id)) {
+  for (const std::string& id : unfollow(of, ended.id)) {
     const auto left = control->store.escalations().get(tenant, id);
-    if (left && !live.contains(left->execution_id)) co_await closeEscalation(*left);
+    if (left && !live.contains(left->execution_id)) co_await closeEscalation(*left, endOf(ended));
   }
-  const auto found = control->store.escalations().ofExecution(store::Scope::of(of), execution_id);
+  const auto found = control->store.escalations().ofExecution(store::Scope::of(of), ended.id);
   if (!found || !*found || followers.contains({of.tenant, (*found)->id})) co_return;
-  co_await closeEscalation(**found);
+  co_await closeEscalation(**found, endOf(ended));
 }
 
-Task<void> RunService::Impl::closeEscalation(Escalation e) {
+Task<void> RunService::Impl::closeEscalation(Escalation e, std::string why) {
   const auto self = shared_from_this();
+  constexpr size_t kMostWhy = 1024;
   if (e.ended_at != 0) co_return;
   const store::EscalationChange change{
       .tenant = e.requester.tenant,
       .id = e.id,
-      .apply = [now = base::wallMicros()](Escalation& is) -> Result<model::AuditEvent> {
+      .apply = [now = base::wallMicros(),
+                why = model::safeText(why, kMostWhy)](Escalation& is) -> Result<model::AuditEvent> {
         is.status = model::EscalationStatus::kExpired;
+        is.ended_reason = why;
         is.ended_at = std::max(now, model::latestTime(is));
         return withdrawnEvent(is);
       },

@@ -8,8 +8,10 @@
 namespace cloister::orchestrator {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 TEST_F(BlockingTest, BlocksWithoutASandboxAndRunsWhenApproved) {
   start();
@@ -56,6 +58,7 @@ TEST_F(BlockingTest, NobodyInTimeEndsIt) {
   EXPECT_EQ(done.status, Status::kDenied);
   EXPECT_EQ(done.error->details.at("reason"), "approval_expired");
   EXPECT_EQ(escalation(idIn(done)).status, EscalationStatus::kExpired);
+  EXPECT_EQ(escalation(idIn(done)).ended_reason, "") << "its time was over";
   EXPECT_FALSE(vote(approver(), idIn(done)));
 }
 
@@ -66,7 +69,10 @@ TEST_F(BlockingTest, CancellingItWithdrawsTheRequest) {
   ASSERT_TRUE(cancelled);
   EXPECT_EQ(cancelled->status, Status::kCancelled);
   runUntil([&] { return escalation(idIn(held)).status == EscalationStatus::kExpired; });
-  EXPECT_FALSE(vote(approver(), idIn(held)));
+  EXPECT_THAT(escalation(idIn(held)).ended_reason, StartsWith("the run ended as cancelled"));
+  const auto late = vote(approver(), idIn(held));
+  ASSERT_FALSE(late);
+  EXPECT_THAT(late.error().message, HasSubstr("it is expired already: the run ended as cancelled"));
 }
 
 TEST_F(BlockingTest, WhoAskedCannotApproveAndItIsAudited) {
@@ -169,6 +175,9 @@ TEST_F(BlockingTest, AHardDenialIsNotForApproval) {
   const model::Execution done = ended(held.id);
   EXPECT_EQ(done.status, Status::kDenied);
   EXPECT_EQ(done.error->type, "PERMISSION_DENIED");
+  runUntil([&] { return escalation(idIn(held)).status == EscalationStatus::kExpired; });
+  EXPECT_THAT(escalation(idIn(held)).ended_reason,
+              AllOf(StartsWith("the run ended as denied: "), HasSubstr("closed")));
 }
 
 TEST_F(BlockingTest, AskedByHandRunsExactlyThatOnce) {

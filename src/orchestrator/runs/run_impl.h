@@ -169,7 +169,7 @@ struct RunService::Impl final : Programs,
   // The ledger's state of the approval that was `asked` for. Nothing, as of released().
   [[nodiscard]] Result<std::optional<model::Escalation>> approvalNow(
       const Live& run, const model::Escalation& asked) const;
-  Task<void> closeEscalation(model::Escalation e) override;
+  Task<void> closeEscalation(model::Escalation e, std::string why) override;
   [[nodiscard]] Result<std::optional<model::Escalation>> escalationOf(
       const model::Execution& execution) const;
   void settleOne(const std::string& execution_id, const model::Escalation& e);
@@ -205,7 +205,7 @@ struct RunService::Impl final : Programs,
   static void letGo(Live& live);
   Task<void> denyForEffect(model::Escalation e, std::string why) override;
   Task<void> endBlocked(LivePtr live);
-  Task<void> withdraw(model::Principal of, std::string execution_id);
+  Task<void> withdraw(model::Execution ended);
 
   // From the queue to the record.
   void startWaiting() override;

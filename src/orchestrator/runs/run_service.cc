@@ -318,10 +318,10 @@ Result<> RunService::recover() {
     } else {
       applyCause(pending.execution, Cause::kStopping);
     }
-    const model::Principal of = pending.execution.principal;
-    const std::string id = pending.execution.id;
-    TRY(impl_->settleNow(std::move(pending.execution)));
-    if (blocked) async::spawn(impl_->control->executor, impl_->withdraw(of, id));
+    TRY(impl_->settleNow(pending.execution));
+    if (blocked) {
+      async::spawn(impl_->control->executor, impl_->withdraw(std::move(pending.execution)));
+    }
   }
   impl_->startWaiting();
   return {};

@@ -391,7 +391,9 @@ Task<void> Sessions::Impl::withdraw(SessionPtr session) {
   const auto self = shared_from_this();
   if (session->escalation.empty() || session->approval) co_return;
   const auto e = escalationOf(*session);
-  if (e && approvals->waitingFor(*e) == 0) co_await approvals->closeEscalation(*e);
+  const std::string why = session->record.end ? "the session ended: " + session->record.end->message
+                                              : "the session ended";
+  if (e && approvals->waitingFor(*e) == 0) co_await approvals->closeEscalation(*e, why);
 }
 
 }  // namespace cloister::orchestrator

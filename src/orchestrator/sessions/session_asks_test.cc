@@ -11,6 +11,7 @@ using model::SessionStatus;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 // For tests of sessions, whatever wants the approval.
 template <class Base>
@@ -107,6 +108,7 @@ TEST_F(SessionAsksTest, EndingItWithdrawsTheRequest) {
   const model::Session held = blocked();
   ASSERT_TRUE(await(sessions_->end(principal(), held.id)));
   runUntil([&] { return escalation(idIn(held)).status == EscalationStatus::kExpired; });
+  EXPECT_THAT(escalation(idIn(held)).ended_reason, StartsWith("the session ended"));
 }
 
 TEST_F(SessionAsksTest, ThoseThatAreAlikeWaitForOneEscalation) {

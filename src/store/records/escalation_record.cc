@@ -52,6 +52,7 @@ void describe(A& a, T& v) {
   a.when(!v.workspace_sha256.empty()).text("workspace_sha256", v.workspace_sha256);
   a.when(!v.lifts.empty()).list("lifts", v.lifts);
   a.when(!v.program.empty()).text("program", v.program);
+  a.when(!v.ended_reason.empty()).text("ended_reason", v.ended_reason);
 }
 
 template <class A, Of<model::EscalationPolicy> T>

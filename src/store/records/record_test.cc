@@ -290,6 +290,10 @@ TEST(Records, AnEscalationsTextStays) {
   const auto read = decodeEscalation(text);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(encodeEscalation(*read), text);
+  e.ended_reason = "the run ended as cancelled";
+  const std::string ended = encodeEscalation(e);
+  EXPECT_EQ(decodeEscalation(ended)->ended_reason, e.ended_reason);
+  EXPECT_EQ(encodeEscalation(*decodeEscalation(ended)), ended);
   EXPECT_FALSE(decodeEscalation("{}"));
   const std::string policy = std::string(R"({"agent":"g","auto_approve_safe":true,"set_by":)") +
                              kSomeone + R"(,"set_at":5})";

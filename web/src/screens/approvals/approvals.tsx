@@ -189,7 +189,8 @@ function Outcome({ escalation, tenant, onDecided }: DecideProps): JSX.Element | 
   }
   if (escalation.status === 'denied' || escalation.status === 'expired') {
     return (
-      <Notice tone="bad" title={escalation.status === 'denied' ? 'Denied: nothing runs under it.' : 'Expired: nothing runs under it.'}>
+      <Notice tone="bad" title={escalation.status === 'denied' ? 'Denied: nothing runs under it.' : escalation.ended_reason ? 'Withdrawn: nothing runs under it.' : 'Expired: nothing runs under it.'}>
+        {escalation.ended_reason && <p><Untrusted value={escalation.ended_reason} /></p>}
         <p>The requester may ask again.{escalation.execution_id && <> <Link to={`executions/${escalation.execution_id}`}>Look at the execution</Link></>}</p>
       </Notice>
     );
