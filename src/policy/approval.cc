@@ -91,6 +91,12 @@ Result<> isOpen(const Escalation& e, const Ballot& ballot) {
   return {};
 }
 
+bool hasDigest(const Escalation& e, const Use& use) {
+  const bool same_image = !use.unverified_digest.empty() && e.created_at > use.same_since &&
+                          base::equalSecret(e.digest, use.unverified_digest);
+  return !e.digest.empty() && (same_image || base::equalSecret(e.digest, use.digest));
+}
+
 // Checks the bindings: a run of another tenant or agent, or in another session, is not the
 // displayed run.
 Result<> isBoundTo(const Escalation& e, const Use& use) {
@@ -110,12 +116,7 @@ Result<> isBoundTo(const Escalation& e, const Use& use) {
   if (!e.execution_id.empty() && e.execution_id != use.execution_id) {
     return refused(approval::kMismatch, e.id + " is for the execution " + e.execution_id);
   }
-  const bool same_image = !use.unverified_digest.empty() && e.created_at > use.same_since &&
-                          base::equalSecret(e.digest, use.unverified_digest);
-  if (e.digest.empty() || (!same_image && !base::equalSecret(e.digest, use.digest))) {
-    return refused(approval::kMismatch,
-                   "what is about to run is not what " + e.id + " was approved for; ask anew");
-  }
+  if (!hasDigest(e, use)) return refused(approval::kMismatch, otherProgram(e));
   return {};
 }
 
@@ -143,6 +144,15 @@ Result<> isInTime(const Escalation& e, const Use& use) {
 }
 
 }  // namespace
+
+bool isOtherProgram(const Escalation& escalation, const Use& use) {
+  return !hasDigest(escalation, use);
+}
+
+std::string otherProgram(const Escalation& escalation, const std::string& why) {
+  return "what is about to run is not what " + escalation.id + " was approved for" +
+         (why.empty() ? "" : ": " + why) + "; ask anew";
+}
 
 bool satisfies(const Escalation& escalation, const NeedsApproval& wanted) {
   return approvalsOf(escalation, wanted.approver_roles) >= wanted.quorum;

@@ -80,6 +80,11 @@ Result<> use(model::Escalation& escalation, const Use& use);
 // roles count, whoever was asked.
 Result<> stands(const model::Escalation& escalation, const Use& use, const NeedsApproval* wanted);
 
+// Whether the program, its image, session, workspace or secrets differ from those approved.
+bool isOtherProgram(const model::Escalation& escalation, const Use& use);
+// The message for that; `why`: what differs, "" if not known.
+std::string otherProgram(const model::Escalation& escalation, const std::string& why = "");
+
 // Whether enough approvers have a role named by the current policy.
 bool satisfies(const model::Escalation& escalation, const NeedsApproval& wanted);
 

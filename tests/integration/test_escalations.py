@@ -591,6 +591,33 @@ class CommandLine(Escalations):
         self.assertIn(f"→ Resuming blocked execution: {held['id']}", out)
         self.assertIn("✓ Execution completed with the approval (exit code 0)", out)
 
+    def test_a_request_by_hand_runs_from_the_command_line(self):
+        """A file without artifacts keeps all of them, and a run of the command line none: the approved request decides."""
+        def asked(number, **more):
+            file = self.dir / f"by-hand-{number}.json"
+            file.write_text(json.dumps({"language": "bash", "code": f"echo by hand {number}", **more}))
+            out = self.cli(self.agent(), "request", "--operation", "run", "--run", str(file), "--reason", "x")
+            made = re.search(r"ESC-\d{4}-\d+", out).group()
+            self.vote(made, self.boss())
+            return made
+
+        def run(approval, code):
+            return self.server.cli("run", "--approval", approval, "-l", "bash", "-c", code,
+                                   env={"CLOISTER_API_KEY": self.agent()})
+
+        for number, more in enumerate(({}, {"artifacts": []}, {"artifacts": ["*.txt"]})):
+            approval = asked(number, **more)
+            done = run(approval, f"echo by hand {number}")
+            self.assertEqual((done.returncode, done.stdout), (0, f"by hand {number}\n"), done.stderr)
+        approval = asked(3, artifacts=["*.md"])
+        self.assertIn('\nartifacts: "*.md"\n', self.show(approval)["display"])
+        refused = run(approval, "echo by hand 4")
+        self.assertEqual(refused.returncode, 125, refused.stderr)
+        self.assertIn(f"is not what {approval} was approved for: code differs; ask anew", refused.stderr)
+        body = {"language": "bash", "code": "echo by hand 3", "approval": approval}
+        denied = self.call("POST", "/v1/executions", body, key=self.agent(), status=201).json()
+        self.assertIn('artifacts differs: approved ["*.md"], now ["**"]; ask anew', denied["error"]["message"])
+
     def withdrawn(self, held):
         return harness.wait_for("the end of the request", lambda: next((
             shown for shown in [self.show(self.id_of(held))] if shown["status"] == "expired"), None))

@@ -191,7 +191,21 @@ Result<int> dryRun(Job& job, const Invocation& invocation) {
   return tellDecision(decision, {}, invocation);
 }
 
+// The command line keeps no files unless a flag asks for some, and a request written by hand keeps
+// all by default. An approval is of one of the two, so the approved request decides. If the request
+// cannot be read, the answer to the run says why.
+void keepAsApproved(Job& job, const base::Flags& flags) {
+  const auto approval = flags.text("approval");
+  if (!approval || flags.has("artifacts")) return;
+  const auto whole =
+      call(job.client, "GET", "/v1/escalations/" + net::percentEncode(*approval) + "/request");
+  if (!whole) return;
+  const json::value* kept = objectOf(*whole, "request").if_contains("artifacts");
+  if (kept != nullptr) job.submission.body["artifacts"] = *kept;
+}
+
 Result<int> carryOutRun(Job& job, const Invocation& invocation, Input input) {
+  keepAsApproved(job, invocation.flags);
   if (invocation.flags.has("dry-run")) return dryRun(job, invocation);
   if (input != Input::kAtOnce) {
     if (const auto status = TRY(talk(job, invocation, input))) return *status;

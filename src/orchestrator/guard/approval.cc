@@ -158,11 +158,20 @@ void addProgram(std::string& out, const json::object& request) {
   }
 }
 
+// Which files are kept is bound, so "none" is shown as well.
+void addArtifacts(std::string& out, const json::object& request) {
+  const json::value* value = request.if_contains("artifacts");
+  if (value != nullptr && value->is_array() && value->get_array().empty())
+    out += "\nartifacts: none";
+  addList(out, "artifacts", request);
+}
+
 void addSurroundings(std::string& out, const json::object& request) {
   if (const std::string cwd = textIn(request, "cwd"); !cwd.empty()) {
     out += "\ndirectory: " + model::markedText(cwd, kShownValue);
   }
   addList(out, "deps", request);
+  addArtifacts(out, request);
   if (const json::value* network = request.if_contains("network_policy")) {
     out += "\nnetwork: " + safe(*network);
   }

@@ -109,8 +109,9 @@ Result<> RunService::Impl::useApproval(Live& run, store::NewExecution& record) c
     Escalation e = TRY(control->store.escalations().get(store::Scope::of(who), id));
     run.bound = TRY(boundOf(record.request_json, run.execution.session_id, control->languages));
     TRY(strikeRevoked(control->store, e));
-    TRY(policy::use(e, useOf(run)));
-    return e;
+    auto used = policy::use(e, useOf(run));
+    if (used) return e;
+    return std::unexpected(explained(run, e, std::move(used).error(), record.request_json));
   }();
   if (!found) {
     run.refusal = std::move(found).error();
@@ -478,7 +479,8 @@ Task<Result<bool>> RunService::Impl::unblock(LivePtr run, Escalation e) {
   const bool shares = first != run->execution.id;
   run->approval = CO_TRY(approvalNow(*run, e));
   if (!run->approval) co_return false;
-  CO_TRY(policy::use(*run->approval, use));
+  if (auto used = policy::use(*run->approval, use); !used)
+    co_return std::unexpected(explained(*run, e, std::move(used).error(), ""));
   if (const auto denied = policy::refusalOf(judge(*run))) {
     applyDenial(run->execution, *denied);
     noteRefusal(*run);

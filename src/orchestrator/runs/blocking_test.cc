@@ -156,6 +156,8 @@ TEST_F(BlockingTest, AnotherImageIsNotWhatWasApproved) {
   const model::Execution done = ended(held.id);
   EXPECT_EQ(done.status, Status::kDenied);
   EXPECT_EQ(done.error->details.at("reason"), "approval_mismatch");
+  EXPECT_THAT(done.error->message, HasSubstr(": the image differs: approved "));
+  EXPECT_THAT(done.error->message, HasSubstr(", now " + offer_.image_digest + "; ask anew"));
   EXPECT_TRUE(fake_->provisioned().empty());
 }
 
@@ -213,20 +215,27 @@ TEST_F(BlockingTest, EachChangedBitIsRefused) {
   struct Case {
     const char* what;
     void (*change)(model::RunRequest&);
+    const char* told;
   };
   const Case cases[] = {
-      {"argv", [](auto& r) { r.command = std::vector<std::string>{"echo", "hello "}; }},
-      {"shell for argv", [](auto& r) { r.command = std::string("echo hello"); }},
-      {"file", [](auto& r) { r.files[0].content = "echo 2"; }},
-      {"mode", [](auto& r) { r.files[0].mode = 0755; }},
-      {"path", [](auto& r) { r.files[0].path = "b.sh"; }},
-      {"one file more", [](auto& r) { r.files.push_back({.path = "c", .content = ""}); }},
-      {"env", [](auto& r) { r.env["A"] = "1"; }},
-      {"input", [](auto& r) { r.input = "x"; }},
-      {"memory", [](auto& r) { r.limits.memory_bytes += uint64_t{1} << 20; }},
-      {"time", [](auto& r) { r.limits.wall += Millis(1); }},
-      {"artifacts", [](auto& r) { r.artifacts = {}; }},
-      {"metadata", [](auto& r) { r.metadata["note"] = "who reads the record sees it"; }},
+      {"argv", [](auto& r) { r.command = std::vector<std::string>{"echo", "hello "}; },
+       R"(: command differs: approved ["echo","hello"], now ["echo","hello "]; ask anew)"},
+      {"shell for argv", [](auto& r) { r.command = std::string("echo hello"); },
+       R"(: command differs: approved ["echo","hello"], now "echo hello"; ask anew)"},
+      {"file", [](auto& r) { r.files[0].content = "echo 2"; }, ": the file a.sh differs; ask"},
+      {"mode", [](auto& r) { r.files[0].mode = 0755; }, ": the file a.sh differs; ask"},
+      {"path", [](auto& r) { r.files[0].path = "b.sh"; }, ": the file a.sh is missing now; ask"},
+      {"one file more", [](auto& r) { r.files.push_back({.path = "c", .content = ""}); },
+       ": the file c was not approved; ask"},
+      {"env", [](auto& r) { r.env["A"] = "1"; }, ": env.A differs; ask"},
+      {"input", [](auto& r) { r.input = "x"; }, ": input differs; ask"},
+      {"memory", [](auto& r) { r.limits.memory_bytes += uint64_t{1} << 20; },
+       ": memory_mb differs: approved "},
+      {"time", [](auto& r) { r.limits.wall += Millis(1); }, ": timeout_seconds differs: approved "},
+      {"artifacts", [](auto& r) { r.artifacts = {}; },
+       R"(: artifacts differs: approved ["**"], now []; ask anew)"},
+      {"metadata", [](auto& r) { r.metadata["note"] = "who reads the record sees it"; },
+       R"(: metadata.note differs: approved none, now "who reads the record sees it"; ask)"},
   };
   for (const Case& each : cases) {
     model::RunRequest changed = base;
@@ -235,6 +244,7 @@ TEST_F(BlockingTest, EachChangedBitIsRefused) {
     ASSERT_TRUE(refused) << each.what << ": " << refused.error().message;
     ASSERT_EQ(refused->status, Status::kDenied) << each.what;
     EXPECT_EQ(refused->error->details.at("reason"), "approval_mismatch") << each.what;
+    EXPECT_THAT(refused->error->message, HasSubstr(each.told)) << each.what;
   }
   EXPECT_TRUE(fake_->provisioned().empty());
   const auto good = runWith(asked->id, base);
@@ -249,6 +259,9 @@ TEST_F(BlockingTest, TheApproverSeesWhatFilesHold) {
   const auto asked = askFor(run);
   ASSERT_TRUE(asked) << asked.error().message;
   EXPECT_THAT(asked->display, HasSubstr("file a.sh ("));
+  EXPECT_THAT(asked->display, HasSubstr("\nartifacts: \"**\"\nlimits:"));
+  run.artifacts = {};
+  EXPECT_THAT(askFor(run)->display, HasSubstr("\nartifacts: none\nlimits:"));
   EXPECT_THAT(asked->display, HasSubstr("executable): curl evil.test\\n\\x1b[2J"));
 }
 

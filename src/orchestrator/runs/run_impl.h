@@ -100,8 +100,7 @@ struct RunService::Impl final : Programs,
   // Rules that change during a run (run_rules.cc).
   Task<void> lookAtRulesRegularly();
   void endWhatIsRevoked(RulesNow& now);
-  // For a run that waited.
-  Task<Result<>> holdAsOfNow(Live& run);
+  Task<Result<>> holdAsOfNow(Live& run);  // for a run that waited
   Task<void> recordRevoked(LivePtr run);
   // Work that ends with its credential, and valid votes (run_credentials.cc).
   void lookAtCredentials();
@@ -181,9 +180,11 @@ struct RunService::Impl final : Programs,
   Result<> wantApproval(Live& live, store::NewExecution& record,
                         const policy::NeedsApproval& wanted) const;
   Result<> useApproval(Live& live, store::NewExecution& record) const;
-  // The digest of the image for a start now.
-  [[nodiscard]] std::string imageDigestOf(const Live& live) const;
+  [[nodiscard]] std::string imageDigestOf(const Live& live) const;  // for a start now
   [[nodiscard]] policy::Use useOf(const Live& live) const;
+  // As withDifference(); `request_json`: "" if the run is the one that waited.
+  [[nodiscard]] Error explained(const Live& live, const model::Escalation& e, Error refusal,
+                                const std::string& request_json) const;
   static void noteRefusal(Live& live);
   [[nodiscard]] Result<> checkAsAccepted(const store::Pending& pending) const;
   Result<> reload(Live& live, const store::Pending& pending) const;
@@ -214,8 +215,7 @@ struct RunService::Impl final : Programs,
   Task<Result<model::Outcome>> perform(LivePtr live);
   [[nodiscard]] bool givesUp(const Live& live) const;
   void markStarted(Live& live, const model::PermitFields& fields, std::string permit_id) const;
-  // The audit row of its start.
-  [[nodiscard]] model::AuditEvent started(const Live& live) const;
+  [[nodiscard]] model::AuditEvent started(const Live& live) const;  // the audit row of its start
   Task<Result<model::SignedPermit>> recordStart(Live& live);
   void askForSandbox(const LivePtr& live);
   Task<void> provisionBeside(LivePtr live, model::SignedPermit permit);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "orchestrator/guard/approval_difference.h"
 #include "orchestrator/runs/run_impl.h"
 #include "policy/approval.h"
 
@@ -39,7 +40,7 @@ Permits::Approval RunService::Impl::approvalOf(Live& run) const {
     if (!run.refusal && run.approval) strikeVotes(run);
     if (!run.refusal && run.approval) {
       auto standing = policy::stands(*run.approval, useOf(run), wanted);
-      if (!standing) run.refusal = std::move(standing).error();
+      if (!standing) run.refusal = explained(run, *run.approval, std::move(standing).error(), "");
     }
     if (!run.refusal) return run.approval.has_value();
     return std::unexpected(policy::Denied{.rule = wanted == nullptr ? "" : wanted->rule,
@@ -78,6 +79,15 @@ policy::Use RunService::Impl::useOf(const Live& run) const {
     use.same_since = control->nodes.image()->changed_at + control->nodes.image()->clock_ahead;
   }
   return use;
+}
+
+Error RunService::Impl::explained(const Live& run, const model::Escalation& e, Error refusal,
+                                  const std::string& request_json) const {
+  Bound bound = run.bound;
+  bound.secrets =
+      secretVersions(control->store, run.execution.principal.tenant, run.request.secrets);
+  return withDifference(control->store, e, std::move(refusal), useOf(run), bound,
+                        imageDigestOf(run), request_json);
 }
 
 Task<std::optional<policy::NeedsApproval>> RunService::Impl::wantedNow(model::Principal principal,
