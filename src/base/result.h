@@ -36,6 +36,7 @@ struct Error {
   std::string message;
   std::string field;
   int retry_after_seconds = 0;  // with kQuota and kUnavailable: when to come back; 0: unknown
+  bool lasting = false;         // with kQuota: the same request can never succeed
 
   // "outer: message": adds the operation to the message.
   [[nodiscard]] Error within(std::string_view outer) &&;

@@ -139,7 +139,7 @@ std::string_view openingFor(int status) {
 }
 
 // Advice for a status, beyond the server's message.
-std::string_view remedyFor(int status, std::string_view message) {
+std::string_view remedyFor(int status, std::string_view message, bool retryable) {
   // The log has no ids, and says itself how an entry is named.
   if (status == 404 && message.contains("audit entry")) return "";
   switch (status) {
@@ -151,7 +151,7 @@ std::string_view remedyFor(int status, std::string_view message) {
       return "; check the id, and that it belongs to this key's tenant and agent";
     case 429:
     case 503:
-      return "; try again in a moment";
+      return retryable ? "; try again in a moment" : "";
     case 507:
       return "; free space on the server's state directory";
     default:
@@ -205,7 +205,10 @@ Result<json::object> readObject(std::string_view text, std::string_view what, si
 
 Error refusal(const net::HttpHead& head, std::string_view body) {
   std::string message;
+  bool retryable = true;
   if (const auto problem = parseObject(body)) {
+    const json::value* said = objectOf(*problem, "error").if_contains("retryable");
+    retryable = said == nullptr || *said != json::value(false);
     message = textOf(objectOf(*problem, "error"), "message");
     if (message.empty()) message = textOf(*problem, "detail");
     if (message.empty()) message = textOf(*problem, "title");
@@ -215,7 +218,7 @@ Error refusal(const net::HttpHead& head, std::string_view body) {
   if (message.size() > kLongest) message.resize(kLongest);
   return {codeOf(head.status),
           std::string(openingFor(head.status)) + printable(inOurWords(message)) +
-              std::string(remedyFor(head.status, message)),
+              std::string(remedyFor(head.status, message, retryable)),
           {}};
 }
 

@@ -22,6 +22,18 @@ TEST(Refusal, LeavesAnEntryOfTheLogAlone) {
   EXPECT_EQ(refusal({.status = 404, .headers = {}}, body).message, message);
 }
 
+TEST(Refusal, AdvisesToRepeatOnlyWhatMaySucceed) {
+  const auto told = [](const char* body) {
+    return refusal({.status = 429, .headers = {}}, body).message;
+  };
+  EXPECT_EQ(told(R"({"error":{"message":"full","retryable":true}})"),
+            "the server refused: full; try again in a moment");
+  EXPECT_EQ(told(R"({"error":{"message":"full"}})"),
+            "the server refused: full; try again in a moment");
+  EXPECT_EQ(told(R"({"error":{"message":"too much","retryable":false}})"),
+            "the server refused: too much");
+}
+
 TEST(Refusal, SpeaksInFlags) {
   const auto told = [](int status, std::string_view message) {
     return refusal({.status = status, .headers = {}},

@@ -114,7 +114,18 @@ class Bounds(QuotaCase):
     def test_memory(self):
         self.bound(memory_mb=300)
         key = self.secret()
-        self.over(self.ask(key, memory_mb=400), "memory_mb")
+        for path, body in (("/v1/executions", {"language": "bash", "code": "true"}), ("/v1/sessions", {})):
+            never = self.call("POST", path, {**body, "memory_mb": 400}, key=key)
+            self.assertProblem(never, 429, "QUOTA_EXCEEDED")
+            self.assertNotIn("retry-after", never.headers, "it can never succeed")
+            error = never.json()["error"]
+            self.assertFalse(error["retryable"])
+            self.assertIn("is 300 MiB: 400 MiB are asked for at once; ask for at most 300 MiB, or have the quota raised",
+                          error["message"])
+        told = self.server.cli("run", "-l", "bash", "--memory", "400m", "-c", "true", env={"CLOISTER_API_KEY": key})
+        self.assertEqual(told.returncode, 125)
+        self.assertIn("have the quota raised", told.stderr)
+        self.assertNotIn("try again", told.stderr)
         first = self.ask(key, "sleep 60", query="", memory_mb=200).json()
         self.server.wait_status(first["id"], "running")
         second = self.ask(key, "echo second", query="", memory_mb=200).json()

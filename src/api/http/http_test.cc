@@ -213,6 +213,12 @@ TEST(Problem, SaysWhenToComeBack) {
   const auto it = std::ranges::find(response.headers, "Retry-After", &Header::name);
   ASSERT_NE(it, response.headers.end());
   EXPECT_EQ(it->value, "7");
+  error.lasting = true;
+  const Response never = problem(error, Request{});
+  EXPECT_EQ(never.status, 429);
+  EXPECT_EQ(std::ranges::find(never.headers, "Retry-After", &Header::name), never.headers.end());
+  const auto body = base::parseJson(never.body).value().as_object();
+  EXPECT_FALSE(body.at("error").at("retryable").as_bool());
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ int statusOf(const Error& error) {
 }
 
 Response problem(const Error& error, const Request& request) {
-  const Kind kind = kindOf(error.code);
+  const bool retryable = kindOf(error.code).retryable && !error.lasting;
   std::string message = error.message;
   if (error.code == Code::kInternal) {
     base::log(base::Level::kError, "request failed",
@@ -85,9 +85,9 @@ Response problem(const Error& error, const Request& request) {
                                {{"type", model::errorTypeOf(error.code)},
                                 {"message", message},
                                 {"details", std::move(details)},
-                                {"retryable", kind.retryable}});
+                                {"retryable", retryable}});
   response.failure->unsupported = error.code == Code::kUnsupported;
-  if (kind.retryable) {
+  if (retryable) {
     const int seconds = std::max(kRetryAfterSeconds, error.retry_after_seconds);
     response.with("Retry-After", std::to_string(seconds));
   }

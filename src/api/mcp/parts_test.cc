@@ -315,5 +315,17 @@ TEST(McpSessions, InUseAreNoMoreThanOneMayHave) {
   EXPECT_TRUE(sessions.open(someone("b"), "2025-06-18", {}));
 }
 
+TEST(ErrorAnswer, AdvisesToRepeatOnlyWhatMaySucceed) {
+  Error full{Code::kQuota, "full", ""};
+  full.retry_after_seconds = 7;
+  EXPECT_TRUE(errorAnswer(full).structured.at("error").at("retryable").as_bool());
+  EXPECT_EQ(errorAnswer(full).structured.at("error").at("next_step").as_string(),
+            "call again in 7 s");
+  full.lasting = true;
+  EXPECT_FALSE(errorAnswer(full).structured.at("error").at("retryable").as_bool());
+  EXPECT_EQ(errorAnswer(full).structured.at("error").at("next_step").as_string(),
+            "ask for less, or ask the operator to raise the quota");
+}
+
 }  // namespace
 }  // namespace cloister::api::mcp

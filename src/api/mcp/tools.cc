@@ -73,6 +73,7 @@ std::string nextStep(const Error& error) {
       return "do without it, or ask the operator to allow it in the policy";
     case Code::kQuota:
     case Code::kUnavailable:
+      if (error.lasting) return "ask for less, or ask the operator to raise the quota";
       return error.retry_after_seconds > 0
                  ? "call again in " + std::to_string(error.retry_after_seconds) + " s"
                  : std::string("call again later; end sessions that are not needed with terminate");
@@ -185,7 +186,8 @@ json::object imageBlock(std::string_view bytes, std::string_view content_type) {
 Answer errorAnswer(const Error& error) {
   const bool ours = error.code == Code::kInternal;
   const std::string message = ours ? "internal error; the server's log says more" : error.message;
-  const bool retryable = error.code == Code::kQuota || error.code == Code::kUnavailable;
+  const bool passes = error.code == Code::kQuota || error.code == Code::kUnavailable;
+  const bool retryable = passes && !error.lasting;
   const std::string next = nextStep(error);
   json::object told{{"type", typeOf(error.code)},
                     {"message", message},

@@ -19,12 +19,13 @@ std::string nameOf(const QuotaScope& scope) {
   return scope.agent.empty() ? "tenant " + scope.tenant : "agent " + scope.agent;
 }
 
-std::unexpected<Error> exceeded(const QuotaScope& scope, std::string_view dimension, uint64_t bound,
-                                const std::string& what, int retry_after) {
-  Error error{Code::kQuota,
-              "quota " + std::string(dimension) + " of " + nameOf(scope) + " is " +
-                  std::to_string(bound) + ": " + what,
-              ""};
+std::unexpected<Error> exceeded(const QuotaScope& scope, std::string_view dimension,
+                                const std::string& bound, const std::string& what,
+                                int retry_after) {
+  Error error{
+      Code::kQuota,
+      "quota " + std::string(dimension) + " of " + nameOf(scope) + " is " + bound + ": " + what,
+      ""};
   error.retry_after_seconds = retry_after;
   return std::unexpected(std::move(error));
 }
@@ -104,8 +105,8 @@ Result<> Quotas::checkRate(const QuotaScope& scope) const {
   const uint64_t bound = *quota.runs_per_minute;
   const int seconds = account(scope).runs.wait(bound, config_.now());
   if (seconds == 0) return {};
-  return exceeded(scope, "runs_per_minute", bound, "so many were asked for within a minute",
-                  seconds);
+  return exceeded(scope, "runs_per_minute", std::to_string(bound),
+                  "so many were asked for within a minute", seconds);
 }
 
 uint64_t Quotas::cpuOf(const Account& account) const {
@@ -117,7 +118,7 @@ Result<> Quotas::checkCpu(const QuotaScope& scope) const {
   const uint64_t used = cpuOf(account(scope));
   if (!quota.cpu_seconds_per_hour || used < *quota.cpu_seconds_per_hour * 1000) return {};
   const int64_t left = kHour - config_.wall() % kHour;
-  return exceeded(scope, "cpu_seconds_per_hour", *quota.cpu_seconds_per_hour,
+  return exceeded(scope, "cpu_seconds_per_hour", std::to_string(*quota.cpu_seconds_per_hour),
                   std::to_string(used / 1000) + " s were used since the hour began",
                   static_cast<int>(left / 1'000'000) + 1);
 }
@@ -126,11 +127,20 @@ Result<> Quotas::checkMemory(const QuotaScope& scope, uint64_t memory_bytes, boo
   const Quota quota = of(scope);
   const uint64_t used = with_used ? account(scope).memory_bytes : 0;
   if (!quota.memory_mb || mib(memory_bytes + used) <= *quota.memory_mb) return {};
-  return exceeded(scope, "memory_mb", *quota.memory_mb,
-                  with_used ? std::to_string(mib(used)) + " MiB are in use, and " +
-                                  std::to_string(mib(memory_bytes)) + " are asked for"
-                            : std::to_string(mib(memory_bytes)) + " MiB are asked for at once",
-                  with_used ? kSessionRetry : 0);
+  const std::string most = std::to_string(*quota.memory_mb) + " MiB";
+  const std::string asked = std::to_string(mib(memory_bytes));
+  if (mib(memory_bytes) > *quota.memory_mb) {
+    auto over = exceeded(scope, "memory_mb", most,
+                         asked + " MiB are asked for at once; " +
+                             (*quota.memory_mb == 0 ? "" : "ask for at most " + most + ", or ") +
+                             "have the quota raised",
+                         0);
+    over.error().lasting = true;
+    return over;
+  }
+  return exceeded(scope, "memory_mb", most,
+                  std::to_string(mib(used)) + " MiB are in use, and " + asked + " are asked for",
+                  kSessionRetry);
 }
 
 // ---- requests ---------------------------------------------------------------------------------
@@ -184,8 +194,8 @@ Result<Quotas::Use> Quotas::beginSession(const model::Principal& principal, uint
     const Quota quota = of(scope);
     TRY(checkCpu(scope));
     if (quota.sessions && account(scope).sessions >= *quota.sessions) {
-      return exceeded(scope, "sessions", *quota.sessions, "so many are there already",
-                      kSessionRetry);
+      return exceeded(scope, "sessions", std::to_string(*quota.sessions),
+                      "so many are there already", kSessionRetry);
     }
     TRY(checkMemory(scope, memory_bytes, true));
   }

@@ -71,14 +71,23 @@ TEST_F(QuotaTest, MemoryIsOfWhatRunsAtOnce) {
   ASSERT_FALSE(too_much);
   EXPECT_EQ(too_much.error().code, Code::kQuota);
   EXPECT_THAT(too_much.error().message,
-              HasSubstr("quota memory_mb of tenant acme is 100: 101 MiB are asked for at once"));
+              HasSubstr("quota memory_mb of tenant acme is 100 MiB: 101 MiB are asked for at once; "
+                        "ask for at most 100 MiB, or have the quota raised"));
   EXPECT_EQ(too_much.error().retry_after_seconds, 0) << "waiting does not help";
+  EXPECT_TRUE(too_much.error().lasting);
+  const auto too_large = quotas.beginSession(of("acme"), 101 * kMiB);
+  ASSERT_FALSE(too_large);
+  EXPECT_TRUE(too_large.error().lasting) << "though nothing is in use";
+  EXPECT_EQ(too_large.error().retry_after_seconds, 0);
   auto run = quotas.beginRun(of("acme"), 60 * kMiB);
   EXPECT_FALSE(quotas.hasRoom(of("acme"), 41 * kMiB));
   EXPECT_TRUE(quotas.hasRoom(of("acme"), 40 * kMiB));
   const auto session = quotas.beginSession(of("acme"), 41 * kMiB);
   ASSERT_FALSE(session);
   EXPECT_GT(session.error().retry_after_seconds, 0);
+  EXPECT_FALSE(session.error().lasting);
+  EXPECT_THAT(session.error().message,
+              HasSubstr("is 100 MiB: 60 MiB are in use, and 41 are asked for"));
   run.end();
   EXPECT_TRUE(quotas.beginSession(of("acme"), 41 * kMiB));
   quotas.set({{"acme"}, {.memory_mb = 10}});

@@ -27,7 +27,7 @@ using model::SessionStatus;
 constexpr Millis kLookAgain{500};  // for room
 
 bool isPassing(const Error& error) {
-  return error.code == Code::kQuota || error.code == Code::kUnavailable;
+  return (error.code == Code::kQuota && !error.lasting) || error.code == Code::kUnavailable;
 }
 
 model::RunError refusedError(const Error& why, const std::string& escalation) {

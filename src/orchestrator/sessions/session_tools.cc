@@ -25,10 +25,11 @@ constexpr auto kLook = Millis(1'000);
 constexpr size_t kPiece = size_t{64} << 10;
 
 json::object toObject(const Error& error) {
+  const bool passes = error.code == Code::kQuota || error.code == Code::kUnavailable;
   model::RunError said{.type = std::string(model::errorTypeOf(error.code)),
                        .message = error.message,
                        .details = {},
-                       .retryable = error.code == Code::kQuota || error.code == Code::kUnavailable};
+                       .retryable = passes && !error.lasting};
   if (!error.field.empty()) said.details["field"] = error.field;
   return {{"error", toJsonObject(said)}};
 }
