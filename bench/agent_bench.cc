@@ -92,7 +92,7 @@ void fill(store::Store& store) {
     v.what = "sudo ls";
     v.outcome = "unsafe_command";
     v.rule = "sudo *";
-    v.reason = "\"sudo ls\" is forbidden at this level";
+    v.reason = "\"sudo ls\" is forbidden";
     constexpr int kInFlight = 2000;
     const bool wait = i % kInFlight == 0 || i + 1 == kViolations;
     const auto stored = std::make_shared<std::promise<void>>();

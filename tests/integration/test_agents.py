@@ -375,7 +375,10 @@ class Names(AgentCase):
             with self.subTest(command):
                 self.denied(self.run_as(key, command=command))
                 self.forgive("isolated")
-        self.denied(self.run_as(key, command="ls", env={"PATH": "/workspace:/usr/bin"}))
+        changed = self.run_as(key, command="ls", env={"PATH": "/workspace:/usr/bin"})
+        self.denied(changed)
+        self.assertFalse(changed["error"]["details"]["escalation_available"], "no approval lifts a variable")
+        self.assertNotIn("approval", changed["error"]["message"])
         self.denied(self.run_as(key, command=["/workspace/ls"]))
 
     def test_a_rule_holds_by_each_name_of_the_image(self):

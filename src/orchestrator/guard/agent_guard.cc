@@ -33,7 +33,8 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-// Judges variables like a command that sets them: variables change the effect of a command.
+// Judges variables like a command that sets them: variables change the effect of a command. No
+// approval lifts such a refusal.
 void askEnvironment(const AgentRules& rules, const std::map<std::string, std::string>& env,
                     Questions& questions) {
   for (const auto& [name, value] : env) {
@@ -49,7 +50,7 @@ void askEnvironment(const AgentRules& rules, const std::map<std::string, std::st
     v.kind = Validation::Kind::kUnsafeCommand;
     v.reason = "env: " + risk->what;
     v.words = name;
-    v.escalation_available = true;
+    v.escalation_available = false;
     v.risk_factors = {*risk};
     v.mitigations = {risk->mitigation};
     questions.refuse(v, "command_execution", name);

@@ -96,7 +96,10 @@ TEST_F(AgentsTest, FilesOfARequestAndItsVariables) {
   EXPECT_FALSE(refused(await(service_->run(principal(), with, ""))->status));
   give("build");  // raised again
   with.env = {{"LD_PRELOAD", "/workspace/x.so"}};
-  EXPECT_TRUE(refused(await(service_->run(principal(), with, ""))->status));
+  const auto preload = await(service_->run(principal(), with, ""));
+  EXPECT_EQ(preload->status, Status::kDenied) << "and not blocked";
+  EXPECT_FALSE(preload->error->details.at("escalation_available").as_bool());
+  EXPECT_THAT(preload->error->message, testing::Not(HasSubstr("approval")));
   give("build");
   with.env = {{"GIT_SSH_COMMAND", "sudo it's"}};
   EXPECT_TRUE(refused(await(service_->run(principal(), with, ""))->status));

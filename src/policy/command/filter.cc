@@ -34,6 +34,9 @@ std::string_view adviceFor(std::string_view kind) {
       {"forbidden_path", "use a path under the workspace"},
       {"not_temporary", "write below /tmp, or ask for a higher level"},
       {"network", "send what it needs as files, or ask for a higher level"},
+      {"forbidden_command", "do without this command"},
+      {"dangerous", "do without this command"},
+      {"parameter", "leave out what the rule about this command does not allow"},
       {"not_allowed", "use a command that the level allows, or ask for a higher level"},
   };
   for (const auto& [name, advice] : kAdvice) {
@@ -42,7 +45,7 @@ std::string_view adviceFor(std::string_view kind) {
   if (kind.ends_with("character") || kind == "look_alike" || kind == "unusual_space") {
     return "write the command in plain ASCII";
   }
-  return "write the command more plainly, or ask for approval";
+  return "write the command more plainly";
 }
 
 std::string_view lastPart(std::string_view path) {
@@ -133,8 +136,7 @@ class Judge {
         if (match == Match::kNo) continue;
         const std::string kind = rule.risk.empty() ? "forbidden_command" : rule.risk;
         if (match == Match::kYes) {
-          add(rule.outcome, kind, "\"" + commandText(one) + "\" is forbidden at this level",
-              one.span, &rule);
+          add(rule.outcome, kind, "\"" + commandText(one) + "\" is forbidden", one.span, &rule);
         } else {
           add(std::min(rule.outcome, Outcome::kEscalate), kind,
               "\"" + commandText(one) + "\" may be what a rule forbids", one.span, &rule,

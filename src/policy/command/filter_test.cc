@@ -442,6 +442,25 @@ TEST(Filter, ExplainsItself) {
   EXPECT_EQ(verdict.at("commands").as_array().size(), 3U);
 }
 
+// Whether an approval helps is for the agent's rules to say, and not for the advice.
+TEST(Filter, AdviceNamesNoApproval) {
+  for (const std::string_view command : {"rm -rf /", "$x", "echo $((a[$x]))", "declare -n a=b"}) {
+    const base::json::object request{{"command", command}, {"level", "standard"}};
+    const base::json::object verdict = explainCommand(shipped(), request).value();
+    for (const base::json::value& advice : verdict.at("mitigations").as_array())
+      EXPECT_FALSE(std::string_view(advice.as_string()).contains("approval")) << command;
+  }
+  CommandRule rule;
+  rule.pattern = CommandPattern::parse(CommandPattern::Kind::kPattern, "git push *").value();
+  rule.why = "It was set for this agent.";
+  rule.outcome = Outcome::kDeny;
+  Level level;
+  level.forbidden.push_back(std::move(rule));
+  const Verdict verdict = judgeCommand(level, effectsOf("git push origin", CommandBounds{}));
+  EXPECT_EQ(verdict.reason, "\"git push origin\" is forbidden");
+  EXPECT_EQ(verdict.risks.at(0).mitigation, "do without this command");
+}
+
 // The output of these programs is known, but nothing more.
 TEST(Filter, KnowsWhatSomeProgramsOnlyPrint) {
   for (const std::string_view command :
