@@ -70,6 +70,7 @@ json::array toArray(const std::vector<EscalationDecision>& decisions) {
   for (const EscalationDecision& each : decisions) {
     array.push_back(json::object{{"decision", each.approve ? "approve" : "deny"},
                                  {"principal", toJsonObject(each.by)},
+                                 {"credential", textOrNull(each.by.key_id)},
                                  {"automatic", each.automatic},
                                  {"revoked", each.revoked},
                                  {"reason", textOrNull(each.reason)},
@@ -271,6 +272,7 @@ json::object toJsonObject(const EscalationPolicy& policy) {
   return {{"agent", policy.agent},
           {"auto_approve", policy.auto_approve_safe ? "safe" : "none"},
           {"set_by", policy.set_at == 0 ? json::value(nullptr) : toJsonObject(policy.set_by)},
+          {"set_by_credential", textOrNull(policy.set_at == 0 ? "" : policy.set_by.key_id)},
           {"set_at", timeOrNull(policy.set_at)}};
 }
 

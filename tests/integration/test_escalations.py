@@ -141,8 +141,29 @@ class WhoDecides(Escalations):
         self.assertEqual({row["details"]["requester"]["user"] for row in rows}, {"dev"})
         reasons = " ".join(row["details"]["reason"] for row in rows)
         self.assertIn("lacks the permission escalation.decide", reasons)
-        self.assertIn("this credential is not somebody-else's", reasons)
+        self.assertRegex(reasons, r"this credential is not somebody-else's, it is security-lead's \(key_\w+\); use their own, "
+                                  "or name a user, an agent or a key's id")
         self.call("DELETE", f"/v1/executions/{held['id']}", key=self.agent())
+
+    def test_a_decision_names_the_credential(self):
+        """A key without a user: the tenant's name would not tell one approver from another."""
+        made = self.call("POST", "/v1/keys", {"tenant": "acme", "name": "test", "roles": ["approver"]}, status=201).json()
+        held = self.ask()
+        escalation = self.id_of(held)
+        self.vote(escalation, made["secret"], "deny", reason="no")
+        [decision] = self.show(escalation)["decisions"]
+        self.assertEqual(decision["credential"], made["id"])
+        told = self.server.cli("escalation", "show", escalation, env={"CLOISTER_API_KEY": self.boss()}).stdout
+        self.assertIn(f"Decision: deny by {made['id']} at", told)
+        admin = self.call("POST", "/v1/keys", {"tenant": "acme", "name": "test", "roles": ["tenant-admin"]}, status=201).json()
+        env = {"CLOISTER_API_KEY": admin["secret"]}
+        self.server.cli("escalation", "policy", "--agent", "named", "--auto-approve", "none", env=env)
+        self.assertIn(f"Set by: {admin['id']}\n", self.server.cli("escalation", "policy", "--agent", "named", env=env).stdout)
+        policy = self.call("GET", "/v1/agents/named/escalation-policy", key=admin["secret"], status=200).json()
+        self.assertEqual(policy["set_by_credential"], admin["id"])
+        self.server.cli("agent", "create", "--agent", "named", "--level", "standard", env=env)
+        told = self.server.cli("agent", "audit", "--agent", "named", env=env)
+        self.assertIn(admin["id"], told.stdout, told.stderr)
 
     def test_a_quorum_is_of_persons(self):
         held = self.ask("two")

@@ -165,7 +165,7 @@ export interface Escalation {
   required_roles: string[];
   quorum: number;
   approvals: number;
-  decisions: { decision: 'approve' | 'deny'; principal: Owner; automatic: boolean; revoked: boolean; reason: string | null; at: string }[];
+  decisions: { decision: 'approve' | 'deny'; principal: Owner; credential: string | null; automatic: boolean; revoked: boolean; reason: string | null; at: string }[];
   created_at: string;
   expires_at: string;
   decided_at: string | null;

@@ -360,6 +360,7 @@ class EscalationLifts(TypedDict):
 class EscalationDecisions(TypedDict):
     decision: Literal["approve", "deny"]
     principal: Principal
+    credential: Union[str, None]
     automatic: bool
     revoked: bool
     reason: Union[str, None]

@@ -356,6 +356,7 @@ export interface EscalationLifts {
 export interface EscalationDecisions {
   decision: "approve" | "deny";
   principal: Principal;
+  credential: string | null;
   automatic: boolean;
   revoked: boolean;
   reason: string | null;

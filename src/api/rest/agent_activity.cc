@@ -57,11 +57,14 @@ Task<Result<Response>> violations(RestParts& parts, Request& request) {
 json::object agentEntry(const model::AuditEntry& entry, const store::Scope& scope) {
   const auto& tenant = scope.tenant();
   const bool own = !tenant || *tenant == entry.event.principal.tenant;
+  const std::string& credential = entry.event.principal.key_id;
   json::object object = {{"seq", own ? json::value(entry.seq) : json::value(nullptr)},
                          {"at", base::formatTime(entry.at)},
                          {"action", entry.event.action},
                          {"subject", entry.event.subject},
                          {"by", model::toJsonObject(entry.event.principal)},
+                         {"by_credential", own && !credential.empty() ? json::value(credential)
+                                                                      : json::value(nullptr)},
                          {"details", model::shownDetails(entry)}};
   if (!tenant) object["position"] = entry.position;
   return object;

@@ -86,8 +86,10 @@ constexpr Verb kShowViolations = {.path = "/v1/agents/{--agent}/sandbox/violatio
 
 std::string whoDid(const json::object& entry, std::string_view name) {
   const json::object& by = objectOf(entry, name);
-  const std::string agent = textOf(by, "agent");
-  return agent.empty() ? textOf(by, "user") : agent;
+  for (const std::string_view member : {"agent", "user"}) {
+    if (std::string who = textOf(by, member); !who.empty()) return who;
+  }
+  return textOf(entry, "by_credential");
 }
 
 Result<int> audit(const Invocation& invocation) {

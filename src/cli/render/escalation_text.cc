@@ -40,12 +40,13 @@ std::string joined(const json::array& items, std::string_view between) {
   return all;
 }
 
-// A principal's short name.
-std::string nameOf(const json::object& principal) {
-  for (const std::string_view member : {"agent", "user", "tenant"}) {
+// A short name of the person behind a credential. A tenant has many credentials, so its name says
+// nothing about who decided.
+std::string nameOf(const json::object& principal, const std::string& credential) {
+  for (const std::string_view member : {"user", "agent"}) {
     if (std::string name = textOf(principal, member); !name.empty()) return name;
   }
-  return "";
+  return credential.empty() ? textOf(principal, "tenant") : credential;
 }
 
 int64_t parseTime(const std::string& text) {
@@ -54,13 +55,12 @@ int64_t parseTime(const std::string& text) {
   return ::timegm(&parts);
 }
 
-// A person, otherwise the agent. Without a principal a rule approves, and the service denies.
+// A person, otherwise the agent, otherwise the key's id. Without a principal a rule approves, and
+// the service denies.
 std::string deciderOf(const json::object& decision) {
   if (boolOf(decision, "automatic"))
     return textOf(decision, "decision") == "deny" ? "the service" : "a rule";
-  const json::object& by = objectOf(decision, "principal");
-  const std::string user = textOf(by, "user");
-  return user.empty() ? nameOf(by) : user;
+  return nameOf(objectOf(decision, "principal"), textOf(decision, "credential"));
 }
 
 std::string decisionsText(const json::object& escalation) {
@@ -233,7 +233,7 @@ std::string deniedText(const json::object& escalation) {
 }
 
 std::string policyText(const json::object& policy) {
-  const std::string by = nameOf(objectOf(policy, "set_by"));
+  const std::string by = nameOf(objectOf(policy, "set_by"), textOf(policy, "set_by_credential"));
   return "Escalation policy of agent " + printable(textOf(policy, "agent")) + "\n" +
          line("Auto-approve", textOf(policy, "auto_approve")) + line("Set by", by) +
          line("Set at", textOf(policy, "set_at"));

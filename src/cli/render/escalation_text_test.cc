@@ -95,6 +95,26 @@ TEST(EscalationText, WhatWasGrantedSaysHowLongItHolds) {
   EXPECT_THAT(shownText(granted, kNow), Not(HasSubstr("revocation")));
 }
 
+TEST(EscalationText, WhoDecidedIsNamedByUserOrAgentOrKey) {
+  const auto told = [](const char* principal) {
+    const std::string decision =
+        std::string(R"({"decision":"approve","revoked":true,"principal":)") + principal +
+        R"(,"credential":"key_1"})";
+    return shownText(parsed((R"({"decisions":[)" + decision + "]}").c_str()), 0) +
+           approvedText(parsed((R"({"decisions":[)" + decision + "]}").c_str()));
+  };
+  const std::string key = told(R"({"tenant":"acme","agent":"","user":""})");
+  EXPECT_THAT(key, HasSubstr("Decision: approve by key_1 at"));
+  EXPECT_THAT(key, HasSubstr("the vote of key_1, whose"));
+  EXPECT_THAT(key, Not(HasSubstr("acme")));
+  EXPECT_THAT(told(R"({"tenant":"acme","agent":"a","user":"boss"})"), HasSubstr("by boss at"));
+  EXPECT_THAT(told(R"({"tenant":"acme","agent":"a","user":""})"), HasSubstr("by a at"));
+  const auto set = parsed(
+      R"({"agent":"a","auto_approve":"none","set_by":{"tenant":"acme","agent":"","user":""},
+      "set_by_credential":"key_2"})");
+  EXPECT_THAT(policyText(set), HasSubstr("Set by: key_2\n"));
+}
+
 TEST(EscalationText, StruckVotesAreNamed) {
   const auto half = parsed(
       R"({"status":"pending","operation":"run","approvals":1,"quorum":2,"decisions":[

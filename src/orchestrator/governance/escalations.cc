@@ -56,6 +56,12 @@ bool isSelf(const Principal& who, const std::string& name) {
   return name == who.user || name == who.agent || name == who.key_id;
 }
 
+// "security-lead's (key_…)".
+std::string credentialName(const Principal& who) {
+  const std::string& name = who.user.empty() ? who.agent : who.user;
+  return name.empty() ? who.key_id : model::safeText(name, 200) + "'s (" + who.key_id + ")";
+}
+
 }  // namespace
 
 struct EscalationService::Impl final : Approvals::Watcher,
@@ -357,8 +363,9 @@ Task<Result<Escalation>> EscalationService::decide(Principal principal, std::str
   const auto impl = impl_;
   const Escalation found = CO_TRY(impl->find(principal, tenant, id));
   if (!vote.approver.empty() && !isSelf(principal, vote.approver)) {
-    const std::string why = "approver: this credential is not " +
-                            model::safeText(vote.approver, 200) + "'s; use their own";
+    const std::string why =
+        "approver: this credential is not " + model::safeText(vote.approver, 200) + "'s, it is " +
+        credentialName(principal) + "; use their own, or name a user, an agent or a key's id";
     std::ignore = co_await impl->control->ledger.write(
         store::appendEvent, refusedVoteEvent(found, principal, approve, why));
     co_return fail(Code::kDenied, why, "approver");

@@ -142,7 +142,7 @@ function Votes({ escalation }: { escalation: Escalation }): JSX.Element {
             <ul class="lines">
               {escalation.decisions.map((one, index) => (
                 <li key={index}>
-                  <span class="row"><Status value={one.decision === 'approve' ? 'approved' : 'denied'} /> <Untrusted value={one.automatic ? 'the service' : ownerName(one.principal)} /> <Time at={one.at} relative />{one.revoked && <Status value="revoked" title="The credential was revoked: the vote does not count." />}</span>
+                  <span class="row"><Status value={one.decision === 'approve' ? 'approved' : 'denied'} /> <Untrusted value={one.automatic ? 'the service' : one.principal.user || one.principal.agent || one.credential || ownerName(one.principal)} /> <Time at={one.at} relative />{one.revoked && <Status value="revoked" title="The credential was revoked: the vote does not count." />}</span>
                   {one.reason && <span class="soft"><Untrusted value={one.reason} /></span>}
                 </li>
               ))}
