@@ -142,6 +142,8 @@ std::string_view openingFor(int status) {
 std::string_view remedyFor(int status, std::string_view message, bool retryable) {
   // The log has no ids, and says itself how an entry is named.
   if (status == 404 && message.contains("audit entry")) return "";
+  // Has a remedy of its own.
+  if (status == 404 && message.contains("`cloister agent create`")) return "";
   switch (status) {
     case 401:
       return "; set CLOISTER_API_KEY or --key-file to a key that `cloister key create` gave";

@@ -21,7 +21,7 @@ constexpr uint64_t kWarnPercent = 90;
 
 // An agent of another tenant and an unknown agent get the same answer.
 Result<> mustSee(RestParts& parts, const Request& request, const store::AgentName& name) {
-  TRY(parts.store.agents().sandbox(store::Scope::of(request.principal), name));
+  TRY(sandboxOf(parts, request, name));
   return {};
 }
 
@@ -118,8 +118,7 @@ Result<int64_t> oldestStart(RestParts& parts, const Request& request,
 Task<Result<Response>> usage(RestParts& parts, Request& request) {
   const policy::Levels& levels = *CO_TRY(levelsOf(parts));
   const store::AgentName name = CO_TRY(agentOf(request));
-  const model::AgentSandbox sandbox =
-      CO_TRY(parts.store.agents().sandbox(store::Scope::of(request.principal), name));
+  const model::AgentSandbox sandbox = CO_TRY(sandboxOf(parts, request, name));
   const policy::AgentRules rules = CO_TRY(policy::makeAgentRules(levels, sandbox));
   const policy::Resources reserved = parts.service.reservedBy(asAgent(name));
   const policy::Resources used = parts.service.measuredOf(asAgent(name));
@@ -165,7 +164,7 @@ json::object statsObject(const model::AgentSandbox& sandbox, const store::AgentS
 Task<Result<Response>> stats(RestParts& parts, Request& request) {
   const store::AgentName name = CO_TRY(agentOf(request));
   const auto scope = store::Scope::of(request.principal);
-  const auto sandbox = CO_TRY(parts.store.agents().sandbox(scope, name));
+  const auto sandbox = CO_TRY(sandboxOf(parts, request, name));
   co_return jsonResponse(200, statsObject(sandbox, CO_TRY(parts.store.agents().stats(scope, name)),
                                           parts.service.measuredOf(asAgent(name))));
 }

@@ -37,6 +37,18 @@ model::Principal asAgent(const store::AgentName& name) {
           .key_id = {}};
 }
 
+Result<model::AgentSandbox> sandboxOf(RestParts& parts, const Request& request,
+                                      const store::AgentName& name) {
+  auto found = parts.store.agents().sandbox(store::Scope::of(request.principal), name);
+  if (found || found.error().code != Code::kNotFound || parts.agents == nullptr) return found;
+  const std::string& level = parts.agents->defaultLevel();
+  if (level.empty()) return found;
+  return fail(Code::kNotFound, "agent " + name.agent + " has no sandbox of its own; the level " +
+                                   level +
+                                   " holds it (agents.default_level); `cloister agent create` "
+                                   "makes a sandbox");
+}
+
 Result<const policy::Levels*> levelsOf(const RestParts& parts) {
   if (parts.agents != nullptr) return &parts.agents->levels();
   return fail(Code::kUnsupported, "agents: no levels were given");
@@ -99,8 +111,7 @@ Task<Result<Response>> update(RestParts& parts, Request& request) {
   const store::AgentName name = CO_TRY(agentOf(request));
   const json::object body = CO_TRY(parseObject(request.body, parts.bounds));
   for (int tries = 1;; ++tries) {
-    model::AgentSandbox sandbox =
-        CO_TRY(parts.store.agents().sandbox(store::Scope::of(request.principal), name));
+    model::AgentSandbox sandbox = CO_TRY(sandboxOf(parts, request, name));
     const uint64_t version = sandbox.version;
     const std::string before = sandbox.level;
     CO_TRY(readAgentUpdate(body, sandbox));
@@ -120,8 +131,7 @@ Task<Result<Response>> update(RestParts& parts, Request& request) {
 Task<Result<Response>> show(RestParts& parts, Request& request) {
   const policy::Levels& levels = *CO_TRY(levelsOf(parts));
   const store::AgentName name = CO_TRY(agentOf(request));
-  model::AgentSandbox sandbox =
-      CO_TRY(parts.store.agents().sandbox(store::Scope::of(request.principal), name));
+  model::AgentSandbox sandbox = CO_TRY(sandboxOf(parts, request, name));
   if (parts.agents != nullptr) {
     const auto grants = CO_TRY(parts.agents->grantsOf(name));
     sandbox.temporary_permissions.insert(sandbox.temporary_permissions.end(), grants.begin(),
@@ -239,7 +249,7 @@ Task<Result<Response>> validate(RestParts& parts, Request& request) {
   const auto scope = store::Scope::of(request.principal);
   const auto rules = CO_TRY(parts.agents->rulesOf(agent));
   if (!rules || !scope.has(name.tenant, name.agent)) {
-    co_return std::unexpected(parts.store.agents().sandbox(scope, name).error());
+    co_return std::unexpected(sandboxOf(parts, request, name).error());
   }
   const policy::Resources used = parts.service.reservedBy(agent);
   if (plan.size() <= kInPlace) co_return jsonResponse(200, judgePlan(*rules, plan, used));

@@ -60,6 +60,8 @@ class AgentGuard {
   AgentGuard(store::Store& store, const policy::Levels& levels, const model::LanguageSet& languages,
              std::string default_level);
 
+  // The level of agents without a sandbox; "" for none.
+  [[nodiscard]] const std::string& defaultLevel() const { return default_level_; }
   // The rules with temporary approvals; null: no rules.
   [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> rulesOf(
       const model::Principal& principal) const;
