@@ -92,6 +92,22 @@ TEST(PolicyWarnings, DependenciesTooCanBeCovered) {
               ElementsAre(HasSubstr("rule \"b\" never decides: \"a\" before it")));
 }
 
+// --- the page ---
+
+TEST(PolicyWarnings, TheFirstDocumentOfThePageGuards) {
+  const std::string page = base::readFile(CLOISTER_SOURCE_DIR "/docs/POLICY.md").value();
+  constexpr std::string_view kOpen = "```yaml\nversion: 2\n";
+  const size_t begin = page.find(kOpen);
+  ASSERT_NE(begin, std::string::npos);
+  const size_t at = begin + std::string_view("```yaml\n").size();
+  const auto policy = testing::parse(page.substr(at, page.find("```", at) - at));
+  ASSERT_TRUE(policy) << policy.error().message;
+  EXPECT_THAT(warningsOf(*policy, asking().parts()), IsEmpty());
+  EXPECT_EQ(testing::ruleOf(*policy, R"({"request":{"language":"bash","code":"sudo ls"}})"),
+            "look-first");
+  EXPECT_EQ(testing::ruleOf(*policy, R"({"request":{"language":"bash","code":"ls"}})"), "the-rest");
+}
+
 // --- limits and names ---
 
 TEST(PolicyWarnings, AMaxThatNothingFitsIn) {

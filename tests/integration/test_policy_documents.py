@@ -212,6 +212,16 @@ rules:
         for part in ("max.memory_mb", '"late" never decides', '"cobol" is no language'):
             self.assertTrue(any(part in each for each in warned["warnings"]), (part, warned))
 
+    def test_a_change_warns_as_the_check_does(self):
+        document = OPEN.replace("rules:\n", "rules:\n  - {name: look, why: w, effect: deny, match: {risk: {at_least: 30}}}\n")
+        expected = self.ask("check", document=document).json()["warnings"]
+        self.assertEqual(expected, ['rule "look" never decides: no score is more than 0'])
+        self.assertEqual(self.apply(document, status=200, dry_run=True).json()["warnings"], expected)
+        applied = self.apply(document).json()
+        self.assertEqual(applied["warnings"], expected)
+        self.assertEqual(self.apply(OPEN).json()["warnings"], [])
+        self.assertEqual(self.ask("rollback", 201, version=applied["version"]).json()["warnings"], expected)
+
     def test_check_reads_levels_too(self):
         levels = (harness.REPO / "policies" / "levels.yaml").read_text()
         checked = self.ask("check", document=levels).json()
@@ -357,6 +367,15 @@ class CommandLine(PolicyTest):
             self.assertIn("added: no-bash, rest", self.cli("policy", "diff", str(path)))
             self.assertIn("in force: version", self.cli("policy", "apply", "--note", "why", str(path)))
             self.assertIn("not valid: ", self.cli("policy", "check", "-", status=1, input="version: 2\n"))
+            path.write_text(NO_BASH.replace("rules:\n", "rules:\n  - {name: look, why: w, effect: deny, match: {risk: {at_least: 30}}}\n"))
+            warned = '  warning: rule "look" never decides: no score is more than 0\n'
+            for words in (["check"], ["apply", "--dry-run"], ["apply"]):
+                self.assertIn(warned, self.cli("policy", *words, str(path)))
+            look = json.loads(self.cli("--json", "policy", "history", "--limit", "1"))["policies"][0]["version"]
+            path.write_text(NO_BASH)
+            self.assertNotIn("warning", self.cli("policy", "apply", "--note", "why", str(path)))
+            self.assertIn(warned, self.cli("policy", "rollback", str(look)))
+            self.cli("policy", "apply", "--note", "why", str(path))
         self.assertEqual(self.cli("policy", "show"), NO_BASH)
         text = self.cli("policy", "explain", "-l", "bash", "-c", "ls", status=1)
         self.assertIn("deny: no shells\n  rule: no-bash\n", text)

@@ -40,6 +40,21 @@ json::object toJsonObject(const store::PolicyVersion& policy, int64_t in_force) 
           {"in_force", policy.version == in_force}};
 }
 
+// The document of a version never changes, so the version is its tag (RFC 9110 §8.8.3).
+std::string tagOf(int64_t version) {
+  return '"' + std::to_string(version) + '"';
+}
+
+// The answer to a change: the new version, and the warnings for the author of its document.
+Response inForce(const orchestrator::PolicyService& service, const store::PolicyVersion& made) {
+  const std::vector<std::string> warnings = service.warnings(made.document);
+  json::object answer = toJsonObject(made, service.version());
+  answer["warnings"] = json::array(warnings.begin(), warnings.end());
+  return jsonResponse(201, answer)
+      .with("ETag", tagOf(made.version))
+      .with("Location", "/v1/policies/" + std::to_string(made.version));
+}
+
 // Errors inside a document are reported for the member `document`.
 std::unexpected<Error> ofDocument(Error error) {
   if (error.code == Code::kInvalid || error.code == Code::kTooLarge) error.field = "document";
@@ -77,11 +92,6 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
   }
   co_return jsonResponse(
       200, json::object{{"policies", std::move(items)}, {"next_cursor", std::move(cursor)}});
-}
-
-// The document of a version never changes, so the version is its tag (RFC 9110 §8.8.3).
-std::string tagOf(int64_t version) {
-  return '"' + std::to_string(version) + '"';
 }
 
 // What a change expects to replace: by the body's `expected_version`, or by If-Match.
@@ -141,10 +151,14 @@ Task<Result<Response>> show(RestParts& parts, Request& request) {
 // The effect of applying the document, in the form of :diff.
 Task<Result<Response>> tryOut(orchestrator::PolicyService& service, const Request& request,
                               std::string document, std::optional<int64_t> recent) {
+  const std::vector<std::string> warnings = service.warnings(document);
   json::object question{{"document", std::move(document)}, {"recent", recent.value_or(0)}};
   auto diff = co_await service.diff(request.principal, std::move(question));
   if (!diff) co_return ofDocument(std::move(diff).error());
-  co_return jsonResponse(200, json::object{{"dry_run", true}, {"diff", *std::move(diff)}});
+  co_return jsonResponse(200,
+                         json::object{{"dry_run", true},
+                                      {"diff", *std::move(diff)},
+                                      {"warnings", json::array(warnings.begin(), warnings.end())}});
 }
 
 Task<Result<Response>> apply(RestParts& parts, Request& request) {
@@ -171,9 +185,7 @@ Task<Result<Response>> apply(RestParts& parts, Request& request) {
     co_return refusedChange(expected, std::move(applied).error());
   }
   if (!applied) co_return ofDocument(std::move(applied).error());
-  co_return jsonResponse(201, toJsonObject(*applied, service->version()))
-      .with("ETag", tagOf(applied->version))
-      .with("Location", "/v1/policies/" + std::to_string(applied->version));
+  co_return inForce(*service, *applied);
 }
 
 Task<Result<Response>> rollBack(RestParts& parts, Request& request) {
@@ -189,9 +201,7 @@ Task<Result<Response>> rollBack(RestParts& parts, Request& request) {
   auto made =
       co_await service->rollBack(request.principal, *version, expected.version, std::move(note));
   if (!made) co_return refusedChange(expected, std::move(made).error());
-  co_return jsonResponse(201, toJsonObject(*made, service->version()))
-      .with("ETag", tagOf(made->version))
-      .with("Location", "/v1/policies/" + std::to_string(made->version));
+  co_return inForce(*service, *made);
 }
 
 Task<Result<Response>> check(RestParts& parts, Request& request) {

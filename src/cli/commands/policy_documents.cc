@@ -51,6 +51,14 @@ Result<json::object> checkBody(const Flags& flags) {
   return json::object{{"document", TRY(document(flags))}};
 }
 
+std::string warningsText(const json::object& answer) {
+  std::string text;
+  for (const json::value& warning : arrayOf(answer, "warnings")) {
+    if (warning.is_string()) text += "  warning: " + printable(warning.get_string()) + "\n";
+  }
+  return text;
+}
+
 std::string checkText(const json::object& answer) {
   const bool valid = boolOf(answer, "valid");
   std::string text = "not valid: " + printable(textOf(answer, "error")) + "\n";
@@ -60,10 +68,7 @@ std::string checkText(const json::object& answer) {
   } else if (valid) {
     text = "valid: " + std::to_string(arrayOf(answer, "rules").size()) + " rules\n";
   }
-  for (const json::value& warning : arrayOf(answer, "warnings")) {
-    if (warning.is_string()) text += "  warning: " + printable(warning.get_string()) + "\n";
-  }
-  return text;
+  return text + warningsText(answer);
 }
 
 int checkStatus(const json::object& answer) {
@@ -142,11 +147,11 @@ Result<json::object> applyBody(const Flags& flags) {
 }
 
 std::string appliedText(const json::object& answer) {
-  return "in force: " + versionLine(answer) + "\n";
+  return "in force: " + versionLine(answer) + "\n" + warningsText(answer);
 }
 
 std::string triedText(const json::object& answer) {
-  return diffText(objectOf(answer, "diff")) + "nothing was applied\n";
+  return diffText(objectOf(answer, "diff")) + warningsText(answer) + "nothing was applied\n";
 }
 
 Result<int> apply(const Invocation& invocation) {
@@ -235,7 +240,7 @@ Result<json::object> rollbackBody(const Flags& flags) {
 
 std::string rolledBackText(const json::object& answer) {
   return "in force: " + versionLine(answer) + ", which is version " + textOf(answer, "restores") +
-         " again\n";
+         " again\n" + warningsText(answer);
 }
 
 Result<json::object> diffBody(const Flags& flags) {

@@ -155,6 +155,11 @@ Result<json::object> PolicyService::check(const json::object& body) {
                       {"sha256", policy->sha256}};
 }
 
+std::vector<std::string> PolicyService::warnings(const std::string& document) const {
+  const auto policy = parse("document", document);
+  return policy ? policy::warningsOf(*policy, readerParts()) : std::vector<std::string>{};
+}
+
 Task<Result<json::object>> PolicyService::explain(model::Principal asker, json::object body) {
   const bool own = bringsDocument(body);
   const bool sees = own || seesDocuments(asker);

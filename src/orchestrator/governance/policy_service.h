@@ -70,6 +70,8 @@ class PolicyService {
 
   // 0: the newest. kNotFound.
   Result<store::PolicyVersion> get(int64_t version);
+  // Warnings for the author of a valid document (policy/warnings.h); none for an invalid one.
+  [[nodiscard]] std::vector<std::string> warnings(const std::string& document) const;
   [[nodiscard]] const PolicyConfig& config() const { return config_; }
   // The version in force; 0 while broken.
   [[nodiscard]] int64_t version() const;
