@@ -4,6 +4,7 @@
 #include "bin/settings.h"
 #include "notify/smtp.h"
 #include "notify/webhook.h"
+#include "policy/approval.h"
 
 namespace cloister {
 
@@ -18,10 +19,11 @@ Result<Channels> openChannels(const model::Config& config) {
     channels.people.push_back(TRY(notify::openWebhook(escalation)));
   }
   if (!escalation.smtp.relay.empty()) channels.people.push_back(TRY(notify::openSmtp(escalation)));
-  for (const std::string& role : escalation.roles) {
-    if (!model::roleFromName(role)) {
-      return fail(Code::kInvalid, "escalation.roles: there is no role " + role, "escalation.roles");
-    }
+  for (const std::string& name : escalation.roles) {
+    const auto role = model::roleFromName(name);
+    const std::string why = role ? policy::neverDecides(*role) : "there is no role " + name;
+    if (why.empty()) continue;
+    return fail(Code::kInvalid, "escalation.roles: " + why, "escalation.roles");
   }
   if (escalation.roles.empty()) {
     return fail(Code::kInvalid, "escalation.roles: must name a role", "escalation.roles");

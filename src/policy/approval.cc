@@ -162,6 +162,20 @@ bool mayDecide(const Escalation& escalation, const Principal& by) {
   return !by.roles.has(model::Role::kAgent) && hasRole(escalation.roles, by);
 }
 
+std::string neverDecides(model::Role role) {
+  constexpr auto kDecide = model::Permission::kEscalationDecide;
+  if (model::may(role, kDecide)) return {};
+  std::string deciders;
+  for (const model::Role each : model::kAllRoles) {
+    if (!model::may(each, kDecide)) continue;
+    deciders += (deciders.empty() ? "" : ", ") + std::string(model::roleName(each));
+  }
+  const std::string name(model::roleName(role));
+  return (role == model::Role::kAgent ? "a credential that runs code (agent) never decides"
+                                      : "the role " + name + " alone never decides") +
+         "; name one of " + deciders;
+}
+
 Result<> vote(Escalation& e, const Ballot& ballot) {
   TRY(mayVote(e, ballot));
   TRY(isOpen(e, ballot));

@@ -94,4 +94,8 @@ Result<> expire(model::Escalation& escalation, int64_t now);
 // Whether its rule names a role of `by`, required for a vote besides the permission.
 bool mayDecide(const model::Escalation& escalation, const model::Principal& by);
 
+// The reason that credentials with this role alone decide on no escalation, with the roles that do;
+// "" for a role that decides.
+std::string neverDecides(model::Role role);
+
 }  // namespace cloister::policy

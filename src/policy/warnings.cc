@@ -7,6 +7,7 @@
 #include "base/glob.h"
 #include "model/image_name.h"
 #include "model/roles.h"
+#include "policy/approval.h"
 #include "policy/conditions.h"
 #include "policy/coverage.h"
 
@@ -106,6 +107,24 @@ void addImages(const Rule& rule, const ReaderParts& parts, Names& warnings) {
   }
 }
 
+// An approval that only such roles may give is never given within the tenant.
+void addApprovers(const std::string& where, const Approval& approval, Names& warnings) {
+  for (const std::string& name : approval.roles) {
+    const auto role = model::roleFromName(name);
+    const std::string why = role ? neverDecides(*role) : "";
+    if (!why.empty()) warnings.push_back(where + "approve.roles: " + why);
+  }
+}
+
+void addTiers(const Policy& policy, Names& warnings) {
+  for (size_t i = 0; i < kTiers; ++i) {
+    const std::string name(tierName(static_cast<Tier>(i)));
+    if (policy.tiers[i].approve) {
+      addApprovers("tiers." + name + ".", *policy.tiers[i].approve, warnings);
+    }
+  }
+}
+
 bool matchesTier(const Rule& rule, std::string_view tier) {
   const Names& tiers = rule.match.network_tiers;
   return tiers.empty() || std::ranges::any_of(tiers, [&](const std::string& glob) {
@@ -193,7 +212,9 @@ std::vector<std::string> warningsOf(const Policy& policy, const ReaderParts& par
     addNetwork(rule, parts, warnings);
     addSecrets(rule, warnings);
     if (rule.effect != Effect::kDeny) addSmallLimits(rule, warnings);
+    if (rule.effect == Effect::kApprove) addApprovers(inRule(rule), rule.approval, warnings);
   }
+  addTiers(policy, warnings);
   addRisk(policy.risk, parts, warnings);
   if (policy.format == 1) {
     warnings.emplace_back("version 1 is still read; version 2 can say more (docs/POLICY.md)");

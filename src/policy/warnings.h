@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warnings for the author of a policy document before the document is applied: rules that can never
-// match, limits that are too small for any program, and names that this service does not know. No
+// Warnings for the author of a policy document: rules that can never match, limits that are too
+// small for any program, roles that cannot approve, and names that this service does not know. No
 // warning makes a document invalid. Pure; thread-safe.
 #pragma once
 

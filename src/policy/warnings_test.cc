@@ -92,6 +92,28 @@ TEST(PolicyWarnings, DependenciesTooCanBeCovered) {
               ElementsAre(HasSubstr("rule \"b\" never decides: \"a\" before it")));
 }
 
+// --- approvers ---
+
+TEST(PolicyWarnings, ApproversWhoNeverDecide) {
+  const auto of = [](const std::string& roles) {
+    return warnings("  - {name: gate, why: w, effect: approve, tier: Auto, approve: {roles: [" +
+                    roles + "]}}\n");
+  };
+  EXPECT_THAT(of("agent"), ElementsAre("rule \"gate\": approve.roles: a credential that runs code "
+                                       "(agent) never decides; name one of operator, approver, "
+                                       "tenant-admin, admin"));
+  EXPECT_THAT(of("approver, viewer, metrics"),
+              ElementsAre(HasSubstr("the role viewer alone never decides"),
+                          HasSubstr("the role metrics alone never decides")));
+  EXPECT_THAT(of("operator, approver, tenant-admin, admin"), IsEmpty());
+}
+
+TEST(PolicyWarnings, ApproversOfATierWhoNeverDecide) {
+  const std::string_view rest = "  - {name: rest, why: w, effect: allow}\n";
+  EXPECT_THAT(warnings(rest, "tiers:\n  Assisted: {runtime: gvisor, approve: {roles: [agent]}}\n"),
+              ElementsAre(HasSubstr("tiers.Assisted.approve.roles: a credential that runs code")));
+}
+
 // --- the page ---
 
 TEST(PolicyWarnings, TheFirstDocumentOfThePageGuards) {
