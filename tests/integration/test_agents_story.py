@@ -87,8 +87,8 @@ class Day(unittest.TestCase):
                          r"   Automatic permission revocation in: (2h 0|1h 5\d)min\n")
         self.as_("junior-agent", "exec", session, "--", "mkdir", "-p", "src/security")
         self.as_("junior-agent", "cp", change, target)
-        self.assertIn("Approved for a time: 2",
-                      self.as_("boss", "sandbox", "show", "--agent", "junior-agent"))
+        self.assertRegex(self.as_("boss", "sandbox", "show", "--agent", "junior-agent"),
+                         rf"Approved for a time: 2: file_\w+ /workspace/src/security/auth\.rs \({escalation}, until \d{{4}}-\S+\), file_")
         self.as_("security-lead", "escalation", "deny", "--request", escalation, "--reason", "the task is done")
         self.as_("junior-agent", "cp", change, target, status=3)
         self.assertIn("/workspace/src/security", self.as_(
@@ -199,6 +199,12 @@ class Day(unittest.TestCase):
 
     def test_4_what_is_safe_needs_nobody(self):
         self.as_("boss", "sandbox", "create", "--agent", "helper", "--level", "restricted")
+        self.assertIn("Auto-approve: safe (no policy is set; the level restricted says so)\n",
+                      self.as_("boss", "escalation", "policy", "--agent", "helper"))
+        self.assertIn("Approved by rule: what is safe, by the level\n", self.as_("boss", "sandbox", "show", "--agent", "helper"))
+        self.assertIn("Auto-approve: none\n", self.as_("boss", "escalation", "policy", "--agent", "helper", "--auto-approve", "none"))
+        self.assertIn("Approved by rule: nothing, by its escalation policy\n",
+                      self.as_("boss", "sandbox", "show", "--agent", "helper"))
         self.assertIn("safe", self.as_("boss", "escalation", "policy", "--agent", "helper", "--auto-approve", "safe"))
         for line in (("audit", "--agent", "helper", "--period", "7d"), ("stats", "--all-agents"), ("health-check",),
                      ("grant", "--agent", "helper", "--operation", "file_write"),

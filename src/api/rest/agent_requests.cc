@@ -252,6 +252,7 @@ json::object effectiveObject(const policy::AgentRules& rules) {
             {"concurrent", orNull(rules.limits.concurrent)},
             {"requests_per_minute", orNull(rules.limits.requests_per_minute)}}},
           {"auto_approve_safe", rules.auto_approve_safe},
+          {"auto_approve_by", rules.auto_approve_by},
           {"require_human_approval",
            json::array(rules.require_human_approval.begin(), rules.require_human_approval.end())},
           {"fallback_action", rules.fallback_action},
@@ -300,7 +301,7 @@ Result<> readAgentUpdate(const json::object& body, AgentSandbox& sandbox) {
   return reader.finish();
 }
 
-json::object agentObject(const AgentSandbox& sandbox, const policy::Levels& levels) {
+json::object agentObject(const AgentSandbox& sandbox, const Result<policy::AgentRules>& rules) {
   json::object out = model::toRecord(sandbox);
   out["created_at"] = timeOrNull(sandbox.created_at);
   out["last_modified"] = timeOrNull(sandbox.last_modified);
@@ -323,7 +324,6 @@ json::object agentObject(const AgentSandbox& sandbox, const policy::Levels& leve
                                      {"escalation_id", one.escalation_id}});
   }
   out["temporary_permissions"] = std::move(temporary);
-  const auto rules = policy::makeAgentRules(levels, sandbox);
   out["effective"] = rules ? json::value(effectiveObject(*rules)) : json::value(nullptr);
   return out;
 }

@@ -15,8 +15,9 @@ namespace cloister::api {
 Result<> readAgentSandbox(const base::json::object& body, model::AgentSandbox& sandbox);
 // Reads the body of an update: named members change, all others stay.
 Result<> readAgentUpdate(const base::json::object& body, model::AgentSandbox& sandbox);
-// The API's form, with the effective rules if the level is known.
-base::json::object agentObject(const model::AgentSandbox& sandbox, const policy::Levels& levels);
+// The API's form, with the effective rules; an error where the level is unknown.
+base::json::object agentObject(const model::AgentSandbox& sandbox,
+                               const Result<policy::AgentRules>& rules);
 base::json::object violationObject(const model::Violation& violation);
 
 }  // namespace cloister::api

@@ -80,6 +80,11 @@ Task<Result<model::AgentSandbox>> put(RestParts& parts, Request& request,
              parts.agents_per_tenant, event);
 }
 
+// With the rules as they are used: the agent's escalation policy goes before its level.
+json::object shownSandbox(const RestParts& parts, const model::AgentSandbox& sandbox) {
+  return agentObject(sandbox, parts.agents->standingRulesWith(sandbox));
+}
+
 // Rules beyond a sandbox's abilities would refuse all of the agent's requests.
 Result<> mayBeHeld(const policy::Levels& levels, const model::AgentSandbox& sandbox) {
   const policy::AgentRules rules = TRY(policy::makeAgentRules(levels, sandbox));
@@ -101,7 +106,7 @@ Task<Result<Response>> create(RestParts& parts, Request& request) {
   auto stored = co_await put(parts, request, sandbox, 0,
                              eventOf("agent.created", request, name, {{"sandbox", body}}));
   if (!stored) co_return std::unexpected(stored.error());
-  co_return jsonResponse(201, agentObject(*stored, levels))
+  co_return jsonResponse(201, shownSandbox(parts, *stored))
       .with("Location", "/v1/agents/" + percentEncode(name.agent) + "/sandbox");
 }
 
@@ -121,7 +126,7 @@ Task<Result<Response>> update(RestParts& parts, Request& request) {
         parts, request, sandbox, version,
         eventOf("agent.updated", request, name,
                 {{"change", body}, {"level_before", before}, {"version", version + 1}}));
-    if (stored) co_return jsonResponse(200, agentObject(*stored, levels));
+    if (stored) co_return jsonResponse(200, shownSandbox(parts, *stored));
     if (stored.error().code != Code::kConflict || tries == kTries) {
       co_return std::unexpected(stored.error());
     }
@@ -129,15 +134,13 @@ Task<Result<Response>> update(RestParts& parts, Request& request) {
 }
 
 Task<Result<Response>> show(RestParts& parts, Request& request) {
-  const policy::Levels& levels = *CO_TRY(levelsOf(parts));
+  CO_TRY(levelsOf(parts));
   const store::AgentName name = CO_TRY(agentOf(request));
   model::AgentSandbox sandbox = CO_TRY(sandboxOf(parts, request, name));
-  if (parts.agents != nullptr) {
-    const auto grants = CO_TRY(parts.agents->grantsOf(name));
-    sandbox.temporary_permissions.insert(sandbox.temporary_permissions.end(), grants.begin(),
-                                         grants.end());
-  }
-  co_return jsonResponse(200, agentObject(sandbox, levels));
+  const auto grants = CO_TRY(parts.agents->grantsOf(name));
+  sandbox.temporary_permissions.insert(sandbox.temporary_permissions.end(), grants.begin(),
+                                       grants.end());
+  co_return jsonResponse(200, shownSandbox(parts, sandbox));
 }
 
 Task<Result<Response>> remove(RestParts& parts, Request& request) {
@@ -165,7 +168,7 @@ Result<store::AgentName> parseAgentCursor(const std::string& cursor) {
 }
 
 Task<Result<Response>> list(RestParts& parts, Request& request) {
-  const policy::Levels& levels = *CO_TRY(levelsOf(parts));
+  CO_TRY(levelsOf(parts));
   store::AgentQuery query;
   query.tenant = queryText(request, "tenant").value_or("");
   const auto limit = CO_TRY(queryInteger(request, "limit", 1, kMaxList));
@@ -176,7 +179,7 @@ Task<Result<Response>> list(RestParts& parts, Request& request) {
       CO_TRY(parts.store.agents().sandboxes(store::Scope::of(request.principal), query));
   json::array items;
   for (const model::AgentSandbox& sandbox : found)
-    items.push_back(agentObject(sandbox, levels));
+    items.push_back(shownSandbox(parts, sandbox));
   json::value cursor = found.size() == query.limit ? cursorBehind(found.back()) : nullptr;
   co_return jsonResponse(
       200, json::object{{"agents", std::move(items)}, {"next_cursor", std::move(cursor)}});

@@ -109,14 +109,21 @@ TEST(AgentBodies, AreShownWithWhatTheyComeTo) {
       policy::parseLevels(base::readFile(CLOISTER_SOURCE_DIR "/policies/levels.yaml").value(),
                           "levels")
           .value();
-  const base::json::object shown =
-      agentObject(made(R"({"level":"restricted","limits":{"memory_mb":512}})"), levels);
+  const auto shownOf = [&](const std::string& body) {
+    const model::AgentSandbox sandbox = made(body);
+    return agentObject(sandbox, policy::makeAgentRules(levels, sandbox));
+  };
+  const base::json::object shown = shownOf(R"({"level":"restricted","limits":{"memory_mb":512}})");
   const auto& effective = shown.at("effective").as_object();
   EXPECT_EQ(effective.at("limits").at("memory_mb"), 512);
   EXPECT_EQ(effective.at("limits").at("time_seconds"), 1800);
   EXPECT_EQ(effective.at("network_access"), "internal_only");
   EXPECT_FALSE(shown.contains("level_since"));
-  const base::json::object gone = agentObject(made(R"({"level":"gone"})"), levels);
+  EXPECT_EQ(effective.at("auto_approve_by"), "level");
+  const auto own = shownOf(R"({"level":"restricted","escalation":{"auto_approve_safe":false}})");
+  EXPECT_EQ(own.at("effective").at("auto_approve_safe"), false);
+  EXPECT_EQ(own.at("effective").at("auto_approve_by"), "sandbox");
+  const base::json::object gone = shownOf(R"({"level":"gone"})");
   EXPECT_TRUE(gone.at("effective").is_null());
 }
 

@@ -170,9 +170,25 @@ Task<Result<Response>> deny(RestParts& parts, Request& request) {
   return decide(parts, request, false);
 }
 
+// The policy, and what the agent's requests meet by it, its sandbox and its level. `effective` is
+// null for rules that cannot be read: these refuse every request.
+json::object shownPolicy(RestParts& parts, const Request& request,
+                         const model::EscalationPolicy& policy) {
+  json::object answer = model::toJsonObject(policy);
+  answer["effective"] = nullptr;
+  const auto now = parts.escalations.autoApprovalOf(request.principal, policy.agent);
+  if (!now) return answer;
+  answer["effective"] =
+      json::object{{"auto_approve", now->safe ? "safe" : "none"},
+                   {"by", now->by},
+                   {"level", now->level.empty() ? json::value(nullptr) : json::value(now->level)}};
+  return answer;
+}
+
 Task<Result<Response>> showPolicy(RestParts& parts, Request& request) {
-  co_return jsonResponse(200, model::toJsonObject(CO_TRY(parts.escalations.policyOf(
-                                  request.principal, request.params[0]))));
+  const model::EscalationPolicy policy =
+      CO_TRY(parts.escalations.policyOf(request.principal, request.params[0]));
+  co_return jsonResponse(200, shownPolicy(parts, request, policy));
 }
 
 Task<Result<Response>> setPolicy(RestParts& parts, Request& request) {
@@ -184,7 +200,7 @@ Task<Result<Response>> setPolicy(RestParts& parts, Request& request) {
   }
   auto set = co_await parts.escalations.setPolicy(request.principal, agent, safe);
   const model::EscalationPolicy policy = CO_TRY(std::move(set));
-  co_return jsonResponse(200, model::toJsonObject(policy));
+  co_return jsonResponse(200, shownPolicy(parts, request, policy));
 }
 
 }  // namespace

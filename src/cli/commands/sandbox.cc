@@ -78,6 +78,29 @@ std::string restrictionsText(const json::array& restrictions) {
   return text.empty() ? "none" : text;
 }
 
+// "what is safe, by the level".
+std::string byRuleText(const json::object& effective) {
+  const std::string by = textOf(effective, "auto_approve_by");
+  const std::string origin = by == "sandbox"  ? ", by the agent's own setting"
+                             : by == "policy" ? ", by its escalation policy"
+                             : by == "level"  ? ", by the level"
+                                              : "";
+  return (boolOf(effective, "auto_approve_safe") ? "what is safe" : "nothing") + origin;
+}
+
+// "1: file_write /workspace/a (ESC-2026-001, until 2026-…)".
+std::string temporaryText(const json::array& permissions) {
+  std::string text;
+  for (const json::value& item : permissions) {
+    if (!item.is_object()) continue;
+    const json::object& one = item.get_object();
+    text += (text.empty() ? ": " : ", ") + printable(textOf(one, "operation")) + " " +
+            printable(textOf(one, "pattern")) + " (" + printable(textOf(one, "escalation_id")) +
+            ", until " + textOf(one, "expires_at") + ")";
+  }
+  return std::to_string(permissions.size()) + text;
+}
+
 std::string sandboxText(const json::object& sandbox) {
   const json::object& effective = objectOf(sandbox, "effective");
   std::string paths;
@@ -103,10 +126,10 @@ std::string sandboxText(const json::object& sandbox) {
       {"Revoked", joined(arrayOf(sandbox, "revoked_operations"), "nothing")},
       {"Limits", limitText(objectOf(effective, "limits"))},
       {"Sessions", boolOf(sandbox, "nested") ? "nested" : "as asked for"},
-      {"Approved by rule", boolOf(effective, "auto_approve_safe") ? "what is safe" : "nothing"},
+      {"Approved by rule", byRuleText(effective)},
       {"Only by a person", joined(arrayOf(effective, "require_human_approval"), "nothing")},
       {"Without an answer", printable(textOf(effective, "fallback_action"))},
-      {"Approved for a time", std::to_string(arrayOf(sandbox, "temporary_permissions").size())},
+      {"Approved for a time", temporaryText(arrayOf(sandbox, "temporary_permissions"))},
       {"Violations", textOf(sandbox, "violation_count")},
       {"Created",
        textOf(sandbox, "created_at") + " by " + printable(textOf(sandbox, "created_by"))},

@@ -232,10 +232,31 @@ std::string deniedText(const json::object& escalation) {
          line("Execution", textOf(escalation, "execution_id"));
 }
 
+namespace {
+
+// "safe (no policy is set; the level standard says so)"
+std::string autoApproveText(const json::object& policy) {
+  const json::object& effective = objectOf(policy, "effective");
+  if (effective.empty()) return textOf(policy, "auto_approve");
+  const std::string now = textOf(effective, "auto_approve");
+  const std::string by = textOf(effective, "by");
+  const std::string none = textOf(policy, "set_at").empty() ? "no policy is set; " : "";
+  if (by == "level")
+    return now + " (" + none + "the level " + textOf(effective, "level") + " says so)";
+  if (by == "default") return now + " (" + none + "the agent has no level)";
+  if (by != "sandbox") return now;
+  const std::string over =
+      none.empty() ? "which goes before the policy " + textOf(policy, "auto_approve") : "";
+  return now + " (" + none + "the agent's sandbox says so" + (over.empty() ? "" : ", " + over) +
+         ")";
+}
+
+}  // namespace
+
 std::string policyText(const json::object& policy) {
   const std::string by = nameOf(objectOf(policy, "set_by"), textOf(policy, "set_by_credential"));
   return "Escalation policy of agent " + printable(textOf(policy, "agent")) + "\n" +
-         line("Auto-approve", textOf(policy, "auto_approve")) + line("Set by", by) +
+         line("Auto-approve", autoApproveText(policy)) + line("Set by", by) +
          line("Set at", textOf(policy, "set_at"));
 }
 

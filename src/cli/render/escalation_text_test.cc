@@ -84,6 +84,30 @@ TEST(EscalationText, ADenialWithoutAPersonIsTheServices) {
   EXPECT_THAT(text("approve"), HasSubstr("Decision: approve by a rule at"));
 }
 
+TEST(EscalationText, APolicySaysWhatTheAgentsRequestsMeet) {
+  const auto text = [](const char* more) {
+    return policyText(
+        parsed((R"({"agent":"a","auto_approve":"none",)" + std::string(more) + "}").c_str()));
+  };
+  EXPECT_THAT(
+      text(R"("set_at":null,"effective":{"auto_approve":"safe","by":"level","level":"standard"})"),
+      HasSubstr("Auto-approve: safe (no policy is set; the level standard says so)\n"));
+  EXPECT_THAT(
+      text(R"("set_at":null,"effective":{"auto_approve":"none","by":"default","level":null})"),
+      HasSubstr("Auto-approve: none (no policy is set; the agent has no level)\n"));
+  EXPECT_THAT(
+      text(R"("set_at":null,"effective":{"auto_approve":"safe","by":"sandbox","level":"x"})"),
+      HasSubstr("Auto-approve: safe (no policy is set; the agent's sandbox says so)\n"));
+  EXPECT_THAT(
+      text(
+          R"("set_at":"2026-01-02T03:04:05Z","effective":{"auto_approve":"none","by":"policy","level":"x"})"),
+      HasSubstr("Auto-approve: none\n"));
+  EXPECT_THAT(
+      text(
+          R"("set_at":"2026-01-02T03:04:05Z","effective":{"auto_approve":"safe","by":"sandbox","level":"x"})"),
+      HasSubstr("safe (the agent's sandbox says so, which goes before the policy none)\n"));
+}
+
 TEST(EscalationText, WhatWasGrantedSaysHowLongItHolds) {
   constexpr int64_t kNow = 1'767'323'045;  // 2026-01-02T03:04:05Z
   auto granted = parsed(

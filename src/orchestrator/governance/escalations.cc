@@ -440,6 +440,30 @@ Result<model::EscalationPolicy> EscalationService::policyOf(const Principal& pri
   return impl_->ledger().policy(principal.tenant, agent);
 }
 
+Result<AutoApproval> EscalationService::autoApprovalOf(const Principal& principal,
+                                                       const std::string& agent) {
+  if (!principal.sees(principal.tenant, agent)) return AutoApproval{};
+  const Principal asked{.tenant = principal.tenant,
+                        .app = {},
+                        .agent = agent,
+                        .user = {},
+                        .roles = model::Role::kAgent,
+                        .key_id = {}};
+  if (impl_->agents != nullptr) {
+    const auto rules = TRY(impl_->agents->standingRulesOf(asked));
+    if (rules) {
+      return AutoApproval{.safe = rules->auto_approve_safe,
+                          .by = std::string(rules->auto_approve_by),
+                          .level = rules->level.name};
+    }
+  }
+  const model::EscalationPolicy policy = TRY(policyOf(principal, agent));
+  if (policy.set_at == 0) return AutoApproval{};
+  return AutoApproval{.safe = policy.auto_approve_safe,
+                      .by = std::string(policy::approved_by::kPolicy),
+                      .level = ""};
+}
+
 Task<Result<model::EscalationPolicy>> EscalationService::setPolicy(Principal principal,
                                                                    std::string agent,
                                                                    bool auto_approve_safe) {

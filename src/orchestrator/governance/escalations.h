@@ -24,6 +24,13 @@ namespace cloister::orchestrator {
 class AgentGuard;
 class Approvals;
 
+// Whether a rule approves an agent's safe operations, and the setting that decides.
+struct AutoApproval {
+  bool safe = false;
+  std::string by = "default";  // or of policy::approved_by
+  std::string level;           // of the agent; "" without one
+};
+
 class EscalationService {
  public:
   // Watches `approvals` (RunService::approvals()) and the nodes of `control`. `agents`: what agents
@@ -64,6 +71,8 @@ class EscalationService {
 
   Result<model::EscalationPolicy> policyOf(const model::Principal& principal,
                                            const std::string& agent);
+  // The agent's policy, its sandbox and its level together. kDenied: its rules cannot be read.
+  Result<AutoApproval> autoApprovalOf(const model::Principal& principal, const std::string& agent);
   Task<Result<model::EscalationPolicy>> setPolicy(model::Principal principal, std::string agent,
                                                   bool auto_approve_safe);
 

@@ -25,6 +25,15 @@ using policy::Validation;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
+model::Principal agentOf(const model::AgentSandbox& sandbox) {
+  return {.tenant = sandbox.tenant,
+          .app = {},
+          .agent = sandbox.agent,
+          .user = {},
+          .roles = model::Role::kAgent,
+          .key_id = {}};
+}
+
 // The text as a single word of a shell.
 std::string quoted(const std::string& text) {
   std::string out = "'";
@@ -255,7 +264,9 @@ Result<AgentRules> AgentGuard::rulesFrom(const model::Principal& principal,
 Result<> AgentGuard::addPolicy(const model::Principal& principal, AgentRules& rules) const {
   if (principal.agent.empty()) return {};
   const auto policy = TRY(store_.escalations().policy(principal.tenant, principal.agent));
-  if (policy.set_at != 0) rules.auto_approve_safe = policy.auto_approve_safe;
+  if (policy.set_at == 0) return {};
+  rules.auto_approve_safe = policy.auto_approve_safe;
+  rules.auto_approve_by = policy::approved_by::kPolicy;
   return {};
 }
 
@@ -301,15 +312,13 @@ Result<std::shared_ptr<const AgentRules>> AgentGuard::withGrants(const model::Pr
   return std::make_shared<const AgentRules>(std::move(rules));
 }
 
+Result<AgentRules> AgentGuard::standingRulesWith(const model::AgentSandbox& sandbox) const {
+  return rulesFrom(agentOf(sandbox), sandbox);
+}
+
 Result<std::shared_ptr<const AgentRules>> AgentGuard::rulesWith(
     const model::AgentSandbox& sandbox) const {
-  const model::Principal agent{.tenant = sandbox.tenant,
-                               .app = {},
-                               .agent = sandbox.agent,
-                               .user = {},
-                               .roles = model::Role::kAgent,
-                               .key_id = {}};
-  return withGrants(agent, TRY(rulesFrom(agent, sandbox)));
+  return withGrants(agentOf(sandbox), TRY(standingRulesWith(sandbox)));
 }
 
 Result<AgentJudgement> AgentGuard::judgeBy(const std::shared_ptr<const AgentRules>& rules,

@@ -93,6 +93,9 @@ class AgentGuard {
   // approvals.
   [[nodiscard]] Result<std::shared_ptr<const policy::AgentRules>> rulesWith(
       const model::AgentSandbox& sandbox) const;
+  // Those without temporary approvals.
+  [[nodiscard]] Result<policy::AgentRules> standingRulesWith(
+      const model::AgentSandbox& sandbox) const;
   // Judges a run, or a program in a session of the same agent, as judgeRun() does, by `rules`;
   // null: none. Of the agent's other executions nothing counts. Reads only the ledger, from any
   // thread.

@@ -267,6 +267,47 @@ TEST_F(AgentsTest, TheLevelSaysWhetherARuleApproves) {
   EXPECT_EQ(needsNobody(), std::optional<std::string>("")) << "the agent's own word goes before";
 }
 
+// What is shown of an agent's rules is what its requests meet, with the setting that decides.
+TEST_F(AgentsTest, TheSettingThatApprovesByRuleIsShown) {
+  openGuarded("careful");
+  EscalationService escalations(control_, service_->approvals(), agents_);
+  model::Principal manager = principal();
+  manager.agent.clear();
+  manager.roles = model::Role::kTenantAdmin;
+  const auto shown = [&](const std::string& level) {
+    const auto now = escalations.autoApprovalOf(manager, "agent");
+    EXPECT_TRUE(now);
+    EXPECT_EQ(now->level, level);
+    return std::pair(now->safe, now->by);
+  };
+  EXPECT_EQ(shown("careful"), std::pair(true, std::string("level"))) << "the default level";
+  give("look");
+  EXPECT_EQ(shown("look"), std::pair(false, std::string("level")));
+  ASSERT_TRUE(await(escalations.setPolicy(manager, "agent", true)));
+  EXPECT_EQ(shown("look"), std::pair(true, std::string("policy")));
+  EXPECT_TRUE(guard_->standingRulesWith(*agent())->auto_approve_safe);
+  EXPECT_EQ(guard_->standingRulesWith(*agent())->auto_approve_by, "policy");
+  escalation_.auto_approve_safe = false;
+  give("look");
+  EXPECT_EQ(shown("look"), std::pair(false, std::string("sandbox")));
+  model::Principal other = principal();
+  other.agent = "other";
+  EXPECT_EQ(escalations.autoApprovalOf(other, "agent")->level, "") << "not for another agent";
+}
+
+TEST_F(AgentsTest, WithoutALevelThePolicyAloneIsShown) {
+  openGuarded();
+  EscalationService escalations(control_, service_->approvals(), agents_);
+  model::Principal manager = principal();
+  manager.agent.clear();
+  manager.roles = model::Role::kTenantAdmin;
+  EXPECT_EQ(escalations.autoApprovalOf(manager, "agent")->by, "default");
+  ASSERT_TRUE(await(escalations.setPolicy(manager, "agent", true)));
+  const auto now = escalations.autoApprovalOf(manager, "agent");
+  EXPECT_TRUE(now->safe);
+  EXPECT_EQ(now->by, "policy");
+}
+
 TEST_F(AgentsTest, WithoutAnAnswerTheFallbackDecides) {
   config_.escalation.ttl_us = 100'000;
   openGuarded();

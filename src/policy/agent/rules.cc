@@ -45,6 +45,7 @@ Result<> addOwn(const model::AgentSandbox& sandbox, Level& level) {
 void readEscalation(const model::AgentEscalation& own, AgentRules& rules) {
   const LevelEscalation& level = rules.level.escalation;
   rules.auto_approve_safe = own.auto_approve_safe.value_or(level.auto_approve_safe);
+  if (own.auto_approve_safe) rules.auto_approve_by = approved_by::kSandbox;
   rules.require_human_approval = own.require_human_approval.value_or(level.require_human_approval);
   rules.timeout_seconds = own.timeout_seconds ? own.timeout_seconds : level.timeout_seconds;
   rules.fallback_action = own.fallback_action.value_or(level.fallback_action);

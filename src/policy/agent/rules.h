@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -13,6 +14,13 @@
 #include "policy/command/levels.h"
 
 namespace cloister::policy {
+
+// Which setting decides whether a rule approves safe operations.
+namespace approved_by {
+inline constexpr std::string_view kSandbox = "sandbox";  // of the agent; goes before the others
+inline constexpr std::string_view kPolicy = "policy";    // `escalation policy` of the agent
+inline constexpr std::string_view kLevel = "level";
+}  // namespace approved_by
 
 struct AgentRules {
   std::string agent;
@@ -26,6 +34,7 @@ struct AgentRules {
   std::vector<model::TemporaryPermission> temporary;
   bool nested = false;  // model::AgentSandbox
   bool auto_approve_safe = false;
+  std::string_view auto_approve_by = approved_by::kLevel;
   std::vector<std::string> require_human_approval;
   std::optional<uint64_t> timeout_seconds;  // of an escalation; absent: the configuration's
   std::string fallback_action = "deny";
