@@ -47,7 +47,12 @@ std::string plainHttpWarning(const std::string& address, bool tls) {
 
 Result<std::vector<std::string>> checkConfiguration(const ServeOptions& options) {
   model::Config config;
-  if (options.config) config = TRY(model::loadConfig(*options.config));
+  if (options.config) {
+    auto loaded = model::loadConfig(*options.config);
+    // A file that cannot be read is a wrong configuration, whatever the reason.
+    if (!loaded) return fail(Code::kInvalid, loaded.error().message, loaded.error().field);
+    config = *std::move(loaded);
+  }
   const std::string address = options.listen.value_or(config.listen);
   const std::string key = options.listen ? "--listen" : "listen";
   if (auto good = checkAddress(address); !good) {

@@ -183,6 +183,22 @@ class Proofs(ApiTest):
                               (lambda bad: bad["record"].pop("log"), "record.log")):
             self.assertBroken(changed(change), words)
 
+    def test_what_was_not_verified_is_not_broken(self):
+        """A script tells a typing error from a proof that does not hold."""
+        file, public, absent = self.dir / "some.json", self.dir / "audit.pub", self.dir / "absent"
+        file.write_text(json.dumps(self.proof(self.entries(self.acme)[0]["seq"], self.acme)))
+        for args, status, words in (((), 2, "which proof"), ((file,), 2, "--key: is required"), ((file, "--key", file), 2, "has no public key"),
+                                    ((absent, "--key", public), 4, "No such file"), ((file, "--key", absent), 4, "No such file"),
+                                    ((file, "--key", public, "--roots", absent), 4, "No such file")):
+            told = harness.cli("audit", "verify-proof", *args)
+            self.assertEqual((told.returncode, told.stdout), (status, ""), told.stderr)
+            self.assertIn(words, told.stderr)
+        for text in ("", "[]", "{"):
+            file.write_text(text)
+            told = harness.cli("audit", "verify-proof", file, "--key", public)
+            self.assertEqual(told.returncode, 1, told.stderr)
+            self.assertIn("BROKEN: ", told.stdout)
+
     def test_kept_roots_show_another_log(self):
         proof = self.proof(self.entries(self.acme)[0]["seq"], self.acme)
         kept = self.roots()

@@ -213,6 +213,21 @@ class Rewritten(unittest.TestCase):
             self.assertNotEqual(found.returncode, 0)
 
 
+    def test_one_tenants_export_is_neither_whole_nor_broken(self):
+        with self.attacked(lambda attacker: None) as server:
+            made = server.request("POST", "/v1/keys", {"tenant": "acme", "name": "t", "roles": ["tenant-admin"]})
+            env = {"CLOISTER_API_KEY": made.json()["secret"]}
+            own = server.request("POST", "/v1/keys", {"name": "a", "roles": ["agent"]}, key=made.json()["secret"])
+            self.assertEqual(own.status, 201, own.body)
+            args = ("audit", "verify", "--against", self.folder / "kept.jsonl", "--key", self.folder / "audit.pub")
+            found = server.cli(*args, env=env)
+            self.assertEqual((found.returncode, found.stdout), (1, ""), found.stderr)
+            self.assertIn("nothing is verified: this export is one tenant's, or begins later", found.stderr)
+            report = json.loads(server.cli(*args, "--json", env=env).stdout)
+            self.assertEqual((report["ok"], report["incomplete"]), (False, True))
+            self.assertFalse(json.loads(self.verify(server, "--json").stdout)["incomplete"])
+
+
 class Published(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))

@@ -168,7 +168,7 @@ class Check(Alone):
     def refused(self, text, key, words):
         path = self.config(text)
         done = self.cloister("serve", "--check", "--config", path)
-        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn(key, done.stderr)
         self.assertRegex(done.stderr, words)
         answer = json.loads(self.cloister("serve", "--check", "--json", "--config", path).stdout)
@@ -198,13 +198,18 @@ class Check(Alone):
     def test_a_policy_that_cannot_be_read(self):
         policy = self.config("rules:\n  - name: x\n    allow: [everything]\n", "policy.yaml")
         done = self.cloister("serve", "--check", "--config", self.config(f"policy: {policy}\n"))
-        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("policy", done.stderr)
 
-    def test_a_file_that_is_not_there(self):
-        done = self.cloister("serve", "--check", "--config", self.folder / "absent.yaml")
-        self.assertEqual(done.returncode, 4)
-        self.assertIn("absent.yaml", done.stderr)
+    def test_a_file_that_cannot_be_read(self):
+        for path in (self.folder / "absent.yaml", self.folder):
+            done = self.cloister("serve", "--check", "--config", path)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("cloister: ", done.stderr)
+            self.assertIn(str(path), done.stderr)
+            told = self.cloister("serve", "--check", "--json", "--config", path)
+            self.assertEqual((told.returncode, json.loads(told.stdout)["valid"]), (1, False))
+        self.assertEqual(self.cloister("serve", "--check", "--wrong").returncode, 2, "the command line is wrong")
 
     def test_warns_of_plain_http_for_other_machines(self):
         for address, warned in (("0.0.0.0:8750", True), ("[::]:8750", True), ("192.0.2.1:8750", True),

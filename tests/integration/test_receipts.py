@@ -125,6 +125,7 @@ class Receipts(ReceiptTest):
             with self.subTest(text[:40]):
                 verified = self.verify(text)
                 self.assertEqual(verified.returncode, 1, verified.stdout)
+                self.assertIn("BROKEN: ", verified.stdout)
 
     def test_none_is_signed_of_a_record_that_was_changed(self):
         """Changed by an attacker with write access to the ledger: the key must not vouch for the record."""
@@ -172,8 +173,9 @@ class Receipts(ReceiptTest):
         self.assertIn("BROKEN: /signature/key", self.verify(receipt, "other.pub").stdout)
         (self.folder / "none.pub").write_text("none")
         refused = self.verify(receipt, "none.pub")
-        self.assertEqual(refused.returncode, 1)
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
         self.assertIn("has no public key", refused.stderr)
+        self.assertEqual(self.verify(receipt, "absent.pub").returncode, 4)
         file = (self.server.state / "keys/audit.pub").read_text().strip()
         self.assertEqual(file, (self.folder / "audit.pub").read_text().strip())
 
@@ -213,10 +215,15 @@ class Receipts(ReceiptTest):
         verdict = subprocess.run([self.folder / "cloister", "audit", "verify-receipt", "receipt.json", "--key",
                                   "audit.pub", "--json"], cwd=self.folder, env={}, capture_output=True, text=True)
         self.assertEqual(json.loads(verdict.stdout), {"ok": True, "field": "", "problem": ""})
-        for args, words in ((("audit", "receipt"), "which execution"), (("audit", "verify-receipt"), "which receipt"),
-                            (("audit", "verify-receipt", "x"), "--key: is required")):
+        self.assertIn("BROKEN: this is not a receipt: ", self.verify("[]").stdout)
+        public = self.folder / "audit.pub"
+        for args, status, words in (
+                (("audit", "receipt"), 2, "which execution"), (("audit", "verify-receipt"), 2, "which receipt"),
+                (("audit", "verify-receipt", "x"), 2, "--key: is required"),
+                (("audit", "verify-receipt", "x", "--wrong", public), 2, "--wrong: unknown flag"),
+                (("audit", "verify-receipt", self.folder / "absent", "--key", public), 4, "No such file")):
             refused = self.server.cli(*args)
-            self.assertNotEqual(refused.returncode, 0)
+            self.assertEqual((refused.returncode, refused.stdout), (status, ""), refused.stderr)
             self.assertIn(words, refused.stderr)
 
 

@@ -83,9 +83,9 @@ Result<json::object> holdAgainst(const Invocation& invocation, net::BlockingClie
     }));
     held = fed ? walk->finish() : fed;
   }
-  // An incomplete log: its state is unknown.
-  if (!held && held.error().code == Code::kUnsupported) return std::unexpected(held.error());
   json::object report = {{"ok", held.has_value()}, {"published", published.size()}};
+  // Of an incomplete log nothing is known: it is neither whole nor broken.
+  report["incomplete"] = !held && held.error().code == Code::kUnsupported;
   report["entries"] = walk ? walk->entries() : 0;
   report["checkpoints"] = walk ? walk->held() : 0;
   report["head"] = walk ? walk->head() : "";
@@ -102,20 +102,11 @@ Result<json::object> askServer(net::BlockingClient& client) {
 }
 
 void printReport(const json::object& report, bool published) {
-  if (!boolOf(report, "ok")) {
-    std::string text = "BROKEN: " + printable(textOf(report, "problem")) + "\n";
-    if (!published) text += "first bad entry: " + textOf(report, "first_bad") + "\n";
-    writeTo(STDOUT_FILENO, text);
-    return;
-  }
-  writeTo(STDOUT_FILENO, "ok: " + textOf(report, "entries") + " entries, " +
-                             textOf(report, "checkpoints") +
-                             (published ? " published" : " signed") + " checkpoints, head " +
-                             printable(textOf(report, "head")) + "\n");
-  for (const json::value& note : arrayOf(report, "notes")) {
-    if (note.is_string()) {
-      writeTo(STDOUT_FILENO, "note: " + printable(note.get_string()) + "\n");
-    }
+  if (boolOf(report, "incomplete")) {
+    writeTo(STDERR_FILENO,
+            "cloister: nothing is verified: " + printable(textOf(report, "problem")) + "\n");
+  } else {
+    writeTo(STDOUT_FILENO, auditReport(report, published));
   }
 }
 

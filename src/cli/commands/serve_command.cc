@@ -28,8 +28,12 @@ constexpr Flag kFlags[] = {
 };
 
 // Says what is wrong and names the key; exits with 1 if the service would refuse its configuration.
+// The error of a check that could not be made has no key, and its own status.
 Result<int> check(const Invocation& invocation, const supervisor::ServeOptions& options) {
   const auto warnings = supervisor::checkConfiguration(options);
+  if (!warnings && warnings.error().code == Code::kInternal) {
+    return std::unexpected(warnings.error());
+  }
   const std::string what = options.config.value_or("the default configuration");
   if (invocation.globals.json) {
     json::object answer{{"valid", warnings.has_value()}};
@@ -42,7 +46,10 @@ Result<int> check(const Invocation& invocation, const supervisor::ServeOptions& 
     printJson(answer);
     return warnings ? 0 : 1;
   }
-  if (!warnings) return std::unexpected(warnings.error());
+  if (!warnings) {
+    writeTo(STDERR_FILENO, "cloister: " + warnings.error().message + "\n");
+    return 1;
+  }
   for (const std::string& warning : *warnings)
     writeTo(STDERR_FILENO, "warning: " + warning + "\n");
   writeTo(STDOUT_FILENO, what + " is valid\n");

@@ -188,4 +188,21 @@ std::string auditLine(const json::object& entry, bool names_tenant) {
   return whenOf(entry) + "  " + printable(line);
 }
 
+std::string auditReport(const json::object& report, bool published) {
+  if (!boolOf(report, "ok")) {
+    std::string text = "BROKEN: " + printable(textOf(report, "problem")) + "\n";
+    // 0: no single entry is bad, as with a revoked key that is good again.
+    const int64_t first = integerOf(report, "first_bad");
+    if (!published && first != 0) text += "first bad entry: " + std::to_string(first) + "\n";
+    return text;
+  }
+  std::string text = "ok: " + textOf(report, "entries") + " entries, " +
+                     textOf(report, "checkpoints") + (published ? " published" : " signed") +
+                     " checkpoints, head " + printable(textOf(report, "head")) + "\n";
+  for (const json::value& note : arrayOf(report, "notes")) {
+    if (note.is_string()) text += "note: " + printable(note.get_string()) + "\n";
+  }
+  return text;
+}
+
 }  // namespace cloister::cli

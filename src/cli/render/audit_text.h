@@ -13,4 +13,8 @@ namespace cloister::cli {
 // line ends with the entry's tenant.
 std::string auditLine(const base::json::object& entry, bool names_tenant = false);
 
+// The lines about a verified log: "ok: …" with the notes, or "BROKEN: …". `published`: held against
+// published checkpoints, which names the entry in its problem.
+std::string auditReport(const base::json::object& report, bool published);
+
 }  // namespace cloister::cli

@@ -83,6 +83,23 @@ TEST(AuditText, NamesTheTenantIfItIsTold) {
             "2026-01-31T10:42:07Z  security-lead denied ESC-2026-003 in tenant acme");
 }
 
+TEST(AuditText, AReportNamesTheFirstBadEntryIfThereIsOne) {
+  EXPECT_EQ(
+      auditReport({{"ok", false}, {"problem", "entry 4 is missing"}, {"first_bad", 4}}, false),
+      "BROKEN: entry 4 is missing\nfirst bad entry: 4\n");
+  EXPECT_EQ(auditReport({{"ok", false}, {"problem", "key_1 was revoked"}, {"first_bad", 0}}, false),
+            "BROKEN: key_1 was revoked\n");
+  EXPECT_EQ(auditReport({{"ok", false}, {"problem", "entry 4 is missing"}}, true),
+            "BROKEN: entry 4 is missing\n");
+  EXPECT_EQ(auditReport({{"ok", true},
+                         {"entries", 7},
+                         {"checkpoints", 2},
+                         {"head", "ab"},
+                         {"notes", json::array{"the anchor is new"}}},
+                        false),
+            "ok: 7 entries, 2 signed checkpoints, head ab\nnote: the anchor is new\n");
+}
+
 TEST(AuditText, IsSafeForATerminal) {
   json::object entry = entryOf("escalation.denied", {{"operation", "a\x1b]0;title\x07\nb"}});
   EXPECT_FALSE(auditLine(entry).contains('\x1b'));
