@@ -320,7 +320,12 @@ class Records(WithServer):
         self.assertTrue(json.loads(self.good("audit", "verify", "--json"))["ok"])
         lines = self.good("audit", "list", "--action", "execution.*", "--limit", "1000").splitlines()
         for line in lines:
-            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  \S+ .*exec_")
+            self.assertRegex(line, r"^\d+  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  \S+ .*exec_")
+        # The number of a line is the one that --before takes.
+        number = int(lines[0].split()[0])
+        self.assertEqual(self.good("audit", "list", "--before", str(number + 1), "--limit", "1").split()[:2], lines[0].split()[:2])
+        none = self.cli("audit", "list", "--action", "exection.*")
+        self.assertEqual((none.returncode, none.stdout, none.stderr), (0, "", "no entries; did you mean execution.*?\n"))
         newest, oldest = (json.loads(self.good("audit", "list", "--json", "--limit", "3", *more))["entries"]
                           for more in ((), ("--oldest-first",)))
         self.assertEqual([entry["position"] for entry in oldest], [1, 2, 3])

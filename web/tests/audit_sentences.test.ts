@@ -47,9 +47,15 @@ test('file operations and failed notifications', () => {
     'security-lead could not send a notification of ses_1 (hook requested refused)');
 });
 
+test('the values of a quota', () => {
+  const shown = (quota: Record<string, unknown>): string => sentenceText(entryOf('quota.set', { quota }, { subject: 'quota:acme' }), false);
+  assert.equal(shown({ concurrent: 4, memory_mb: 512 }), 'security-lead set quota:acme (concurrent 4, memory_mb 512)');
+  assert.equal(shown({}), 'security-lead set quota:acme (none)');
+});
+
 test('the table has each row of the command line, in its words', () => {
   const source = readFileSync(process.env['AUDIT_TEXT'] ?? '../src/cli/render/audit_text.cc', 'utf8');
-  const rows = [...source.matchAll(/Phrase\{"([^"]+)", "([^"]*)", "([^"]*)"\}/g)];
+  const rows = [...source.matchAll(/Phrase\{"([^"]+)",\s+"([^"]*)",\s+"([^"]*)"\}/g)];
   assert.ok(rows.length > 40);
   for (const [, action = '', verb, shown = ''] of rows) {
     assert.deepEqual(PHRASES[action], { verb, shown: shown.split(' ').filter(Boolean) }, action);

@@ -193,6 +193,9 @@ Result<int> list(const Invocation& invocation) {
     if (item.is_object()) text += auditLine(item.get_object(), tenants.size() > 1) + "\n";
   }
   writeTo(STDOUT_FILENO, text);
+  if (found.empty()) {
+    writeTo(STDERR_FILENO, noEntriesText(invocation.flags.text("action").value_or("")));
+  }
   return 0;
 }
 
@@ -202,7 +205,7 @@ Result<int> redact(const Invocation& invocation) {
   if (!member) return fail(Code::kInvalid, "which: give --member NAME, as reason or what");
   if (!reason) return fail(Code::kInvalid, "why: give --reason TEXT");
   if (invocation.flags.operands().empty()) {
-    return fail(Code::kInvalid, "which entry: give its position (see `audit list --json`)");
+    return fail(Code::kInvalid, "which entry: give its position (see `audit list`)");
   }
   const std::string& position = invocation.flags.operands()[0];
   net::BlockingClient client = TRY(connect(invocation.globals));
@@ -275,8 +278,8 @@ const Command kAuditRedact = {
     .details =
         "For a secret that got into it. The entry stays, with the text's seal: the log can "
         "be\nverified as before, and says itself who had what forgotten. POSITION is the entry's\n"
-        "place in the whole log, as `audit list --json` and `agent audit` have it for\n"
-        "administrators; it is not seq.",
+        "place in the whole log: the number at the start of its line in `audit list`, as\n"
+        "administrators see it; it is not seq.",
     .flags = kRedactFlags,
     .examples = "cloister audit redact 1027 --member what --reason \"a password\"",
     .run = redact};

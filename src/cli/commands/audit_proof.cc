@@ -38,8 +38,8 @@ Result<int> proof(const Invocation& invocation) {
   constexpr Verb kProof = {
       .path = "/v1/audit/entries/{}/proof",
       .missing =
-          "which entry: give its seq, for administrators its position (see `audit list "
-          "--json`)"};
+          "which entry: give the number of its line in `audit list` (its seq, for "
+          "administrators its position)"};
   const std::string target = TRY(requestTarget(kProof, invocation.flags));
   net::BlockingClient client = TRY(connect(invocation.globals));
   printJson(TRY(call(client, "GET", target)));
@@ -128,8 +128,9 @@ const Command kAuditProof = {
     .max_operands = 1,
     .summary = "print the proof that an entry is in the audit log",
     .details =
-        "ENTRY is the entry's seq, for administrators its position. The proof tells nothing of\n"
-        "other entries, and is there one period (audit.roots.every_seconds) after the entry.",
+        "ENTRY is the number of the entry's line in `audit list`: its seq, for administrators\n"
+        "its position. The proof tells nothing of other entries, and is there one period\n"
+        "(audit.roots.every_seconds) after the entry.",
     .examples = "cloister audit proof 17 > proof.json",
     .run = proof};
 const Command kAuditVerifyProof = {

@@ -5,8 +5,11 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/glob.h"
+#include "base/nearest.h"
 #include "cli/api.h"
 #include "cli/render/terminal.h"
 
@@ -41,6 +44,8 @@ constexpr std::array kPhrases = {
     Phrase{"escalation.approved", "approved", "operation what"},
     Phrase{"escalation.denied", "denied", "operation what reason"},
     Phrase{"escalation.expired", "let expire", "operation what"},
+    Phrase{"escalation.notification_failed", "could not send a notification of",
+           "channel event reason"},
     Phrase{"escalation.policy_set", "set the escalation policy of", ""},
     Phrase{"escalation.requested", "requested", "operation what"},
     Phrase{"escalation.used", "used", "operation what"},
@@ -55,6 +60,11 @@ constexpr std::array kPhrases = {
     Phrase{"execution.resumed", "resumed", "escalation"},
     Phrase{"execution.revoked", "lost permissions in", "ended"},
     Phrase{"execution.started", "got a sandbox for", "node"},
+    Phrase{"file.directory_made", "made a directory in", "arguments incomplete"},
+    Phrase{"file.moved", "moved a file in", "arguments incomplete"},
+    Phrase{"file.removed", "removed a file in", "arguments incomplete"},
+    Phrase{"file.unpacked", "unpacked files in", "arguments incomplete"},
+    Phrase{"file.written", "wrote a file in", "arguments incomplete"},
     Phrase{"image.changed", "found that the image changed to", "node"},
     Phrase{"image.not_verified", "could not verify the image of executions", "node"},
     Phrase{"image.verified", "verified the image of executions", "digest"},
@@ -79,7 +89,7 @@ constexpr std::array kPhrases = {
     Phrase{"network.planned", "planned the network of", "why tier"},
     Phrase{"policy.applied", "applied policy", "note"},
     Phrase{"policy.rolled_back", "rolled back to policy", "note"},
-    Phrase{"quota.set", "set", ""},
+    Phrase{"quota.set", "set", "quota"},
     Phrase{"secret.deleted", "deleted", ""},
     Phrase{"secret.set", "set", "version"},
     Phrase{"secret.used", "used secrets in", ""},
@@ -128,12 +138,43 @@ std::string whenOf(const json::object& entry) {
   return text;
 }
 
-std::string shownOf(const json::object& details, std::string_view members) {
+std::string numberOf(const json::object& entry) {
+  const std::string place = textOf(entry, "position");
+  const std::string number = place.empty() ? textOf(entry, "seq") : place;
+  return number.empty() ? "" : number + "  ";
+}
+
+// The values of an object, as "concurrent 4, runs_per_minute 60"; "none" for an empty one.
+std::string valuesOf(const json::object& object) {
   std::string text;
+  for (const auto& [name, value] : object) {
+    if (value.is_null()) continue;
+    text += (text.empty() ? "" : ", ") + std::string(name) + " " + textOf(object, name);
+  }
+  return text.empty() ? "none" : text;
+}
+
+// The paths of a file operation; its further arguments are switches.
+std::string pathsOf(const json::object& details, std::string_view action) {
+  std::string text;
+  size_t left = action == "file.moved" ? 2 : 1;
+  for (const json::value& each : arrayOf(details, "arguments")) {
+    if (left-- == 0) break;
+    if (!each.is_string() || each.get_string().empty()) continue;
+    text += (text.empty() ? "" : ", ") + std::string(each.get_string());
+  }
+  return text;
+}
+
+std::string shownOf(const json::object& details, const Phrase& phrase) {
+  std::string text;
+  std::string_view members = phrase.shown;
   while (!members.empty()) {
     const std::string_view member = members.substr(0, members.find(' '));
     members.remove_prefix(std::min(member.size() + 1, members.size()));
-    const std::string value = textOf(details, member);
+    const std::string value = member == "arguments" ? pathsOf(details, phrase.action)
+                              : member == "quota"   ? valuesOf(objectOf(details, member))
+                                                    : textOf(details, member);
     if (!value.empty()) text += (text.empty() ? "" : " ") + value;
   }
   return text.empty() ? "" : " (" + text + ")";
@@ -182,10 +223,24 @@ std::string auditLine(const json::object& entry, bool names_tenant) {
   std::string line = who + " ";
   line += phrase != nullptr ? phrase->verb : std::string_view(action);
   if (!subject.empty()) line += " " + subject;
-  if (phrase != nullptr) line += shownOf(objectOf(entry, "details"), phrase->shown);
+  if (phrase != nullptr) line += shownOf(objectOf(entry, "details"), *phrase);
   line += boundaryOf(entry) + forOf(entry, who) + (names_tenant ? tenantOf(entry) : "") +
           struckOf(objectOf(entry, "details"));
-  return whenOf(entry) + "  " + printable(line);
+  return numberOf(entry) + whenOf(entry) + "  " + printable(line);
+}
+
+std::string noEntriesText(const std::string& action) {
+  const auto matches = [&](const Phrase& each) { return base::globMatches(action, each.action); };
+  if (action.empty() || std::ranges::any_of(kPhrases, matches)) return "no entries\n";
+  // A group of actions ("key.*") is meant by a glob, else one action.
+  const bool group = action.ends_with(".*");
+  std::vector<std::string> known;
+  for (const Phrase& each : kPhrases) {
+    const std::string_view name = each.action;
+    known.push_back(group ? std::string(name.substr(0, name.find('.'))) + ".*" : std::string(name));
+  }
+  const std::string meant = base::nearestName(action, known);
+  return "no entries" + (meant.empty() ? "" : "; did you mean " + meant + "?") + "\n";
 }
 
 std::string auditReport(const json::object& report, bool published) {

@@ -83,6 +83,41 @@ TEST(AuditText, NamesTheTenantIfItIsTold) {
             "2026-01-31T10:42:07Z  security-lead denied ESC-2026-003 in tenant acme");
 }
 
+TEST(AuditText, BeginsWithTheNumberThatOtherCommandsTake) {
+  json::object entry = entryOf("escalation.denied", {});
+  entry["seq"] = 17;
+  EXPECT_EQ(auditLine(entry), "17  2026-01-31T10:42:07Z  security-lead denied ESC-2026-003");
+  entry["position"] = 1027;  // for administrators
+  EXPECT_EQ(auditLine(entry), "1027  2026-01-31T10:42:07Z  security-lead denied ESC-2026-003");
+}
+
+TEST(AuditText, SaysWhatAQuotaIs) {
+  const auto line = [](const json::object& quota) {
+    return auditLine(entryOf("quota.set", {{"quota", quota}}));
+  };
+  EXPECT_EQ(line({{"concurrent", 4}, {"memory_mb", 512}}),
+            "2026-01-31T10:42:07Z  security-lead set ESC-2026-003 (concurrent 4, memory_mb 512)");
+  EXPECT_EQ(line({}), "2026-01-31T10:42:07Z  security-lead set ESC-2026-003 (none)");
+}
+
+TEST(AuditText, SaysWhichFiles) {
+  const auto line = [](std::string_view action, const json::array& arguments) {
+    return auditLine(entryOf(action, {{"arguments", arguments}})).substr(22);
+  };
+  EXPECT_EQ(line("file.written", {"notes.txt", ""}),
+            "security-lead wrote a file in ESC-2026-003 (notes.txt)");
+  EXPECT_EQ(line("file.moved", {"a", "b", "0"}),
+            "security-lead moved a file in ESC-2026-003 (a, b)");
+}
+
+TEST(AuditText, AnEmptyAnswerNamesTheActionThatWasMeant) {
+  EXPECT_EQ(noEntriesText(""), "no entries\n");
+  EXPECT_EQ(noEntriesText("escalation.*"), "no entries\n");
+  EXPECT_EQ(noEntriesText("key.created"), "no entries\n");
+  EXPECT_EQ(noEntriesText("escalaton.*"), "no entries; did you mean escalation.*?\n");
+  EXPECT_EQ(noEntriesText("key.craeted"), "no entries; did you mean key.created?\n");
+}
+
 TEST(AuditText, AReportNamesTheFirstBadEntryIfThereIsOne) {
   EXPECT_EQ(
       auditReport({{"ok", false}, {"problem", "entry 4 is missing"}, {"first_bad", 4}}, false),

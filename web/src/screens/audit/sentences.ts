@@ -73,7 +73,7 @@ export const PHRASES: Readonly<Record<string, Phrase>> = {
   'network.planned': phrase('planned the network of', 'why', 'tier'),
   'policy.applied': phrase('applied policy', 'note'),
   'policy.rolled_back': phrase('rolled back to policy', 'note'),
-  'quota.set': phrase('set'),
+  'quota.set': phrase('set', 'quota'),
   'secret.deleted': phrase('deleted'),
   'secret.set': phrase('set', 'version'),
   'secret.used': phrase('used secrets in'),
@@ -122,9 +122,16 @@ function objectOf(object: Details, member: string): Details {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Details) : {};
 }
 
+/** The values of an object, as "concurrent 4, memory_mb 512"; "none" for an empty one. */
+function valuesOf(object: Details): string {
+  const given = Object.keys(object).filter((name) => object[name] !== null);
+  return given.map((name) => `${name} ${textOf(object, name)}`).join(', ') || 'none';
+}
+
 function shownOf(details: Details, members: readonly string[]): string {
   return members.map((member) => {
     const value = details[member];
+    if (member === 'quota') return valuesOf(objectOf(details, member));
     return Array.isArray(value) ? value.filter((each) => typeof each === 'string').join(', ') : textOf(details, member);
   }).filter(Boolean).join(' ');
 }
