@@ -92,10 +92,10 @@ Result<std::optional<net::Endpoint>> findServer(const Globals& globals) {
 Result<net::Endpoint> needServer(const Globals& globals) {
   auto found = TRY(findServer(globals));
   if (found) return *std::move(found);
-  return fail(
-      Code::kUnavailable,
-      "finding a server: none runs on this account; start one with `cloister serve`, or set "
-      "CLOISTER_URL and CLOISTER_API_KEY");
+  return fail(Code::kUnavailable,
+              "finding a server: none runs on this account; start one with `cloister serve`, name "
+              "the state "
+              "directory of a running one with --state, or set CLOISTER_URL and CLOISTER_API_KEY");
 }
 
 Result<net::BlockingClient> connect(const Globals& globals, int interrupt) {

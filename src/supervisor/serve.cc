@@ -134,10 +134,12 @@ void writeAll(int fd, std::string_view text) {
 }
 
 void greet(const ServePlan& place, const std::string& address) {
+  const std::string command = clientCommand(place.state, base::defaultStateDir());
   std::string text = "Cloister is ready at " + place.urlOf(address) + "\n";
-  text += "  admin key   " + adminKeyPath(place.state) + " (`cloister` on this account finds it)\n";
+  text += "  admin key   " + adminKeyPath(place.state) + " (`" + command +
+          "` on this account finds it)\n";
   text += "  web         " + place.urlOf(address) + "/ui/ (sign in with a key)\n";
-  text += "  try         cloister run -c 'print(\"hello\")'\n";
+  text += "  try         " + command + " run -c 'print(\"hello\")'\n";
   const std::string warning = plainHttpWarning(address, !place.certificate.empty());
   if (!warning.empty()) text += "  warning     " + warning + "\n";
   writeAll(STDERR_FILENO, text);

@@ -44,6 +44,13 @@ TEST_F(Local, OneHolderOfAStateDirectory) {
   EXPECT_TRUE(lockState(dir_, Millis(0)));
 }
 
+TEST(StateDir, AnotherOneIsNamedInTheCommand) {
+  const std::string standard = "/var/lib/cloister";
+  EXPECT_EQ(clientCommand(standard, standard), "cloister");
+  EXPECT_EQ(clientCommand("/srv/a-1.b", standard), "cloister --state /srv/a-1.b");
+  EXPECT_EQ(clientCommand("/srv/it's $HOME", standard), "cloister --state '/srv/it'\\''s $HOME'");
+}
+
 TEST_F(Local, KeysAreOneWord) {
   ASSERT_TRUE(base::writeFileAtomic(dir_ + "/key", "a\r\nX-Evil: 1\n", 0600));
   EXPECT_FALSE(readKey(dir_ + "/key"));

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <thread>
 
@@ -59,6 +60,19 @@ Result<Fd> lockState(const std::string& dir, Millis patience) {
 bool isHeld(const std::string& dir) {
   const Fd fd(::open(lockPath(dir).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+std::string clientCommand(const std::string& dir, const std::string& standard) {
+  if (dir == standard) return "cloister";
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("/._-+").contains(c);
+  };
+  if (std::ranges::all_of(dir, plain)) return "cloister --state " + dir;
+  std::string word = "'";
+  for (const char c : dir)
+    word += c == '\'' ? "'\\''" : std::string(1, c);
+  return "cloister --state " + word + "'";
 }
 
 std::string certificatePath(const std::string& dir) {

@@ -20,6 +20,10 @@ Result<Fd> lockState(const std::string& dir, Millis patience);
 // taken over the address of a killed server.
 bool isHeld(const std::string& dir);
 
+// The command that finds the server of `dir` without further settings, as words of a shell:
+// `cloister`, with --state for another directory than `standard`, this account's own.
+std::string clientCommand(const std::string& dir, const std::string& standard);
+
 std::string addressPath(const std::string& dir);
 // The certificate of a server with TLS; with the file, this account's commands need no lookup.
 std::string certificatePath(const std::string& dir);

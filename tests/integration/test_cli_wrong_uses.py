@@ -192,7 +192,7 @@ class WrongUses(unittest.TestCase):
         for args in (("session", "list"), ("key", "list"), ("audit", "verify")):
             done = harness.cli(*args, "--state", self.folder / "none", env={"HOME": str(self.folder)})
             self.assertEqual(done.returncode, 125)
-            self.assertIn("start one with `cloister serve`", done.stderr)
+            self.assertIn("start one with `cloister serve`, name the state directory of a running one with --state, or", done.stderr)
 
 
 if __name__ == "__main__":
