@@ -188,7 +188,8 @@ Result<const Authenticator::Entry*> Authenticator::find(const std::string& hash,
 
 // Roughly: a write for each use would cost more than the use.
 void Authenticator::noteUse(const store::KeyRecord& record, int64_t now) {
-  const int64_t at = now - now % store::kUseGrain;
+  // No key was used before it was made.
+  const int64_t at = std::max(now - now % store::kUseGrain, record.created_at);
   if (at <= record.last_used_at) return;
   store_.write(store::writing(store::noteKeyUse, record.id, at), [](const Result<void>&) {});
 }

@@ -30,6 +30,11 @@ Result<Channels> openChannels(const model::Config& config) {
   }
   // With the anchor on a separate disk, the published heads go there, too.
   model::Config::Audit::Publish publish = config.audit.publish;
+  // Of another path the directory that the service happens to run in would decide.
+  if (!publish.file.empty() && !publish.file.starts_with('/')) {
+    return fail(Code::kInvalid, "audit.publish.file: must be an absolute path",
+                "audit.publish.file");
+  }
   if (publish.file.empty() && !config.audit.anchor_file.empty()) {
     publish.file = config.audit.anchor_file + ".published";
   }

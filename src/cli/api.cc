@@ -144,6 +144,8 @@ std::string_view remedyFor(int status, std::string_view message, bool retryable)
   if (status == 404 && message.contains("audit entry")) return "";
   // Has a remedy of its own.
   if (status == 404 && message.contains("`cloister agent create`")) return "";
+  if (status == 404 && message.ends_with(" of the policy"))
+    return "; see `cloister policy history`";
   switch (status) {
     case 401:
       return "; set CLOISTER_API_KEY or --key-file to a key that `cloister key create` gave";

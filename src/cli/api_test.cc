@@ -34,6 +34,13 @@ TEST(Refusal, AdvisesToRepeatOnlyWhatMaySucceed) {
             "the server refused: too much");
 }
 
+TEST(Refusal, VersionsOfThePolicyAreInItsHistory) {
+  const std::string message = "there is no version 99 of the policy";
+  const std::string body = base::toJson(base::json::object{{"detail", message}});
+  EXPECT_EQ(refusal({.status = 404, .headers = {}}, body).message,
+            message + "; see `cloister policy history`");
+}
+
 TEST(Refusal, SpeaksInFlags) {
   const auto told = [](int status, std::string_view message) {
     return refusal({.status = status, .headers = {}},

@@ -116,6 +116,7 @@ OTHERS = [
     ("escalation request", 2, "--operation: is required"),
     ("policy check no-such-file.yaml", 4, "No such file"),
     ("policy check {bad}", 1, "not valid"),
+    ("policy rollback 9999", 4, "there is no version 9999 of the policy; see `cloister policy history`"),
     ("policy rollback latest", 2, "which version: give its number (see `cloister policy history`)"),
     ("policy explain --network full -c 1", 1, "deny"),
     ("egress explain https://evil.test/", 1, "denied"),

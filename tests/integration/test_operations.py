@@ -189,6 +189,7 @@ class Check(Alone):
         self.refused("escalation:\n  roles: [approver, boss]\n", "escalation.roles", r"there is no role boss")
         self.refused("escalation:\n  roles: [agent]\n", "escalation.roles", r"\(agent\) never decides; name one of operator, approver")
         self.refused("escalation:\n  roles: [viewer]\n", "escalation.roles", r"the role viewer alone never decides")
+        self.refused("audit:\n  publish: {file: pub.checkpoints}\n", "audit.publish.file", r"must be an absolute path")
         self.refused("agents:\n  default_level: absent\n", "agents.default_level", r'no level "absent"')
         self.refused(f"tls:\n  certificate: {self.folder}/c.pem\n  key: {self.folder}/k.pem\n", "tls.certificate", r"c\.pem")
         self.refused(f"packages:\n  advisories: {self.folder}/absent\n", "packages.advisories", r"no folder")

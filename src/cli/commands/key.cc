@@ -158,8 +158,10 @@ const Command kKeyCreate = {.name = "key create",
                             .flags = kCreateFlags,
                             .examples =
                                 "cloister key create --tenant acme --name ci > acme.key\n"
-                                "cloister key create --role viewer --from 10.0.0.0/8\n"
-                                "export E2B_API_KEY=$(cloister key create --format e2b)",
+                                "cloister key create --tenant acme --role viewer --from "
+                                "10.0.0.0/8\n"
+                                "export E2B_API_KEY=$(cloister key create --tenant acme --format "
+                                "e2b)",
                             .run = create};
 const Command kKeyList = {
     .name = "key list", .summary = "list API keys (never their secrets)", .run = carryOut<kList>};

@@ -300,7 +300,11 @@ const Command kSandboxCheck = {
         "and\n"
         "nothing is recorded. The exit status is 1 when something of it is refused.",
     .flags = kCheckFlags,
-    .examples = "cloister agent check --agent alice plan.json",
+    .examples =
+        "cloister agent check --agent alice plan.json\n"
+        "echo '[{\"type\":\"command\",\"command\":\"cargo build\"}]' | cloister agent check "
+        "--agent "
+        "alice -",
     .run = carryOut<kCheck>};
 const Command kSandboxHealthCheck = {.name = "agent health-check",
                                      .summary = "check that every sandbox can be held to its level",

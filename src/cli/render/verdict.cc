@@ -27,9 +27,10 @@ constexpr LimitFlag kLimitFlags[] = {
     {limit::kPids, "--pids"},    {limit::kCpuTime, "--timeout"},
 };
 
-std::string remedy(std::string_view name) {
+// "" where the message names the flag already.
+std::string remedy(std::string_view name, std::string_view message) {
   const auto* found = std::ranges::find(kLimitFlags, name, &LimitFlag::limit);
-  if (found == std::end(kLimitFlags)) return {};
+  if (found == std::end(kLimitFlags) || message.contains(found->flag)) return {};
   return " (" + std::string(found->flag) + ")";
 }
 
@@ -40,7 +41,8 @@ std::string why(const json::object& execution) {
   const std::string message = textOf(error, "message");
   // The message may name another useful limit.
   const bool other = name == limit::kDisk && message.contains(limit::kMemory);
-  return printable(inOurWords(message)) + (other ? " (--memory, --disk)" : remedy(name));
+  const std::string text = inOurWords(message);
+  return printable(text) + (other ? " (--memory, --disk)" : remedy(name, text));
 }
 
 std::string_view opening(std::string_view status) {

@@ -109,6 +109,10 @@ TEST(Verdict, ExplanationsSayWhatAndHowToRaiseIt) {
           "error":{"type":"RESOURCE_LIMIT_EXCEEDED","message":"memory\u001b[2J","details":{"limit":"memory_mb"}}})"));
   EXPECT_THAT(text, HasSubstr("the run was stopped: memory?[2J (--memory)"));
   EXPECT_THAT(text, HasSubstr("stdout was cut off at its limit"));
+  const std::string told = explain(execution(
+      R"({"status":"timed_out","error":{"type":"TIMEOUT","message":"raise timeout_seconds if it needs more",
+          "details":{"limit":"timeout_seconds"}}})"));
+  EXPECT_THAT(told, HasSubstr("raise --timeout if it needs more\n")) << "the flag once";
   EXPECT_EQ(explain(execution(R"({"status":"completed","exit_code":1,"error":null})")), "");
   EXPECT_THAT(explain(execution(R"({"status":"completed","signal":"SIGSEGV"})")),
               HasSubstr("killed by SIGSEGV"));

@@ -116,7 +116,7 @@ std::string absolutePath(std::string_view path) {
 
 Result<Operation> parseOperation(const json::object& object, const std::string& path) {
   ObjectReader reader(object, path);
-  const std::string type = TRY(needed(reader, "type"));
+  const std::string type = TRY(reader.text("type")).value_or("");
   Operation operation;
   if (type == "file") {
     operation.what = TRY(parseFile(reader));

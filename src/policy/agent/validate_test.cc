@@ -427,6 +427,9 @@ TEST(Operations, AreReadStrictly) {
   EXPECT_EQ(parse(R"({"type":"command","command":"a","argv":["a"]})").error().field,
             "operation.command");
   EXPECT_EQ(parse(R"({"type":"gate"})").error().field, "operation.type");
+  EXPECT_THAT(
+      parse(R"({"command":"ls"})").error().message,
+      HasSubstr("operation.type: must be file, command, network, quality_gate or workflow"));
   EXPECT_EQ(parse(R"({"type":"network","url":"http://x","path":"y"})").error().field,
             "operation.path");
   EXPECT_EQ(targetOf(*parse(R"({"type":"file","operation":"read","path":"../etc/x"})")), "/etc/x");

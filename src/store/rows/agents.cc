@@ -122,7 +122,9 @@ Result<model::AgentSandbox> putAgent(Transaction tx, const Scope& scope,
   if (!known && known.error().code != Code::kNotFound) return std::unexpected(known.error());
   const uint64_t version = known ? known->version : 0;
   if (version != expected) {
-    return fail(Code::kConflict, expected == 0 ? "agent " + sandbox.agent + " has a sandbox already"
+    return fail(Code::kConflict, expected == 0 ? "agent " + sandbox.agent +
+                                                     " has a sandbox already; update it "
+                                                     "(cloister agent update), or delete it first"
                                                : "the sandbox of agent " + sandbox.agent +
                                                      " was changed meanwhile; try again");
   }
