@@ -118,9 +118,8 @@ class CommandLine(AgentCase):
 class Rules(AgentCase):
     def test_made_once(self):
         self.assertEqual(self.give("standard")["effective"]["limits"]["memory_mb"], 4096)
-        again = self.call("POST", self.path, {"level": "standard"})
-        self.assertProblem(again, 409)
-        self.assertIn("has a sandbox already; update it (cloister agent update), or delete it first", again.text)
+        self.assertProblem(again := self.call("POST", self.path, {"level": "standard"}), 409)
+        self.assertIn("has a sandbox already; update it (cloister agent update)", again.text)
         self.call("DELETE", self.path, status=204)
         self.assertProblem(self.call("DELETE", self.path), 404)
         self.assertEqual(self.give("isolated")["version"], 1)

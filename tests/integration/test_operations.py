@@ -229,6 +229,17 @@ class Check(Alone):
             self.assertIn(f" {server.url}/ui/ ", server.log.read_text())
 
 
+class Greeting(unittest.TestCase):
+    def test_the_proposed_command_runs_on_this_server(self):
+        """And not on a private one, which prints the same and keeps nothing."""
+        with harness.Server() as server, tempfile.TemporaryDirectory(prefix="cloister-home.") as home:
+            line = harness.wait_for("the greeting", lambda: re.search(r"^  try +(.+)$", server.log.read_text(), re.MULTILINE))
+            env = {**server._environment(), "HOME": home, "PATH": f"{server.bin}:{os.environ['PATH']}"}
+            done = subprocess.run(["bash", "-c", line[1]], env=env, capture_output=True, text=True, timeout=120, check=False)
+            self.assertEqual((done.returncode, done.stdout), (0, "hello\n"), done.stderr)
+            self.assertEqual(len(server.request("GET", "/v1/executions").json()["executions"]), 1)
+
+
 class Watching(unittest.TestCase):
     """The dashboard and the alert rules name metrics of a real server."""
 
