@@ -199,6 +199,11 @@ class Day(unittest.TestCase):
 
     def test_4_what_is_safe_needs_nobody(self):
         self.as_("boss", "sandbox", "create", "--agent", "helper", "--level", "restricted")
+        note = "note: no key of tenant acme has the agent keyed (see `cloister key create --agent`)\n"
+        create = ("boss", "agent", "create", "--agent", "keyed", "--level", "standard")
+        self.assertIn(note, self.as_(*create), "as after a typing error in the name")
+        self.said("boss", ("agent", "delete", "--agent", "keyed"), ("key", "create", "--agent", "keyed"))
+        self.assertNotIn("note: ", self.as_(*create))
         self.assertIn("Auto-approve: safe (no policy is set; the level restricted says so)\n",
                       self.as_("boss", "escalation", "policy", "--agent", "helper"))
         self.assertIn("Approved by rule: what is safe, by the level\n", self.as_("boss", "sandbox", "show", "--agent", "helper"))

@@ -289,6 +289,34 @@ constexpr Verb kCreate = {.method = "POST",
                           .query = "tenant",
                           .body = createBody,
                           .said = "✓ Sandbox created for agent {--agent} (level: {--level})\n"};
+// A note if no key makes runs of the agent, as after a typing error in its name. It is no error:
+// users of the identity provider have no key, and a key may come later.
+Result<> noteWithoutKey(const Invocation& invocation) {
+  net::BlockingClient client = TRY(connect(invocation.globals));
+  const json::object caller = TRY(call(client, "GET", "/v1/whoami"));
+  const std::string tenant = invocation.flags.text("tenant").value_or(textOf(caller, "tenant"));
+  const std::string agent = TRY(agentFlag(invocation));
+  const json::object answer = TRY(call(client, "GET", "/v1/keys"));
+  for (const json::value& item : arrayOf(answer, "keys")) {
+    const json::object* key = item.if_object();
+    const bool same = key != nullptr && textOf(*key, "tenant") == tenant &&
+                      textOf(*key, "agent") == agent && textOf(*key, "revoked_at").empty();
+    if (same) return {};
+  }
+  writeTo(STDERR_FILENO, "note: no key of tenant " + printable(tenant) + " has the agent " +
+                             printable(agent) + " (see `cloister key create --agent`)\n");
+  return {};
+}
+
+Result<int> create(const Invocation& invocation) {
+  const int status = TRY(carryOut(kCreate, invocation));
+  // Who may not list keys gets no note.
+  if (!invocation.globals.json && !invocation.globals.quiet) {
+    std::ignore = noteWithoutKey(invocation);
+  }
+  return status;
+}
+
 constexpr Verb kShow = {
     .path = kAgentSandbox, .missing = kWhichAgent, .query = "tenant", .text = sandboxText};
 constexpr Verb kDelete = {.method = "DELETE",
@@ -396,7 +424,7 @@ const Command kSandboxCreate = {
     .details = "From then on all it runs is held to the level: see docs/AGENTS.md.",
     .flags = kCreateFlags,
     .examples = "cloister agent create --agent alice --level restricted",
-    .run = carryOut<kCreate>};
+    .run = create};
 const Command kSandboxUpdate = {
     .name = "agent update",
     .summary = "change an agent's level",
