@@ -23,7 +23,7 @@ struct AgentRequest {
 };
 
 // Newest first, at most `limit` (1..1000).
-Result<std::vector<AgentRequest>> agentRequests(Store& store, const AgentName& agent,
+Result<std::vector<AgentRequest>> agentRequests(Reads& ledger, const AgentName& agent,
                                                 uint32_t limit);
 
 }  // namespace cloister::store

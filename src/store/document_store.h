@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/result.h"
@@ -89,8 +90,12 @@ class DocumentStore {
   Engine& engine_;
 };
 
-inline DocumentStore documents(Store& store) {
-  return DocumentStore(store.secrets().engine());
+inline DocumentStore partOf(Reads& ledger, std::type_identity<DocumentStore> /*which*/) {
+  return DocumentStore(ledger.secrets().engine());
+}
+
+inline DocumentStore documents(Reads& ledger) {
+  return DocumentStore(ledger.secrets().engine());
 }
 
 }  // namespace cloister::store

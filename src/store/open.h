@@ -19,7 +19,10 @@ struct SqliteOptions {
   size_t queue = 4096;                     // writes waiting; more are refused with kQuota
   size_t queue_bytes = size_t{256} << 20;  // a write beyond this size of the queue is refused, too
   size_t batch = 256;                      // most writes in a transaction
-  uint32_t readers = 2;
+  uint32_t readers = 2;       // connections for reads that callers wait for, or that run at once
+  uint32_t read_threads = 4;  // for awaited reads, each with a connection of its own
+  uint32_t waiting_reads = 1024;  // requests that wait for one of the threads; more are refused
+  bool pool_reads = false;        // for tests: awaited reads never run at once
   // Signs the audit chain's head with each commit that extends the chain. A copy is appended to
   // `checkpoint_file` every `checkpoint_every` entries and on close ("" for no file). A copy of the
   // file elsewhere proves that covered entries were neither cut nor replaced.

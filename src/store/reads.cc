@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ledger's reads: a function beside its rows for each, run on a read-only connection.
+#include "store/reads.h"
+
 #include "base/clock.h"
 #include "store/agent_store.h"
 #include "store/document_store.h"
@@ -23,155 +25,189 @@
 #include "store/rows/ui_sessions.h"
 #include "store/secret_store.h"
 #include "store/sql/engine.h"
-#include "store/store.h"
 
 namespace cloister::store {
 
-Result<model::Execution> Store::get(const Scope& scope, const std::string& id) {
+struct Reads::Parts {
+  explicit Parts(Engine& engine)
+      : agents(engine), memory(engine), quotas(engine), secrets(engine), escalations(engine) {}
+
+  AgentStore agents;
+  MemoryStore memory;
+  QuotaStore quotas;
+  SecretStore secrets;
+  Escalations escalations;
+};
+
+Reads::Reads(Engine& engine) : engine_(&engine), parts_(std::make_unique<Parts>(engine)) {}
+Reads::Reads(Reads&&) noexcept = default;
+Reads::~Reads() = default;
+
+AgentStore& Reads::agents() {
+  return parts_->agents;
+}
+
+MemoryStore& Reads::memory() {
+  return parts_->memory;
+}
+
+QuotaStore& Reads::quotas() {
+  return parts_->quotas;
+}
+
+SecretStore& Reads::secrets() {
+  return parts_->secrets;
+}
+
+Escalations& Reads::escalations() {
+  return parts_->escalations;
+}
+
+Result<model::Execution> Reads::get(const Scope& scope, const std::string& id) {
   return engine_->read(id, [&](Database& db) { return getExecution(db, scope, id); });
 }
 
-Result<std::vector<model::Execution>> Store::list(const Scope& scope, const ListQuery& query) {
+Result<std::vector<model::Execution>> Reads::list(const Scope& scope, const ListQuery& query) {
   return engine_->read("", [&](Database& db) { return listExecutions(db, scope, query); });
 }
 
-Result<Recorded> Store::recorded(const Scope& scope, const std::string& id) {
+Result<Recorded> Reads::recorded(const Scope& scope, const std::string& id) {
   return engine_->read(id, [&](Database& db) { return recordedExecution(db, scope, id); });
 }
 
-Result<model::Artifact> Store::artifact(const Scope& scope, const std::string& id) {
+Result<model::Artifact> Reads::artifact(const Scope& scope, const std::string& id) {
   return engine_->read(
       "", [&](Database& db) { return getArtifact(db, scope, id, base::wallMicros()); });
 }
 
-Result<std::vector<model::Artifact>> Store::artifacts(const Scope& scope,
+Result<std::vector<model::Artifact>> Reads::artifacts(const Scope& scope,
                                                       const ArtifactQuery& query) {
   return engine_->read(
       "", [&](Database& db) { return listArtifacts(db, scope, query, base::wallMicros()); });
 }
 
-Result<model::Snapshot> Store::snapshot(const Scope& scope, const std::string& id) {
+Result<model::Snapshot> Reads::snapshot(const Scope& scope, const std::string& id) {
   return engine_->read(
       "", [&](Database& db) { return getSnapshot(db, scope, id, base::wallMicros()); });
 }
 
-Result<std::vector<model::Snapshot>> Store::snapshots(const Scope& scope,
+Result<std::vector<model::Snapshot>> Reads::snapshots(const Scope& scope,
                                                       const ArtifactQuery& query) {
   return engine_->read(
       "", [&](Database& db) { return listSnapshots(db, scope, query, base::wallMicros()); });
 }
 
-Result<uint64_t> Store::snapshotCount(const std::string& tenant) {
+Result<uint64_t> Reads::snapshotCount(const std::string& tenant) {
   return engine_->read("", [&](Database& db) { return countSnapshots(db, tenant); });
 }
 
-Result<model::ArtifactQuota> Store::artifactUsage(const std::string& tenant) {
+Result<model::ArtifactQuota> Reads::artifactUsage(const std::string& tenant) {
   return engine_->read("", [&](Database& db) { return readArtifactUsage(db, tenant); });
 }
 
-Result<bool> Store::isNamed(const model::BlobName& blob) {
+Result<bool> Reads::isNamed(const model::BlobName& blob) {
   return engine_->read("", [&](Database& db) { return isBlobNamed(db, blob); });
 }
 
-Result<std::vector<Pending>> Store::unfinished() {
+Result<std::vector<Pending>> Reads::unfinished() {
   return engine_->read("", [](Database& db) { return unfinishedExecutions(db); });
 }
 
-Result<std::optional<model::Execution>> Store::earlier(const NewExecution& request) {
+Result<std::optional<model::Execution>> Reads::earlier(const NewExecution& request) {
   return engine_->read("", [&](Database& db) {
     return earlierExecution(db, request, base::sha256Hex(request.request_json));
   });
 }
 
-Result<std::optional<model::Session>> Store::earlier(const NewSession& request) {
+Result<std::optional<model::Session>> Reads::earlier(const NewSession& request) {
   return engine_->read("", [&](Database& db) {
     return earlierSession(db, request, base::sha256Hex(request.request_json));
   });
 }
 
-Result<model::Session> Store::session(const Scope& scope, const std::string& id) {
+Result<model::Session> Reads::session(const Scope& scope, const std::string& id) {
   return engine_->read(id, [&](Database& db) { return getSession(db, scope, id); });
 }
 
-Result<std::string> Store::sessionNamed(const model::Principal& by, const std::string& name) {
+Result<std::string> Reads::sessionNamed(const model::Principal& by, const std::string& name) {
   return engine_->read("", [&](Database& db) { return store::sessionNamed(db, by, name); });
 }
 
-Result<std::vector<model::Session>> Store::sessions(const Scope& scope, const SessionQuery& query) {
+Result<std::vector<model::Session>> Reads::sessions(const Scope& scope, const SessionQuery& query) {
   return engine_->read("", [&](Database& db) { return listSessions(db, scope, query); });
 }
 
-Result<PendingSession> Store::pendingSession(const Scope& scope, const std::string& id) {
+Result<PendingSession> Reads::pendingSession(const Scope& scope, const std::string& id) {
   return engine_->read("", [&](Database& db) { return pendingSessionRow(db, scope, id); });
 }
 
-Result<std::vector<model::Session>> Store::unfinishedSessions() {
+Result<std::vector<model::Session>> Reads::unfinishedSessions() {
   return engine_->read("", [](Database& db) { return unfinishedSessionRows(db); });
 }
 
-Result<std::optional<KeyRecord>> Store::keyByHash(const std::string& sha256) {
+Result<std::optional<KeyRecord>> Reads::keyByHash(const std::string& sha256) {
   return engine_->read("", [&](Database& db) { return findKey(db, sha256); });
 }
 
-Result<std::vector<KeyRecord>> Store::keys(const Scope& scope) {
+Result<std::vector<KeyRecord>> Reads::keys(const Scope& scope) {
   return engine_->read("", [&](Database& db) { return listKeys(db, scope); });
 }
 
-Result<std::vector<KeyRecord>> Store::successors(const std::string& id, int64_t now,
+Result<std::vector<KeyRecord>> Reads::successors(const std::string& id, int64_t now,
                                                  uint32_t limit) {
   return engine_->read("", [&](Database& db) { return successorRows(db, id, now, limit); });
 }
 
-Result<KeyRecord> Store::key(const Scope& scope, const std::string& id) {
+Result<KeyRecord> Reads::key(const Scope& scope, const std::string& id) {
   return engine_->read("", [&](Database& db) { return getKey(db, scope, id); });
 }
 
-Result<std::optional<UiSession>> Store::uiSessionByHash(const std::string& sha256) {
+Result<std::optional<UiSession>> Reads::uiSessionByHash(const std::string& sha256) {
   return engine_->read("", [&](Database& db) { return findUiSession(db, sha256); });
 }
 
-Result<std::optional<UiSession>> Store::uiSession(const std::string& id) {
+Result<std::optional<UiSession>> Reads::uiSession(const std::string& id) {
   return engine_->read("", [&](Database& db) { return getUiSession(db, id); });
 }
 
-Result<std::vector<UiSession>> Store::uiSessions(const Scope& scope, uint32_t limit) {
+Result<std::vector<UiSession>> Reads::uiSessions(const Scope& scope, uint32_t limit) {
   return engine_->read("", [&](Database& db) { return listUiSessions(db, scope, limit); });
 }
 
-Result<std::optional<PolicyVersion>> Store::policyVersion(int64_t version) {
+Result<std::optional<PolicyVersion>> Reads::policyVersion(int64_t version) {
   return engine_->read("", [&](Database& db) { return getPolicy(db, version); });
 }
 
-Result<std::vector<PolicyVersion>> Store::policyVersions(const PolicyQuery& query) {
+Result<std::vector<PolicyVersion>> Reads::policyVersions(const PolicyQuery& query) {
   return engine_->read("", [&](Database& db) { return listPolicies(db, query); });
 }
 
-Result<RecordedRequest> Store::request(const Scope& scope, const std::string& execution) {
+Result<RecordedRequest> Reads::request(const Scope& scope, const std::string& execution) {
   return engine_->read(execution, [&](Database& db) { return getRequest(db, scope, execution); });
 }
 
-Result<std::vector<RecordedRequest>> Store::requests(const Scope& scope, uint32_t limit) {
+Result<std::vector<RecordedRequest>> Reads::requests(const Scope& scope, uint32_t limit) {
   return engine_->read("", [&](Database& db) { return listRequests(db, scope, limit); });
 }
 
-Result<std::vector<model::AuditEntry>> Store::audit(const Scope& scope, uint64_t after,
+Result<std::vector<model::AuditEntry>> Reads::audit(const Scope& scope, uint64_t after,
                                                     uint32_t limit) {
   return engine_->read("", [&](Database& db) { return readAudit(db, scope, after, limit); });
 }
 
-Result<AuditPage> Store::searchAudit(const Scope& scope, const AuditSearch& search) {
+Result<AuditPage> Reads::searchAudit(const Scope& scope, const AuditSearch& search) {
   return engine_->read("", [&](Database& db) { return store::searchAudit(db, scope, search); });
 }
 
-Result<std::optional<Checkpoint>> Store::head() {
+Result<std::optional<Checkpoint>> Reads::head() {
   return engine_->read("", [](Database& db) { return readHead(db); });
 }
 
-Result<std::vector<Mismatch>> Store::mismatches(uint64_t after, uint32_t limit) {
+Result<std::vector<Mismatch>> Reads::mismatches(uint64_t after, uint32_t limit) {
   return engine_->read("", [&](Database& db) { return findMismatches(db, after, limit); });
 }
 
-Result<std::vector<Mismatch>> Store::sessionMismatches(uint64_t after, uint32_t limit) {
+Result<std::vector<Mismatch>> Reads::sessionMismatches(uint64_t after, uint32_t limit) {
   return engine_->read("", [&](Database& db) { return findSessionMismatches(db, after, limit); });
 }
 
@@ -239,11 +275,11 @@ Result<model::MemoryValue> MemoryStore::get(const Scope& scope, const std::strin
   return engine_.read(session, [&](Database& db) { return getMemory(db, scope, session, key); });
 }
 
-Result<std::vector<model::DependencyLayer>> Store::layers() {
+Result<std::vector<model::DependencyLayer>> Reads::layers() {
   return engine_->read("", [](Database& db) { return readLayers(db); });
 }
 
-Result<std::optional<std::string>> Store::bill(const std::string& sha256) {
+Result<std::optional<std::string>> Reads::bill(const std::string& sha256) {
   return engine_->read("", [&](Database& db) { return readBill(db, sha256); });
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/result.h"
@@ -44,8 +45,12 @@ class RootStore {
   Engine& engine_;
 };
 
-inline RootStore roots(Store& store) {
-  return RootStore(store.secrets().engine());
+inline RootStore partOf(Reads& ledger, std::type_identity<RootStore> /*which*/) {
+  return RootStore(ledger.secrets().engine());
+}
+
+inline RootStore roots(Reads& ledger) {
+  return RootStore(ledger.secrets().engine());
 }
 
 }  // namespace cloister::store

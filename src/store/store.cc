@@ -2,27 +2,11 @@
 #include "store/store.h"
 
 #include "base/clock.h"
-#include "store/agent_store.h"
-#include "store/memory_store.h"
-#include "store/quota_store.h"
-#include "store/secret_store.h"
 #include "store/sql/engine.h"
 
 namespace cloister::store {
 
-struct Store::Parts {
-  explicit Parts(Engine& engine)
-      : agents(engine), memory(engine), quotas(engine), secrets(engine), escalations(engine) {}
-
-  AgentStore agents;
-  MemoryStore memory;
-  QuotaStore quotas;
-  SecretStore secrets;
-  Escalations escalations;
-};
-
-Store::Store(std::unique_ptr<Engine> engine)
-    : engine_(std::move(engine)), parts_(std::make_unique<Parts>(*engine_)) {}
+Store::Store(std::unique_ptr<Engine> engine) : Reads(*engine), engine_(std::move(engine)) {}
 Store::Store(Store&&) noexcept = default;
 Store::~Store() = default;
 
@@ -38,24 +22,16 @@ void Store::pass(std::unique_ptr<QueuedWrite> write) {
   engine_->pass(std::move(write));
 }
 
-AgentStore& Store::agents() {
-  return parts_->agents;
+bool Store::readsAtOnce() const {
+  return engine_->readsAtOnce();
 }
 
-MemoryStore& Store::memory() {
-  return parts_->memory;
+Result<> Store::post(ReadFor purpose, std::function<void()> read) {
+  return engine_->pool().add(purpose, std::move(read));
 }
 
-QuotaStore& Store::quotas() {
-  return parts_->quotas;
-}
-
-SecretStore& Store::secrets() {
-  return parts_->secrets;
-}
-
-Escalations& Store::escalations() {
-  return parts_->escalations;
+void Store::stopReads() {
+  engine_->pool().stop();
 }
 
 Result<> Store::health() {
@@ -71,8 +47,8 @@ bool isOver(const KeyRecord& key, int64_t now) {
 }
 
 // The standing of an expired key is the standing of its successors, direct or through others.
-Result<Standing> standingOfSuccessors(Store& store, const KeyRecord& expired, int64_t now) {
-  const auto keys = TRY(store.successors(expired.id, now, kMostSuccessors));
+Result<Standing> standingOfSuccessors(Reads& ledger, const KeyRecord& expired, int64_t now) {
+  const auto keys = TRY(ledger.successors(expired.id, now, kMostSuccessors));
   bool revoked = keys.size() >= kMostSuccessors;  // further successors are unknown
   for (const KeyRecord& key : keys) {
     if (key.revoked_at == 0 && !isOver(key, now)) return Standing::kGood;
@@ -81,29 +57,29 @@ Result<Standing> standingOfSuccessors(Store& store, const KeyRecord& expired, in
   return revoked ? Standing::kRevoked : Standing::kExpired;
 }
 
-Result<Standing> standingOf(Store& store, const std::string& credential) {
+Result<Standing> standingOf(Reads& ledger, const std::string& credential) {
   if (!credential.starts_with("key_")) return Standing::kGood;
-  const auto key = store.key(Scope::allTenants(), credential);
+  const auto key = ledger.key(Scope::allTenants(), credential);
   if (!key && key.error().code == Code::kNotFound) return Standing::kGood;
   if (!key) return std::unexpected(key.error());
   if (key->revoked_at != 0) return Standing::kRevoked;
   const int64_t now = base::wallMicros();
-  return isOver(*key, now) ? standingOfSuccessors(store, *key, now) : Standing::kGood;
+  return isOver(*key, now) ? standingOfSuccessors(ledger, *key, now) : Standing::kGood;
 }
 
 }  // namespace
 
-Result<> stillHolds(Store& store, const std::string& credential) {
-  if (TRY(standingOf(store, credential)) == Standing::kGood) return {};
+Result<> stillHolds(Reads& ledger, const std::string& credential) {
+  if (TRY(standingOf(ledger, credential)) == Standing::kGood) return {};
   return fail(Code::kDenied, "the credential is expired or revoked");
 }
 
-Result<> stillHolds(Store& store, const model::Principal& principal) {
-  return stillHolds(store, principal.key_id);
+Result<> stillHolds(Reads& ledger, const model::Principal& principal) {
+  return stillHolds(ledger, principal.key_id);
 }
 
-Result<bool> isRevoked(Store& store, const std::string& credential) {
-  return TRY(standingOf(store, credential)) == Standing::kRevoked;
+Result<bool> isRevoked(Reads& ledger, const std::string& credential) {
+  return TRY(standingOf(ledger, credential)) == Standing::kRevoked;
 }
 
 }  // namespace cloister::store

@@ -10,50 +10,41 @@
 // failed fdatasync the durability of its commits is unknown; every later write is refused until the
 // ledger is opened again.
 //
-// Reads. A read is a method of this class, or of one of the parts. Reads are synchronous on the
-// calling thread, from a small pool of connections; with kPower a read waits for the sync of its
-// results.
+// Reads. A read is a function over Reads (reads.h), and a service awaits reading() for its result.
+// Where the engine never makes a read wait (SQLite with Durability::kProcess), the function runs at
+// once on the caller's thread. Otherwise it runs on one of the ledger's threads for reads, and the
+// caller resumes on its executor: other work of the executor goes on in between, so whatever was
+// known before an await is checked again after it. At most `SqliteOptions::waiting_reads` requests
+// wait for a thread; a further one fails with kUnavailable, to be retried.
 //
 // Thread-safe. Destroy the store from one thread when no other thread uses it; the destructor
 // writes the queued writes first. store_suite.h tests every engine.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
 #include <type_traits>
-#include <vector>
+#include <utility>
 
-#include "base/crypto.h"
+#include <boost/asio/awaitable.hpp>
+
+#include "async/awaiting.h"
 #include "base/result.h"
-#include "model/artifact.h"
-#include "model/audit_entry.h"
-#include "model/dependency.h"
-#include "model/execution.h"
-#include "model/principal.h"
-#include "model/session.h"
-#include "model/snapshot.h"
-#include "store/audit_search.h"
-#include "store/escalations.h"
-#include "store/policy_version.h"
-#include "store/query.h"
-#include "store/records/key_record.h"
-#include "store/records/ui_session.h"
-#include "store/scope.h"
-#include "store/values.h"
+#include "store/read_pool.h"
+#include "store/reads.h"
 #include "store/write.h"
 
 namespace cloister::store {
 
-class AgentStore;
 class Engine;
-class MemoryStore;
-class QuotaStore;
-class SecretStore;
 
-class Store {
+template <class T>
+using Task = boost::asio::awaitable<T>;
+template <class Read, class... Values>
+using ReadOf = decltype(callRead(std::declval<Read&>(), std::declval<Reads&>(),
+                                 std::declval<const Values&>()...));
+
+class Store : public Reads {
  public:
   explicit Store(std::unique_ptr<Engine> engine);
   Store(Store&&) noexcept;
@@ -69,108 +60,52 @@ class Store {
   // Queues a write that the gate had kept.
   void pass(std::unique_ptr<QueuedWrite> write);
 
-  AgentStore& agents();    // store/agent_store.h
-  MemoryStore& memory();   // store/memory_store.h
-  QuotaStore& quotas();    // store/quota_store.h
-  SecretStore& secrets();  // store/secret_store.h
+  // What `read` returns, a Result, for a request; callRead() calls it with `values`. The caller
+  // keeps all that `read` refers to until the result is there, and changes none of it meanwhile.
+  //   co_await store.reading(&store::Reads::get, scope, id);
+  template <class Read, class... Values>
+  Task<ReadOf<Read, Values...>> reading(Read read, Values... values) {
+    if (readsAtOnce()) co_return callRead(read, blocking(), values...);
+    co_return co_await pooled(ReadFor::kRequest, read, values...);
+  }
+  // The same for the service's own work, such as the end of a run, which goes on where requests are
+  // refused: as many of these reads may wait again.
+  template <class Read, class... Values>
+  Task<ReadOf<Read, Values...>> readingForService(Read read, Values... values) {
+    if (readsAtOnce()) co_return callRead(read, blocking(), values...);
+    co_return co_await pooled(ReadFor::kService, read, values...);
+  }
+  // As reading(), for reads that take long with any engine, such as a search: never at once.
+  template <class Read, class... Values>
+  Task<ReadOf<Read, Values...>> scanning(Read read, Values... values) {
+    co_return co_await pooled(ReadFor::kRequest, read, values...);
+  }
+  // For start-up, tools and tests: the caller's thread waits.
+  Reads& blocking() { return *this; }
+  // Refuses further reads, drops those that wait for a thread, and returns when the others have
+  // ended. Before the objects go that reads refer to.
+  void stopReads();
 
-  // With its kept output; an archived execution has no output left, and is marked truncated.
-  Result<model::Execution> get(const Scope& scope, const std::string& id);
-  // Newest first, without output bytes (totals and flags are there).
-  Result<std::vector<model::Execution>> list(const Scope& scope, const ListQuery& query);
-  // kConflict if a record does not match the audit log: somebody changed the record.
-  Result<Recorded> recorded(const Scope& scope, const std::string& id);
-  // An unexpired artifact within `scope`: an upload, one of an execution's `artifacts`, or the
-  // whole of an output (KeptOutput::artifact). An output missing from `artifacts` has the name
-  // `stdout` or `stderr` and the digest of the stream in provenance.
-  Result<model::Artifact> artifact(const Scope& scope, const std::string& id);
-  // The same, newest first.
-  Result<std::vector<model::Artifact>> artifacts(const Scope& scope, const ArtifactQuery& query);
-  // Artifacts kept by a tenant, including expired artifacts until their collection.
-  Result<model::ArtifactQuota> artifactUsage(const std::string& tenant);
-  // As artifact() and artifacts().
-  Result<model::Snapshot> snapshot(const Scope& scope, const std::string& id);
-  Result<std::vector<model::Snapshot>> snapshots(const Scope& scope, const ArtifactQuery& query);
-  // How many a tenant keeps.
-  Result<uint64_t> snapshotCount(const std::string& tenant);
-  // True if any artifact or snapshot has this blob.
-  Result<bool> isNamed(const model::BlobName& blob);
-  // Every execution without a terminal state, oldest first. For start-up.
-  Result<std::vector<Pending>> unfinished();
-  Result<model::Session> session(const Scope& scope, const std::string& id);
-  // The id of a session with this name among those that `by` sees: of its own agent if there is
-  // one, not ended if there is one, and the newest.
-  Result<std::string> sessionNamed(const model::Principal& by, const std::string& name);
-  // The result of an earlier committed request with the same idempotency key; errors as of
-  // accept().
-  Result<std::optional<model::Execution>> earlier(const NewExecution& request);
-  Result<std::optional<model::Session>> earlier(const NewSession& request);
-  // Newest first.
-  Result<std::vector<model::Session>> sessions(const Scope& scope, const SessionQuery& query);
-  // All unfinished sessions, oldest first. For start-up.
-  Result<std::vector<model::Session>> unfinishedSessions();
-  // kNotFound without a blocked session of this id; kConflict if the record or the request does not
-  // match the audit log.
-  Result<PendingSession> pendingSession(const Scope& scope, const std::string& id);
-  Result<std::optional<KeyRecord>> keyByHash(const std::string& sha256);
-  Result<std::vector<KeyRecord>> keys(const Scope& scope);
-  Result<KeyRecord> key(const Scope& scope, const std::string& id);
-  // Keys that the key `id` was rotated to, directly or through keys that have expired by `now`
-  // unrevoked; in no order, and at most `limit`.
-  Result<std::vector<KeyRecord>> successors(const std::string& id, int64_t now, uint32_t limit);
-  // A session of the web interface, by the digest of its cookie or by its id, even an ended one;
-  // nullopt: there is none.
-  Result<std::optional<UiSession>> uiSessionByHash(const std::string& sha256);
-  Result<std::optional<UiSession>> uiSession(const std::string& id);
-  // Newest first, ended ones included until their removal.
-  Result<std::vector<UiSession>> uiSessions(const Scope& scope, uint32_t limit);
-  // A version with its document, the newest for 0; nullopt: there is none.
-  Result<std::optional<PolicyVersion>> policyVersion(int64_t version);
-  // Newest first, without documents.
-  Result<std::vector<PolicyVersion>> policyVersions(const PolicyQuery& query);
-  // All dependency layers.
-  Result<std::vector<model::DependencyLayer>> layers();
-  // The bill of materials with this SHA-256, as JSON; nullopt: there is none.
-  Result<std::optional<std::string>> bill(const std::string& sha256);
-  // The accepted request of an execution. kNotFound too if the request is not kept any more.
-  Result<RecordedRequest> request(const Scope& scope, const std::string& execution);
-  // Kept requests, newest first, at most `limit` (1..1000).
-  Result<std::vector<RecordedRequest>> requests(const Scope& scope, uint32_t limit);
-  // Entries with a number (numberFor() of `scope`) above `after`; oldest first, at most `limit`
-  // (1..1000).
-  Result<std::vector<model::AuditEntry>> audit(const Scope& scope, uint64_t after, uint32_t limit);
-  Result<AuditPage> searchAudit(const Scope& scope, const AuditSearch& search);
-  // The signed head of the audit chain, written by the transaction that made its last entry; none
-  // while there is no entry (or no signing key).
-  Result<std::optional<Checkpoint>> head();
-  // Records with seq > after that the audit log does not bear out (no row of their acceptance or
-  // their present state, or other contents than were recorded), at most `limit`.
-  Result<std::vector<Mismatch>> mismatches(uint64_t after, uint32_t limit);
-  // The same of sessions.
-  Result<std::vector<Mismatch>> sessionMismatches(uint64_t after, uint32_t limit);
-  // Requests to exceed one's permissions; lives as long as the store.
-  Escalations& escalations();
   // An error, with the reason, when the last write failed (disk full, damage).
   Result<> health();
 
  private:
-  struct Parts;
   void submit(std::unique_ptr<QueuedWrite> write);
+  [[nodiscard]] bool readsAtOnce() const;
+  // On a thread of the ledger, or never: kUnavailable from add().
+  Result<> post(ReadFor purpose, std::function<void()> read);
+
+  // The waiting caller is kept, with its frame, until the function has ended.
+  template <class Read, class... Values>
+  Task<ReadOf<Read, Values...>> pooled(ReadFor purpose, Read& read, const Values&... values) {
+    using Value = ReadOf<Read, Values...>;
+    return async::callback<Value>([&, purpose](std::function<void(Value)> done) {
+      const auto posted = post(purpose, [&, done] { done(callRead(read, blocking(), values...)); });
+      if (!posted) done(std::unexpected(posted.error()));
+    });
+  }
 
   std::unique_ptr<Engine> engine_;
-  std::unique_ptr<Parts> parts_;
 };
-
-// Bound on the successors checked per key. Beyond the bound a key holds only if one of the checked
-// successors is good.
-inline constexpr uint32_t kMostSuccessors = 100;
-// Checks that a credential is still good, for work that outlasts its request. kDenied: the
-// credential is revoked, or has expired without a good successor. A credential other than a key,
-// such as a token, is checked only at the start.
-Result<> stillHolds(Store& store, const std::string& credential);
-Result<> stillHolds(Store& store, const model::Principal& principal);  // its own
-// True for a revoked credential; for a key expired after its rotation, the successors decide.
-// Expiry alone does not invalidate earlier requests.
-Result<bool> isRevoked(Store& store, const std::string& credential);
 
 }  // namespace cloister::store

@@ -9,6 +9,7 @@
 #include <functional>
 #include <future>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "artifacts/tenant_cipher.h"
@@ -26,6 +27,12 @@ namespace cloister::store::testing {
 inline std::filesystem::path fastDirectory() {
   if (::access("/dev/shm", W_OK) == 0) return "/dev/shm";
   return std::filesystem::temp_directory_path();
+}
+
+// True in the suites pooled/unit/…: awaited reads then never run at once (SqliteOptions).
+inline bool poolsReads() {
+  const char* reads = std::getenv("CLOISTER_READS");
+  return reads != nullptr && std::string_view(reads) == "pool";
 }
 
 // A temporary directory, removed with the object.

@@ -42,10 +42,10 @@ Result<std::vector<AgentRequest>> listOfAgent(Database& db, const AgentName& age
 
 }  // namespace
 
-Result<std::vector<AgentRequest>> agentRequests(Store& store, const AgentName& agent,
+Result<std::vector<AgentRequest>> agentRequests(Reads& ledger, const AgentName& agent,
                                                 uint32_t limit) {
-  return store.secrets().engine().read("",
-                                       [&](Database& db) { return listOfAgent(db, agent, limit); });
+  return ledger.secrets().engine().read(
+      "", [&](Database& db) { return listOfAgent(db, agent, limit); });
 }
 
 }  // namespace cloister::store

@@ -72,7 +72,8 @@ Result<std::unique_ptr<Engine>> Engine::open(const SqliteOptions& options, SyncF
   if (!lines) problem = lines.error().message;
   if (problem.empty() && !lines->empty()) problem = TRY(compareWithCheckpoint(db, lines->back()));
   if (!anchor.problem.empty()) problem = anchor.problem;  // names the first entry
-  TRY(made->readers_.open(options.path, std::max(1U, options.readers), options.cipher));
+  const uint32_t threads = std::max(1U, options.read_threads);
+  TRY(made->readers_.open(options.path, std::max(1U, options.readers) + threads, options.cipher));
   made->syncer_ = TRY(Syncer::start({.ledger = options.path,
                                      .durability = options.durability,
                                      .checkpoint_file = options.checkpoint_file,
@@ -90,6 +91,8 @@ Result<std::unique_ptr<Engine>> Engine::open(const SqliteOptions& options, SyncF
                                 .anchor = made->anchor_.get()};
   made->writer_ = std::make_unique<Writer>(std::move(db), std::move(chain), writing, *made->syncer_,
                                            made->fault_);
+  made->at_once_ = options.durability == Durability::kProcess && !options.pool_reads;
+  made->pool_ = std::make_unique<ReadPool>(threads, options.waiting_reads);
   TRY(recordFinding(*made, problem, anchor));
   if (old_numbers) made->endOldNumbers();
   return made;

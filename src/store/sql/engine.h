@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ledger in one SQLite file: the engine under a Store. Threads: the callers' (reads), the
-// writer's, the syncer's.
+// The ledger in one SQLite file: the engine under a Store. Threads: the callers' and the pool's
+// (reads), the writer's, the syncer's.
 //
 //   write  ─→ Writer: queue → BEGIN IMMEDIATE … audit rows, signed head … COMMIT
 //                └─→ Syncer: fdatasync(-wal) → done(…), line of the checkpoint file
@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "store/anchor.h"
 #include "store/open.h"
+#include "store/read_pool.h"
 #include "store/sql/readers.h"
 #include "store/sql/syncer.h"
 #include "store/sql/writer.h"
@@ -25,8 +26,8 @@
 
 namespace cloister::store {
 
-// Members are destroyed from the last to the first: the writer ends, then the syncer, then the file
-// is closed and unlocked.
+// Members are destroyed from the last to the first: awaited reads end, then the writer, then the
+// syncer, then the file is closed and unlocked.
 class Engine {
  public:
   static Result<std::unique_ptr<Engine>> open(const SqliteOptions& options, SyncFunction sync);
@@ -49,6 +50,11 @@ class Engine {
     return result;
   }
 
+  // With kProcess no read waits: settle() returns at once, and readers never wait for the writer
+  // (sqlite.org/wal.html, "Concurrency").
+  [[nodiscard]] bool readsAtOnce() const { return at_once_; }
+  ReadPool& pool() { return *pool_; }
+
   Result<> health();
   // Call before any other use; the gate outlives the engine.
   void setGate(WriteGate& gate) { gate_ = &gate; }
@@ -64,6 +70,8 @@ class Engine {
   std::unique_ptr<Anchor> anchor_;
   std::unique_ptr<Syncer> syncer_;
   std::unique_ptr<Writer> writer_;
+  bool at_once_ = false;
+  std::unique_ptr<ReadPool> pool_;
 };
 
 // openSqlite() with another fdatasync(2), for tests of failed syncs.
