@@ -376,6 +376,36 @@ class Pipes:
         return file.read()
 
 
+class BashLoops(unittest.TestCase):
+    """`break` and `continue` outside the cell's own loops do what they do in a script: bash says so and goes on."""
+
+    def setUp(self):
+        self.kernel = Pipes(self, ["bash", "-c", (harness.REPO / "languages/kernels/bash.sh").read_text(), "bash"])
+
+    def test_outside_a_loop(self):
+        for word in ("break", "continue", "eval break", "builtin continue 2"):
+            self.assertEqual(self.kernel.cell(f"kept=1\n{word}\necho after {word}"), 0, word)
+        self.assertEqual(self.kernel.cell("echo kept $kept"), 0)
+        self.assertEqual(self.kernel.said(self.kernel.output),
+                         "after break\nafter continue\nafter eval break\nafter builtin continue 2\nkept 1\n")
+        self.assertEqual(self.kernel.said(self.kernel.errors).count("only meaningful in a `for', `while', or `until' loop"), 4)
+
+    def test_of_more_loops_than_there_are(self):
+        for code in ("for i in 1 2; do echo $i; continue 5; done; echo c", "for i in 3 4; do echo $i; break 5; done; echo b"):
+            self.assertEqual(self.kernel.cell(code), 0)
+        self.assertEqual(self.kernel.said(self.kernel.output), "1\n2\nc\n3\nb\n")
+
+    def test_more_cells_than_one_text_holds(self):
+        for _ in range(1030):
+            self.assertEqual(self.kernel.cell("n=$((n + 1))"), 0)
+        self.assertEqual(self.kernel.cell("declare after=$n; (( n == 1030 ))"), 0)
+        self.assertEqual(self.kernel.cell("(( after == 1030 ))"), 0)
+
+    def test_a_shell_that_executes_nothing_more_ends(self):
+        os.write(self.kernel.fds["code"], f"{Pipes.TAG}\nset -n\0".encode())
+        self.assertEqual(self.kernel.process.wait(60), 0)
+
+
 class Interrupted(unittest.TestCase):
     """The kernel sends itself the signal at a place of its own source."""
 
