@@ -33,6 +33,20 @@ def seal(member):
     return hashlib.sha256(f"cloister-audit-seal v1\n{member['salt']}\n{value}".encode()).hexdigest()
 
 
+def members(pairs):
+    """A member given twice is refused: readers that take the first would see another value than was verified."""
+    found = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the member {name!r} is there twice")
+        found[name] = value
+    return found
+
+
+def parse(line):
+    return json.loads(line, object_pairs_hook=members)
+
+
 PARTIAL = "this export is one tenant's, or begins later: export as an administrator from the start"
 
 
@@ -68,7 +82,7 @@ def walk(lines):
     for line in lines:
         position += 1
         try:
-            entry = json.loads(line)
+            entry = parse(line)
             known, sealed = entry.pop("hash"), entry.pop("sealed", {})
             told = entry.pop("position", None)
             if position == 1 and (told or (1 if entry["prev"] == prev else 0)) != 1:
@@ -143,8 +157,9 @@ def signed(key, message, signature):
 
 
 def check(checkpoints, key, hashes):
-    for line in checkpoints:
-        point = json.loads(line)
+    count = 0
+    for count, line in enumerate(checkpoints, 1):
+        point = parse(line)
         text = "cloister-audit-checkpoint v1\n{seq}\n{hash}\n{at}\n".format(**point).encode()
         if not signed(key, text, base64.b64decode(point["signature"])):
             raise ValueError(f"the checkpoint of entry {point['seq']} is not signed by this key")
@@ -152,6 +167,9 @@ def check(checkpoints, key, hashes):
             raise ValueError(f"entry {len(hashes) + 1}: missing: entry {point['seq']} was signed")
         if hashes[point["seq"]] != point["hash"]:
             raise ValueError(f"entry {point['seq']}: its signed checkpoint has another hash")
+    if not count:
+        raise ValueError("the file of checkpoints is empty, so nothing shows that the log is whole: "
+                         "give audit.checkpoints or the anchor")
 
 
 ROOT_TEXT = "cloister-audit-root v1\n{number}\n{begins}\n{ends}\n{root}\n{log}\n{prev}\n"
@@ -205,7 +223,7 @@ def check_proof(proof, key, kept):
         raise ValueError(f"the siblings do not lead from the entry to root {record['number']}")
     check_root(record, key)
     before = None
-    for root in map(json.loads, kept or ()):
+    for root in map(parse, kept or ()):
         check_root(root, key)
         if before and (root["number"] != before["number"] + 1 or
                        root["prev"] != hashlib.sha256(ROOT_TEXT.format(**before).encode()).hexdigest()):
@@ -222,7 +240,7 @@ def check_proof(proof, key, kept):
 def verify_proof(args):
     try:
         with open(args.proof, encoding="utf-8") as file:
-            proof = json.load(file)
+            proof = parse(file.read())
         kept = None
         if args.roots:
             with open(args.roots, encoding="utf-8") as file:
@@ -254,7 +272,7 @@ def main():
     try:
         log = sys.stdin if args.log == "-" else open(args.log, encoding="utf-8", newline="\n")
         hashes = dict(walk(log))
-        if args.checkpoints:
+        if args.checkpoints is not None:
             with open(args.checkpoints, encoding="utf-8") as lines:
                 check(lines, args.key, hashes)
     except (ValueError, OSError) as error:

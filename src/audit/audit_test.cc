@@ -396,6 +396,37 @@ TEST_F(AuditVerify, TheScriptSaysTheSame) {
   EXPECT_EQ(runScript(kScript, log + signed_by + key), 1);
 }
 
+TEST_F(AuditVerify, TheScriptRefusesCheckpointsThatVerifyNothing) {
+  open();
+  const std::string log = exported();
+  const std::string arguments = log + " --key " + key_->verifyKey().base64() + " --checkpoints ";
+  EXPECT_EQ(runScript(kScript, arguments + checkpoints_), 0);
+  ASSERT_TRUE(base::writeFileAtomic(dir_.file("nothing"), "", 0600));
+  EXPECT_EQ(runScript(kScript, arguments + dir_.file("nothing")), 1);
+  EXPECT_THAT(base::readFile(dir_.file("said")).value(),
+              HasSubstr("the file of checkpoints is empty"));
+  EXPECT_NE(runScript(kScript, arguments + "''"), 0);
+}
+
+TEST_F(AuditVerify, TheScriptRefusesAMemberGivenTwice) {
+  open();
+  const std::string log = exported();
+  const auto twice = [](std::string text) {
+    return text.replace(text.rfind("\"seq\":"), 0, "\"seq\":9999,");
+  };
+  const std::string points = base::readFile(checkpoints_).value();
+  ASSERT_TRUE(base::writeFileAtomic(dir_.file("points"), twice(points), 0600));
+  EXPECT_EQ(runScript(kScript, log + " --key " + key_->verifyKey().base64() + " --checkpoints " +
+                                   dir_.file("points")),
+            1);
+  EXPECT_THAT(base::readFile(dir_.file("said")).value(),
+              HasSubstr("the member 'seq' is there twice"));
+  ASSERT_TRUE(base::writeFileAtomic(log, twice(base::readFile(log).value()), 0600));
+  EXPECT_EQ(runScript(kScript, log), 1);
+  EXPECT_THAT(base::readFile(dir_.file("said")).value(),
+              HasSubstr("the member 'seq' is there twice"));
+}
+
 // A log with a refusal, entry 41, whose text is a secret.
 class AuditSealed : public AuditVerify {
  protected:
