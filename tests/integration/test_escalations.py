@@ -657,6 +657,14 @@ class CommandLine(Escalations):
         self.assertRegex(shown["ended_reason"], "^the run ended as denied: .*nothing runs here")
         self.assertIn(f"because {shown['ended_reason']}\n", self.cli(self.boss(), "show", shown["id"]))
 
+    def test_a_destination_that_opens_nothing_is_refused(self):
+        for host in ("10.1.2.3", "not a host", "pypi.org:99999", "https://pypi.org/simple"):
+            with self.subTest(host):
+                answer = self.call("POST", "/v1/escalations", {"operation": "network", "host": host, "reason": "x"},
+                                   key=self.agent())
+                self.assertProblem(answer, 422, field="host")
+                self.assertIn("an approval would open nothing", answer.json()["error"]["message"])
+
     def test_a_cancelled_run_leaves_no_expiry(self):
         held = self.ask()
         self.call("DELETE", f"/v1/executions/{held['id']}", key=self.agent(), status=200)

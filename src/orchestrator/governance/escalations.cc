@@ -12,6 +12,7 @@
 #include "orchestrator/guard/votes.h"
 #include "orchestrator/runs/approvals.h"
 #include "policy/agent/file_grant.h"
+#include "policy/agent/network.h"
 #include "policy/agent/validate.h"
 #include "policy/approval.h"
 #include "store/rows/escalation_rows.h"
@@ -187,6 +188,8 @@ Result<Escalation> EscalationService::Impl::drawUp(const Principal& principal,
   } else if (isOfFiles(e.operation)) {
     TRY(nameFiles(e, rules.get()));
   } else {
+    if (e.operation == model::operation::kNetwork)
+      TRY(policy::opensDestination(rules.get(), e.subject));
     e.display = e.operation + " " + model::markedText(e.subject, kMostShown);
   }
   return e;

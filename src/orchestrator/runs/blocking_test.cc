@@ -303,10 +303,10 @@ TEST_F(BlockingTest, APermissionRevokesItself) {
 
 TEST_F(BlockingTest, SafeOperationsOfAnAgentNeedNobody) {
   start();
-  const auto ask = [&](const char* operation) {
+  const auto ask = [&](const char* operation, const char* subject = "/src/a") {
     return await(escalations_->request(
         principal(),
-        {.operation = operation, .subject = "/src/a", .reason = "work", .run = std::nullopt}));
+        {.operation = operation, .subject = subject, .reason = "work", .run = std::nullopt}));
   };
   EXPECT_EQ(ask("file_read")->status, EscalationStatus::kPending);
   model::Principal manager = approver();
@@ -316,7 +316,11 @@ TEST_F(BlockingTest, SafeOperationsOfAnAgentNeedNobody) {
   EXPECT_EQ(safe->status, EscalationStatus::kApproved);
   EXPECT_TRUE(safe->decisions.at(0).automatic);
   EXPECT_THAT(safe->decisions.at(0).reason, HasSubstr("escalation.safe_operations has file_read"));
-  EXPECT_EQ(ask("network")->status, EscalationStatus::kPending);
+  EXPECT_EQ(ask("network", "a.test")->status, EscalationStatus::kPending);
+  const auto address = ask("network", "10.1.2.3");
+  ASSERT_FALSE(address);
+  EXPECT_EQ(address.error().code, Code::kInvalid);
+  EXPECT_EQ(address.error().field, "host");
   EXPECT_EQ(askFor(request({"ls"}))->status, EscalationStatus::kPending);
 }
 

@@ -5,6 +5,9 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <string>
+
+#include "model/shown_text.h"
 
 namespace cloister::policy {
 namespace {
@@ -98,6 +101,21 @@ std::vector<NetworkEntry> destinationsOf(std::string_view pattern) {
     return {*std::move(entry)};
   }
   return entriesOfHost(pattern);
+}
+
+Result<> opensDestination(const AgentRules* rules, std::string_view pattern) {
+  const auto nothing = [](const std::string& why) {
+    return fail(Code::kInvalid, "host: an approval would open nothing: " + why, "host");
+  };
+  if (rules != nullptr && rules->revoked.contains(kNetwork)) {
+    return nothing("network was revoked for agent " + rules->agent +
+                   "; have it granted (cloister agent grant)");
+  }
+  if (!destinationsOf(pattern).empty()) return {};
+  constexpr size_t kMostShown = 200;
+  return nothing("\"" + model::markedText(pattern, kMostShown) +
+                 "\" is no destination of a rule; name a host, as example.org, *.example.org or "
+                 "example.org:443, and neither an address nor a path of https");
 }
 
 AgentNetwork networkOf(const AgentRules& rules, int64_t now) {

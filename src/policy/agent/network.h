@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "policy/agent/rules.h"
@@ -18,5 +19,9 @@ AgentNetwork networkOf(const AgentRules& rules, int64_t now);
 // a URL. Empty where no entry of a plan can say the same: a path of https, which cannot be read
 // without inspection, and a * elsewhere than before a name ("*.example.org").
 std::vector<model::NetworkEntry> destinationsOf(std::string_view pattern);
+
+// kInvalid, about `host`: an approval of `pattern` would open no connection of the agent. `rules`:
+// the agent's, null for none.
+Result<> opensDestination(const AgentRules* rules, std::string_view pattern);
 
 }  // namespace cloister::policy

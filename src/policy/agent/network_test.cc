@@ -107,7 +107,22 @@ TEST(AgentNetwork, WhatAPlanCannotSayOpensNothing) {
         "10.0.0.1:80", "[::1]:80", "pypi.org:0", "pypi.org:x", "tcp://db.example.com",
         "https://user@pypi.org/", "https://", "ftp://pypi.org/", "http://*/", ""}) {
     EXPECT_THAT(destinations(pattern), IsEmpty()) << pattern;
+    const auto refused = opensDestination(nullptr, pattern);
+    ASSERT_FALSE(refused) << pattern;
+    EXPECT_EQ(refused.error().field, "host");
   }
+  EXPECT_THAT(opensDestination(nullptr, "10.0.0.1").error().message,
+              HasSubstr("host: an approval would open nothing: \"10.0.0.1\" is no destination"));
+}
+
+TEST(AgentNetwork, ADestinationIsAskedForUnlessTheNetworkWasRevoked) {
+  EXPECT_TRUE(opensDestination(nullptr, "pypi.org"));
+  const AgentRules rules = rulesAt("isolated", [](auto&) {});
+  EXPECT_TRUE(opensDestination(&rules, "*.pypi.org:443"));
+  const AgentRules revoked =
+      rulesAt("standard", [](auto& sandbox) { sandbox.revoked_operations = {"network"}; });
+  EXPECT_THAT(opensDestination(&revoked, "pypi.org").error().message,
+              HasSubstr("network was revoked for agent "));
 }
 
 TEST(AgentNetwork, ABoundWithoutANetworkIsReported) {
