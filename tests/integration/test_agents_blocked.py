@@ -256,5 +256,16 @@ class OneWaits(AgentCase):
         self.assertIn("have one of them decided (cloister escalation pending)", by_hand.json()["detail"])
 
 
+class WithoutASandbox(unittest.TestCase):
+    def test_the_default_level_is_named(self):
+        with harness.Server(config="agents:\n  default_level: restricted\n") as server:
+            for verb in (("show",), ("stats",), ("monitor",), ("update", "--level", "standard"), ("limit", "--memory", "100m")):
+                told = server.cli("agent", verb[0], "--agent", "bob", *verb[1:])
+                self.assertEqual(told.returncode, 4, told.stderr)
+                self.assertIn("agent bob has no sandbox of its own; the level restricted holds it (agents.default_level); "
+                              "`cloister agent create` makes a sandbox", told.stderr)
+                self.assertNotIn("check the id", told.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
