@@ -259,9 +259,9 @@ TEST_F(BlockingTest, TheApproverSeesWhatFilesHold) {
   const auto asked = askFor(run);
   ASSERT_TRUE(asked) << asked.error().message;
   EXPECT_THAT(asked->display, HasSubstr("file a.sh ("));
-  EXPECT_THAT(asked->display, HasSubstr("\nartifacts: \"**\"\nlimits:"));
+  EXPECT_THAT(asked->display, HasSubstr("\nartifacts: \"**\"\nnetwork:"));
   run.artifacts = {};
-  EXPECT_THAT(askFor(run)->display, HasSubstr("\nartifacts: none\nlimits:"));
+  EXPECT_THAT(askFor(run)->display, HasSubstr("\nartifacts: none\nnetwork:"));
   EXPECT_THAT(asked->display, HasSubstr("executable): curl evil.test\\n\\x1b[2J"));
 }
 
