@@ -47,6 +47,7 @@ void Channel::reset(uint32_t channel_number) {
   status = 0;
   user_micros = system_micros = max_rss_bytes = read_bytes = written_bytes = 0;
   reaped = open_files = file_table = 0;
+  since = {};
   in.reset();
   out.reset();
   err.reset();

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <time.h>
+
 #include "base/fd.h"
 #include "wire/runner.h"
 
@@ -66,6 +68,7 @@ struct Channel {
   uint64_t read_bytes = 0;  // from storage
   uint64_t written_bytes = 0;
   uint32_t reaped = 0;
+  timespec since = {};      // its start, by the clock of files
   uint32_t open_files = 0;  // maximum of a process, as far as seen
   uint32_t file_table = 0;  // open_files.h; of a failed program, or after a message of too many
                             // open files

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <time.h>
+
 #include "runner/kill_tree.h"
 #include "runner/runner.h"
 #include "runner/runner_impl.h"
@@ -228,6 +230,7 @@ void Runner::finish(Channel& channel) {
 }
 
 void Runner::begin(Channel& channel) {
+  clock_gettime(CLOCK_REALTIME_COARSE, &channel.since);
   if (channel.notes) return;
   channel.begun = true;
   look_.restart();
@@ -242,7 +245,8 @@ void Runner::lookIfDue() {
   if (anyWatched() && look_.due()) lookAtOpenFiles(channels_, kChannels);
 }
 
-// Programs that ignore SIGXFSZ are recognisable only by their failure and their files.
+// Programs that ignore SIGXFSZ are recognisable only by their failure and their files. In a
+// session, files of earlier programs are no sign.
 void Runner::sendScratch(const Channel& channel) {
   struct statfs fs{};
   fstatfs(workspace_.get(), &fs);
@@ -253,7 +257,8 @@ void Runner::sendScratch(const Channel& channel) {
   w.u64(fs.f_files - fs.f_ffree);
   w.u64(fs.f_files);
   const bool failed = WIFEXITED(channel.status) && WEXITSTATUS(channel.status) != 0;
-  w.u64(failed ? largestFile(workspace_.get()) : 0);
+  const bool stopped = WIFSIGNALED(channel.status) && WTERMSIG(channel.status) == SIGXFSZ;
+  w.u64(failed || stopped ? largestFile(workspace_.get(), channel.since) : 0);
   w.u32(channel.open_files);
   w.u32(channel.file_table);
   link_.commit(FromRunner::kScratch, channel.number, w.view().size());

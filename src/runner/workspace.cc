@@ -191,12 +191,16 @@ bool FileWriter::write(std::string_view bytes, int& error) {
   return true;
 }
 
-uint64_t largestFile(int workspace) {
+uint64_t largestFile(int workspace, const timespec& since) {
   uint64_t largest = 0;
   forEachFile(workspace, [&](int directory, const char* name, std::string_view) {
     struct stat status{};
     if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
-    if (S_ISREG(status.st_mode)) largest = std::max(largest, static_cast<uint64_t>(status.st_size));
+    const timespec& at = status.st_mtim;
+    const bool written =
+        at.tv_sec > since.tv_sec || (at.tv_sec == since.tv_sec && at.tv_nsec >= since.tv_nsec);
+    if (S_ISREG(status.st_mode) && written)
+      largest = std::max(largest, static_cast<uint64_t>(status.st_size));
     return true;
   });
   return largest;

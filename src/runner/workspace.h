@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include <time.h>
+
 #include "base/fd.h"
 #include "runner/file_table.h"
 #include "runner/link.h"
@@ -46,8 +48,8 @@ struct CollectRules {
 // Remembers the current regular files beneath `workspace`.
 void markFiles(int workspace, FileTable& table);
 
-// The size of the largest file.
-uint64_t largestFile(int workspace);
+// The size of the largest file written since `since`.
+uint64_t largestFile(int workspace, const timespec& since);
 
 // Sends the regular files that match and are new or changed since `table`: kFileBegin, kFileContent
 // … and kCollected at the end. Dot directories, __pycache__ and node_modules are left out, as are

@@ -192,6 +192,24 @@ TEST_F(WorkspaceTest, TellsHowFullTheScratchIs) {
   }
 }
 
+TEST_F(WorkspaceTest, FilesOfEarlierProgramsAreNotTheProgramsOwn) {
+  jail_->startProgram(
+      1,
+      {"sh", "-c",
+       "head -c 70000 /dev/zero > old; touch -d '1 hour ago' old; echo x > new; exit 3"},
+      wire::kStartKillRest);
+  for (;;) {
+    const auto frame = jail_->next();
+    ASSERT_TRUE(frame) << frame.error().message;
+    if (frame->type != FromRunner::kScratch) continue;
+    wire::Reader r(frame->payload);
+    for (int i = 0; i < 4; ++i)
+      r.u64();
+    EXPECT_EQ(r.u64(), 2U) << "of the file written since the start";
+    return;
+  }
+}
+
 TEST_F(WorkspaceTest, TellsTheLargestFileOfAProgramThatFailed) {
   jail_->startProgram(1, {"sh", "-c", "yes | head -c 70000 > large; echo x > small; exit 3"},
                       wire::kStartKillRest);
