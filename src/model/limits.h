@@ -107,9 +107,13 @@ struct LimitHit {
   std::string unit;    // "bytes", "ms", "processes", "files", "locks"
   bool fatal = false;  // ended the run; otherwise the program got an error and continued
 
-  // The program reported too many open files, but was not seen at its limit: `used` is the maximum
-  // seen, 0 if not looked at. All other hits are counted facts.
-  [[nodiscard]] bool isProbable() const { return limit == limit_name::kOpenFiles && used < value; }
+  // A word of the program or a signal names the limit, but the program was not seen there: `used`
+  // is the maximum seen, 0 if not looked at. All other hits are counted facts.
+  [[nodiscard]] bool isProbable() const {
+    const bool guessed = limit == limit_name::kOpenFiles || limit == limit_name::kDisk ||
+                         limit == limit_name::kFileSize;
+    return guessed && used < value;
+  }
 };
 
 }  // namespace cloister::model

@@ -235,6 +235,17 @@ TEST_F(ProcessRuntimeTest, AFileOverItsSizeEndsTheProgram) {
       run(command({"dd", "if=/dev/zero", "of=big", "bs=65536", "count=64"}), limits);
   EXPECT_EQ(outcome.end, End::kLimit);
   ASSERT_NE(hit(outcome, model::limit_name::kFileSize), nullptr);
+  EXPECT_EQ(hit(outcome, model::limit_name::kFileSize)->used, limits.file_bytes);
+}
+
+TEST_F(ProcessRuntimeTest, ASignalAloneIsNoLimit) {
+  const auto cpu = run(shell("kill -XCPU $$"));
+  EXPECT_EQ(cpu.end, End::kSignaled);
+  EXPECT_EQ(cpu.signal, SIGXCPU);
+  EXPECT_TRUE(cpu.limits.empty());
+  const auto size = run(shell("kill -XFSZ $$"));
+  ASSERT_NE(hit(size, model::limit_name::kFileSize), nullptr);
+  EXPECT_TRUE(hit(size, model::limit_name::kFileSize)->isProbable());
 }
 
 TEST_F(ProcessRuntimeTest, InodesAreBounded) {

@@ -506,6 +506,30 @@ class Programs(SessionTest):
         self.assertEqual(session.exec("head -c 1000 /dev/zero | tr '\\0' x", max_output_bytes=1000)["stdout"], "x" * 1000)
         self.assertEqual(session.show()["status"], "running")
 
+    def test_a_full_workspace_is_told_to_the_program_that_filled_it(self):
+        session = self.open(disk_mb=16)
+        filled = session.exec("head -c 40M /dev/zero > full")
+        self.assertEqual((filled["exit_code"], filled["error"] and filled["error"]["details"]["limit"]), (1, "disk_mb"), filled)
+        for innocent in (["true"], ["false"]):
+            done = session.exec(command=innocent)
+            self.assertIsNone(done["error"], done)
+        again = session.exec("head -c 1M /dev/zero > more")
+        self.assertEqual((again["exit_code"], again["error"] and again["error"]["details"]["limit"]), (1, "disk_mb"), again)
+
+    def test_a_file_of_an_earlier_program_at_its_limit(self):
+        session = self.open(file_size_mb=1)
+        met = session.exec(command=["dd", "if=/dev/zero", "of=big", "bs=1M", "count=2"])
+        self.assertEqual((met["status"], met["error"]["details"]["limit"], met["error"]["details"]["used"]),
+                         ("failed", "file_size_mb", 1 << 20), met)
+        session.exec(command=["touch", "-d", "1 hour ago", "big"])
+        other = session.exec(command=["grep", "nothing", "/etc/hostname"])
+        self.assertNotEqual(other["exit_code"], 0, other)
+        self.assertIsNone(other["error"], other)
+
+    def test_a_signal_alone_is_no_limit(self):
+        done = self.open().exec("kill -XCPU $$")
+        self.assertEqual((done["status"], done["signal"], done["error"]), ("completed", "SIGXCPU", None), done)
+
     def test_a_file_at_its_limit(self):
         session = self.open(file_size_mb=1)
         met = session.exec("trap '' XFSZ; head -c 2000000 /dev/zero > big")

@@ -93,12 +93,15 @@ RunError limitError(const LimitHit& hit, const Held& held) {
   const std::string limit =
       std::string(titleOf(hit.limit)) + " limit of " + amount(hit.value, hit.unit);
   const std::string used = " (used: " + amount(hit.used, hit.unit) + ")";
-  std::string message = hit.fatal
-                            ? "the program was ended at its " + limit + used
-                            : "the program met its " + limit + used + ", saw an error and went on";
+  std::string message =
+      (hit.fatal ? "the program was ended at its " : "the program met its ") + limit + used;
+  // A program may fill its workspace to the last byte without an error.
+  const bool filled = hit.limit == limit_name::kDisk || hit.limit == limit_name::kInodes;
+  if (!hit.fatal && !filled) message += ", saw an error and went on";
   if (hit.isProbable()) {
-    message =
-        "the program probably met its " + limit + ": it says so on stderr, and was not seen there";
+    message = "the program probably met its " + limit +
+              (hit.fatal ? ": SIGXFSZ ended it, and no file of this size was found"
+                         : ": it says so on stderr, and was not seen there");
   }
   message += remedyOf(hit, held);
   return {std::string(error_type::kResourceLimit), std::move(message), detailsOf(hit), false};

@@ -62,6 +62,30 @@ TEST(Verdict, CallsAGuessProbable) {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 
+TEST(Verdict, CallsAFullWorkspaceThatNobodySawProbable) {
+  Outcome outcome = ending(End::kExited);
+  outcome.exit_code = 1;
+  outcome.limits = {{"disk_mb", 20 * kMiB, kMiB, "bytes", false}};
+  const Execution execution = verdict(outcome);
+  EXPECT_TRUE(execution.error->message.starts_with(
+      "the program probably met its disk space limit of 20 MiB: it says so on stderr"));
+  EXPECT_EQ(execution.error->details.at("probable"), true);
+}
+
+TEST(Verdict, CallsASignalWithoutAFileOfTheSizeProbable) {
+  Outcome outcome = ending(End::kLimit);
+  outcome.signal = 25;
+  outcome.limits = {{"file_size_mb", kMiB, 1024, "bytes", true}};
+  const Execution execution = verdict(outcome);
+  EXPECT_EQ(execution.error->message,
+            "the program probably met its file size limit of 1 MiB: SIGXFSZ ended it, and no file "
+            "of this size was found; raise file_size_mb if it needs more");
+  EXPECT_EQ(execution.error->details.at("used"), 1024);
+  outcome.limits.front().used = kMiB;
+  EXPECT_TRUE(verdict(outcome).error->message.starts_with(
+      "the program was ended at its file size limit of 1 MiB (used: 1 MiB)"));
+}
+
 std::string fullDisk(uint64_t disk_mb, uint64_t held_mb, const WorkspacePlace& workspace) {
   Outcome outcome = ending(End::kExited);
   outcome.limits = {{"disk_mb", held_mb * kMiB, held_mb * kMiB, "bytes", false}};
@@ -74,11 +98,10 @@ TEST(Verdict, AFullWorkspaceNamesTheKnobThatHelps) {
   const WorkspacePlace no_disks;
   const WorkspacePlace in_memory{.on_disk = false, .disk_over = 1024 * kMiB};
   constexpr std::string_view kMet = "the program met its disk space limit of ";
-  constexpr std::string_view kRaiseDisk =
-      ", saw an error and went on; raise disk_mb if it needs more";
+  constexpr std::string_view kRaiseDisk = "; raise disk_mb if it needs more";
   EXPECT_EQ(fullDisk(1024, 192, in_memory),
             std::string(kMet) +
-                "192 MiB (used: 192 MiB), saw an error and went on; the workspace is in memory and "
+                "192 MiB (used: 192 MiB); the workspace is in memory and "
                 "has three quarters of memory_mb, not disk_mb, 1024 MiB: raise memory_mb, or have "
                 "it on disk, by a disk_mb above 1024 (workspace.disk.over_mb)");
   EXPECT_THAT(fullDisk(1024, 192, no_disks), EndsWith("raise memory_mb")) << "it has no disks";

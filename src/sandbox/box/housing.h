@@ -18,6 +18,13 @@
 
 namespace cloister::runtime {
 
+// A workspace as its programs found it. Programs of a session share one.
+struct WorkspaceState {
+  bool full = false;        // at the last end of a program
+  bool files_full = false;  // the same for the number of files
+  uint32_t programs = 0;    // running now; interpreters and file services do not count
+};
+
 class Housing {
  public:
   // How a program started before its code was known gets the code (model/prestart.h).
@@ -57,6 +64,7 @@ class Housing {
   [[nodiscard]] virtual linux::IoBytes io() const { return {}; }
   // The capacity for which the workspace was made.
   [[nodiscard]] virtual uint64_t workspaceBytes() const = 0;
+  [[nodiscard]] virtual WorkspaceState& workspaceState() = 0;
   [[nodiscard]] virtual linux::CgroupEvents events() const = 0;
   // The excess of file locks for which the sandbox was ended, if any.
   [[nodiscard]] virtual const std::optional<LocksOver>& locksOver() const {

@@ -26,13 +26,29 @@ void noteKill(model::Outcome& outcome) {
   if (killed && outcome.signal == 0 && outcome.exit_code == 0) outcome.signal = SIGKILL;
 }
 
-void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits) {
+namespace {
+
+bool hasFailed(const model::Outcome& outcome) {
+  return (outcome.end == model::End::kExited && outcome.exit_code != 0) ||
+         outcome.end == model::End::kSignaled;
+}
+
+}  // namespace
+
+void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits,
+                    WorkspaceState& state, bool said) {
   constexpr uint64_t kPage = 4096;
   // ext4 frees the blocks preallocated for a growing file after refusing a write, so some space may
   // look free.
   constexpr uint64_t kSetAside = uint64_t{1} << 20;
   const uint64_t left = scratch.bytes_total > model::scratchBytes(limits) ? kSetAside : kPage;
-  if (scratch.bytes_total > 0 && scratch.bytes + left > scratch.bytes_total) {
+  const bool full = scratch.bytes_total > 0 && scratch.bytes + left > scratch.bytes_total;
+  const bool files_full = scratch.inodes_total > 0 && scratch.inodes >= scratch.inodes_total;
+  const bool tells = said && hasFailed(outcome);
+  const bool alone = state.programs <= 1;
+  if (full && (tells || (alone && !state.full))) {
+    addHit(outcome, limit_name::kDisk, scratch.bytes_total, scratch.bytes_total, "bytes");
+  } else if (tells && !full && !files_full && scratch.bytes_total > 0) {
     addHit(outcome, limit_name::kDisk, scratch.bytes_total, scratch.bytes, "bytes");
   }
   // A program that ignores SIGXFSZ, as Python does, fails at the write and leaves the file at the
@@ -41,9 +57,32 @@ void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model
   if (failed && limits.file_bytes > 0 && scratch.largest_file >= limits.file_bytes) {
     addHit(outcome, limit_name::kFileSize, limits.file_bytes, scratch.largest_file, "bytes");
   }
-  if (scratch.inodes_total > 0 && scratch.inodes >= scratch.inodes_total) {
+  if (files_full && (tells || (alone && !state.files_full))) {
     addHit(outcome, limit_name::kInodes, scratch.inodes_total, scratch.inodes, "files");
   }
+  if (scratch.bytes_total > 0) state.full = full;
+  if (scratch.inodes_total > 0) state.files_full = files_full;
+}
+
+bool addSignalHit(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits,
+                  uint64_t cpu_limit, uint64_t apart) {
+  if (outcome.signal == SIGXFSZ && limits.file_bytes > 0) {
+    addHit(outcome, limit_name::kFileSize, limits.file_bytes, scratch.largest_file, "bytes", true);
+    return true;
+  }
+  const auto cpu = static_cast<uint64_t>(std::max<int64_t>(outcome.usage.cpu_ms, 0));
+  const bool ends = outcome.signal == SIGXCPU || outcome.signal == SIGKILL;
+  if (!ends || cpu_limit == 0 || cpu + apart < cpu_limit) return false;
+  addHit(outcome, limit_name::kCpuTime, cpu_limit, cpu, "ms", true);
+  return true;
+}
+
+void NoSpaceLeft::read(std::string_view bytes) {
+  constexpr std::string_view kTexts[] = {"o space left on device", "ENOSPC"};
+  if (said_) return;
+  tail_ += bytes;
+  said_ = std::ranges::any_of(kTexts, [this](auto text) { return tail_.contains(text); });
+  if (tail_.size() > kTexts[0].size()) tail_.erase(0, tail_.size() - kTexts[0].size());
 }
 
 namespace {
@@ -80,8 +119,7 @@ bool TooManyOpenFiles::said() const {
 void addOpenFiles(model::Outcome& outcome, const Scratch& scratch, bool said,
                   const model::Limits& limits) {
   if (scratch.open_files > 0) outcome.usage.open_files = scratch.open_files;
-  const bool failed = (outcome.end == model::End::kExited && outcome.exit_code != 0) ||
-                      outcome.end == model::End::kSignaled;
+  const bool failed = hasFailed(outcome);
   // The program cannot have opened so many files, despite its message.
   const bool refuted = scratch.file_table > 0 && scratch.file_table < limits.open_files;
   const bool seen = scratch.open_files >= limits.open_files;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "model/outcome.h"
+#include "sandbox/box/housing.h"
 #include "sandbox/box/runner_channel.h"
 #include "sandbox/host/lock_watch.h"
 
@@ -26,8 +27,43 @@ void addLocksHit(model::Outcome& outcome, const LocksOver& locks);
 // A program killed at its time limit or at another limit carries SIGKILL, unless its own end is
 // known.
 void noteKill(model::Outcome& outcome);
-// Adds hits for exhausted limits of the scratch file system. Not fatal.
-void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits);
+// Counts a program that runs in the workspace, for the object's lifetime.
+class WorkspaceUse {
+ public:
+  explicit WorkspaceUse(WorkspaceState& state) : state_(state) { ++state_.programs; }
+  WorkspaceUse(const WorkspaceUse&) = delete;
+  WorkspaceUse& operator=(const WorkspaceUse&) = delete;
+  ~WorkspaceUse() { --state_.programs; }
+
+ private:
+  WorkspaceState& state_;
+};
+
+// Adds hits for exhausted limits of the scratch file system, and updates `state`. A full workspace
+// is the program's doing if the program ran alone and the workspace was not full before, or if the
+// program failed and says so on stderr (`said`). A program that says so and leaves free space
+// behind, as after removing its files, has probably met its limit (LimitHit::isProbable). Not
+// fatal.
+void addScratchHits(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits,
+                    WorkspaceState& state, bool said);
+// For a program that a signal ended: adds a fatal hit if the signal is a limit's. SIGXFSZ without a
+// file at the limit is a guess (LimitHit::isProbable): a write far beyond the limit leaves no such
+// file. The processor limit `cpu_limit` is met from `cpu_limit` - `apart` of `cpu` on (ms): any
+// program can send itself SIGXCPU. True if a hit was added.
+bool addSignalHit(model::Outcome& outcome, const Scratch& scratch, const model::Limits& limits,
+                  uint64_t cpu_limit, uint64_t apart);
+
+// Finds messages of programs that failed to write because of ENOSPC, in the words of strerror(3)
+// and Node.js. Text may arrive in any pieces.
+class NoSpaceLeft {
+ public:
+  void read(std::string_view bytes);
+  [[nodiscard]] bool said() const { return said_; }
+
+ private:
+  bool said_ = false;
+  std::string tail_;  // end of the text, which may begin a message
+};
 
 // Finds messages of programs that failed to open a file because of EMFILE, in the words of
 // strerror(3), Node.js and others. Ignores ENFILE, which concerns the machine. Text may arrive in

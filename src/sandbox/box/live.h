@@ -177,6 +177,9 @@ class Live : public Housing,
     if (parts_.session) return parts_.session->workspaceBytes();
     return disk_ ? parts_.limits.disk_bytes : model::scratchBytes(parts_.limits);
   }
+  [[nodiscard]] WorkspaceState& workspaceState() override {
+    return parts_.session ? parts_.session->workspaceState() : workspace_state_;
+  }
   // Total usage of a session's sandbox, and its present memory, including interpreters and
   // background programs.
   [[nodiscard]] model::Usage used() const;
@@ -236,6 +239,7 @@ class Live : public Housing,
   std::optional<RunnerChannel> channel_;
   std::shared_ptr<GuestWords> words_;  // of a guest
   Ahead ahead_ = Ahead::kNone;
+  WorkspaceState workspace_state_;
   std::shared_ptr<LockWatch> lock_watch_;
   std::optional<LocksOver> locks_over_;
   bool burying_ = false;

@@ -45,6 +45,7 @@ Run::Run(std::shared_ptr<Housing> housing, const model::ExecSpec& spec, ExecObse
 
 Task<Result<model::Outcome>> Run::go() {
   const auto self = shared_from_this();
+  const WorkspaceUse use(housing_->workspaceState());
   outcome_.started_at = base::wallMicros();
   started_at_ = base::monotonicNow();
   watchMemory();
@@ -144,6 +145,7 @@ Task<bool> Run::command(const model::Command& command, uint32_t channel) {
   const bool fed = !with_stdin || addInput(frames_, channel, input, kFirstInput);
   report_.reset();
   too_many_ = {};
+  no_space_ = {};
   started_ = false;
   program_ = command.argv.front();
   stdin_stop_ = false;
@@ -255,7 +257,10 @@ void Run::onStarted() {
 }
 
 Task<void> Run::onOutput(model::Stream stream, std::string_view bytes) {
-  if (stream == model::Stream::kStderr) too_many_.read(bytes);
+  if (stream == model::Stream::kStderr) {
+    too_many_.read(bytes);
+    no_space_.read(bytes);
+  }
   if (!compiling_) {
     co_await observer_.onOutput(stream, bytes);
     co_return;

@@ -70,6 +70,7 @@ class Run : public std::enable_shared_from_this<Run> {
   std::string program_;               // program name of the last command that ended
   Scratch scratch_;
   TooManyOpenFiles too_many_;
+  NoSpaceLeft no_space_;
   std::string frames_;
   bool asked_ = false;  // for artifacts
   bool compiling_ = false;

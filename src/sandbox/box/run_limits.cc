@@ -120,20 +120,11 @@ void Run::judgeExit() {
   outcome_.end = report_->signaled ? End::kSignaled : End::kExited;
   (report_->signaled ? outcome_.signal : outcome_.exit_code) = report_->value;
   if (!report_->signaled) return;
-  const auto cpu = static_cast<uint64_t>(std::max<int64_t>(outcome_.usage.cpu_ms, 0));
   // A kernel kills by counted ticks but reports measured time; in an emulated guest the two differ
   // by some percent.
   const uint64_t limit = millisOf(limits.cpu_time);
   const uint64_t apart = housing_->toldFromInside() ? limit / 10 : 0;
-  const bool cpu_kill = report_->value == SIGKILL && limit > 0 && cpu + apart >= limit;
-  if (report_->value == SIGXFSZ) {
-    addHit(outcome_, limit_name::kFileSize, limits.file_bytes, limits.file_bytes, "bytes", true);
-  } else if (report_->value == SIGXCPU || cpu_kill) {
-    addHit(outcome_, limit_name::kCpuTime, limit, cpu, "ms", true);
-  } else {
-    return;
-  }
-  outcome_.end = End::kLimit;
+  if (addSignalHit(outcome_, scratch_, limits, limit, apart)) outcome_.end = End::kLimit;
 }
 
 // Adds limits that the program reached without being ended.
@@ -143,7 +134,7 @@ void Run::addHits(const linux::CgroupEvents& events) {
   if (events.pids_refused > 0 || peak_.pids_peak > limits.pids) {
     addHit(outcome_, limit_name::kPids, limits.pids, limits.pids + 1, "processes");
   }
-  addScratchHits(outcome_, scratch_, limits);
+  addScratchHits(outcome_, scratch_, limits, housing_->workspaceState(), no_space_.said());
   addOpenFiles(outcome_, scratch_, too_many_.said(), limits);
 }
 

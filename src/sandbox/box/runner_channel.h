@@ -43,7 +43,7 @@ struct Scratch {
   uint64_t bytes_total = 0;
   uint64_t inodes = 0;
   uint64_t inodes_total = 0;
-  uint64_t largest_file = 0;  // bytes, for a failed program
+  uint64_t largest_file = 0;  // bytes, of files changed since the start of a failed program
   uint32_t open_files = 0;    // the most seen open in a process; 0: not counted
   uint32_t file_table = 0;    // size of the descriptor table at failure or at an EMFILE message; 0:
                               // not counted

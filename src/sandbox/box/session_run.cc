@@ -62,6 +62,10 @@ SessionRun::~SessionRun() {
 
 Task<Result<model::Outcome>> SessionRun::run(ExecObserver& observer) {
   const auto self = shared_from_this();
+  std::optional<WorkspaceUse> use;
+  const LineUse kind = useOf(spec_);
+  is_program_ = kind != LineUse::kKernel && kind != LineUse::kFiles;
+  if (is_program_) use.emplace(live_->workspaceState());
   outcome_.started_at = base::wallMicros();
   started_at_ = base::monotonicNow();
   before_ = live_->events();
@@ -159,6 +163,7 @@ Task<bool> SessionRun::command(const model::Command& command, bool with_input,
   if (!attached_) line_ = board_->open();
   report_.reset();
   too_many_ = {};
+  no_space_ = {};
   program_ = command.argv.front();
   started_ = begun_ = false;
   wall_ = command.timeout.count() > 0 ? command.timeout : limits_.wall;
@@ -363,7 +368,10 @@ void SessionRun::onStarted(ExecObserver& observer) {
 
 Task<void> SessionRun::onOutput(model::Stream stream, std::string_view bytes,
                                 ExecObserver& observer) {
-  if (stream == model::Stream::kStderr) too_many_.read(bytes);
+  if (stream == model::Stream::kStderr) {
+    too_many_.read(bytes);
+    no_space_.read(bytes);
+  }
   if (!compiling_) {
     co_await observer.onOutput(stream, bytes);
     co_return;

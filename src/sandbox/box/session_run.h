@@ -85,6 +85,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   std::string program_;               // program name of the last command that ended
   std::optional<Scratch> scratch_;
   TooManyOpenFiles too_many_;
+  NoSpaceLeft no_space_;
   std::shared_ptr<linux::Cgroup> group_;  // shared with live_, which removes the group's
                                           // directories
   linux::CgroupEvents before_;            // of the whole sandbox
@@ -108,6 +109,7 @@ class SessionRun : public std::enable_shared_from_this<SessionRun> {
   std::optional<Error> refused_;               // set when the gate did not open in time
   std::shared_ptr<void> starting_;             // counted in `gate_`
   bool attached_ = false;                      // the line's program started before this object
+  bool is_program_ = true;                     // not an interpreter or a file service
   bool begun_ = false;                         // something of the command was sent
   bool files_sent_ = false;
   bool compiling_ = false;

@@ -134,23 +134,24 @@ void SessionRun::compose() {
     addHit(outcome_, limit_name::kPids, pids, pids + 1, "processes");
   }
   if (!scratch_) return;
-  addScratchHits(outcome_, *scratch_, live_->limits());
+  // A file service must not take the blame from a running program.
+  if (is_program_ || live_->workspaceState().programs == 0) {
+    addScratchHits(outcome_, *scratch_, live_->limits(), live_->workspaceState(), no_space_.said());
+  }
   addOpenFiles(outcome_, *scratch_, too_many_.said(), live_->limits());
 }
 
 void SessionRun::judgeExit() {
   outcome_.end = report_->signaled ? End::kSignaled : End::kExited;
   (report_->signaled ? outcome_.signal : outcome_.exit_code) = report_->value;
-  const auto cpu = static_cast<uint64_t>(std::max<int64_t>(outcome_.usage.cpu_ms, 0));
+  // Without a group the runner counts, as in Run::judgeExit().
+  const uint64_t limit = millisOf(limits_.cpu_time);
+  const uint64_t apart = group_ == nullptr ? limit / 10 : 0;
   if (outOfMemory() > 0) {
     addHit(outcome_, limit_name::kMemory, live_->limits().memory_bytes, live_->usage().memory_peak,
            "bytes", true);
-  } else if (report_->signaled && report_->value == SIGXFSZ) {
-    addHit(outcome_, limit_name::kFileSize, live_->limits().file_bytes, live_->limits().file_bytes,
-           "bytes", true);
-  } else if (report_->signaled && report_->value == SIGXCPU) {
-    addHit(outcome_, limit_name::kCpuTime, millisOf(limits_.cpu_time), cpu, "ms", true);
-  } else {
+  } else if (!report_->signaled ||
+             !addSignalHit(outcome_, scratch_.value_or(Scratch{}), live_->limits(), limit, apart)) {
     return;
   }
   outcome_.end = End::kLimit;

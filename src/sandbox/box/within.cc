@@ -128,6 +128,9 @@ class Within final : public Housing, public Apart, public std::enable_shared_fro
   uint64_t workspaceBytes() const override {
     return shares_ ? live_->workspaceBytes() : model::scratchBytes(limits_);
   }
+  WorkspaceState& workspaceState() override {
+    return shares_ ? live_->workspaceState() : workspace_state_;
+  }
   [[nodiscard]] linux::CgroupEvents events() const override {
     linux::CgroupEvents events;
     events.pids_refused = told_.refused;
@@ -188,7 +191,8 @@ class Within final : public Housing, public Apart, public std::enable_shared_fro
 
   const std::shared_ptr<Live> live_;  // the surrounding sandbox
   const model::Limits limits_;
-  const std::string writable_;  // kWritable's payload; "" for none
+  WorkspaceState workspace_state_;  // if not shared
+  const std::string writable_;      // kWritable's payload; "" for none
   const bool shares_;
   std::shared_ptr<SessionRun> tunnel_;
   std::optional<RunnerChannel> channel_;
