@@ -2,6 +2,8 @@
 // Programs found by the parser: one line for each case.
 #include "policy/command/effects.h"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -458,6 +460,30 @@ TEST(Effects, SayWhere) {
   ASSERT_EQ(effects.findings.size(), 1U);
   EXPECT_EQ(effects.findings[0].span.begin, 4U);
   EXPECT_EQ(effects.findings[0].span.end, 6U);
+}
+
+// Commands in a here-document have the place of their own words in the whole text.
+TEST(Effects, SayWhereInHereDocuments) {
+  const auto at = [](const std::string& text, std::string_view program) {
+    const Effects effects = effectsOf(text, {});
+    const auto one = std::ranges::find(effects.executions, program, &Execution::program);
+    if (one == effects.executions.end()) return std::string("nowhere");
+    return text.substr(one->span.begin, one->span.end - one->span.begin);
+  };
+  EXPECT_EQ(at("cat <<EOF\n$(sudo id)\nEOF", "sudo"), "sudo id");
+  EXPECT_EQ(at("cat <<EOF > /tmp/x\nline one\nline two $(sudo id)\nEOF", "sudo"), "sudo id");
+  EXPECT_EQ(at("cat <<A <<B\none\nA\ntwo $(sudo id)\nB\nls x", "sudo"), "sudo id");
+  EXPECT_EQ(at("cat <<A <<B\none\nA\ntwo $(sudo id)\nB\nls x", "ls"), "ls x");
+  EXPECT_EQ(at("cat <<A\nx $(cat <<B\ny $(sudo id)\nB\n)\nA", "sudo"), "sudo id");
+  EXPECT_EQ(at("cat <<A\nx `sudo id`\nA", "sudo"), "`sudo id`");
+  EXPECT_EQ(at("ls; cat <<-A\n\t\tx $(sudo id)\n\tA", "sudo"), "\t\tx $(sudo id)\n\tA");
+  EXPECT_EQ(at("cat <<A\nx $(sudo id)", "sudo"), "x $(sudo id)");
+  const std::string text = "cat <<A\nx $($a x)\nA";
+  const Effects effects = effectsOf(text, {});
+  const auto doubt = std::ranges::find_if(effects.findings, [&](const auto& one) {
+    return text.substr(one.span.begin, one.span.end - one.span.begin) == "$a";
+  });
+  EXPECT_NE(doubt, effects.findings.end());
 }
 
 TEST(Effects, KnowWhatNamesLeadToInTheImage) {

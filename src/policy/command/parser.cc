@@ -70,13 +70,15 @@ bool ShellParser::atEnd() {
 Span ShellParser::spanFrom(size_t begin) const {
   if (inside_ != nullptr) return *inside_;
   const size_t end = std::min(pos_, text_.size());
-  return {.begin = static_cast<uint32_t>(std::min(begin, end)), .end = static_cast<uint32_t>(end)};
+  return {.begin = static_cast<uint32_t>(offset_ + std::min(begin, end)),
+          .end = static_cast<uint32_t>(offset_ + end)};
 }
 
 void ShellParser::doubt(std::string_view kind, std::string what, size_t begin) {
   if (doubts_.size() >= kMaxDoubts) return;
   Span span = spanFrom(begin);
-  if (inside_ == nullptr && span.begin == span.end && span.end < text_.size()) ++span.end;
+  const bool empty = inside_ == nullptr && span.begin == span.end;
+  if (empty && span.end < offset_ + text_.size()) ++span.end;
   doubts_.push_back({.kind = std::string(kind), .what = std::move(what), .span = span});
 }
 

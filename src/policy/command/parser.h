@@ -54,7 +54,7 @@ class ShellParser {
   bool arithmetic(Word& word, bool quoted);
   [[nodiscard]] std::optional<size_t> arithmeticEnd(size_t begin) const;
   void hereDocuments();
-  void hereText(Word& word, std::string_view text, size_t begin);
+  void hereText(Word& word, std::string_view text, size_t begin, const Span* whole);
   void noteBraces(Word& word, size_t begin);
 
   // Commands (parser.cc).
@@ -87,6 +87,7 @@ class ShellParser {
   const CommandBounds& bounds_;
   Budget& budget_;
   const Span* const inside_;
+  size_t offset_ = 0;  // of text_ in the caller's text
   size_t pos_ = 0;
   bool stopped_ = false;
   std::vector<Here> here_;

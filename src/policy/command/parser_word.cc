@@ -403,9 +403,11 @@ bool ShellParser::arithmetic(Word& word, bool quoted) {
   return true;
 }
 
-// A here-document's text with expansions: only its commands matter.
-void ShellParser::hereText(Word& word, std::string_view body, size_t begin) {
-  ShellParser inner(body, dialect_, bounds_, budget_, inside_);
+// A here-document's text with expansions: only its commands matter. `whole`: the range that stands
+// for each place in a text other than the caller's; nullptr for text as it is from `begin` on.
+void ShellParser::hereText(Word& word, std::string_view body, size_t begin, const Span* whole) {
+  ShellParser inner(body, dialect_, bounds_, budget_, whole != nullptr ? whole : inside_);
+  inner.offset_ = offset_ + begin;
   while (!inner.atEnd()) {
     const char c = inner.cur();
     if (c == '$') {
@@ -418,13 +420,7 @@ void ShellParser::hereText(Word& word, std::string_view body, size_t begin) {
       inner.take();
     }
   }
-  for (Doubt& doubt : inner.doubts_) {
-    if (inside_ == nullptr) {
-      doubt.span.begin += static_cast<uint32_t>(begin);
-      doubt.span.end += static_cast<uint32_t>(begin);
-    }
-    doubts_.push_back(std::move(doubt));
-  }
+  std::ranges::move(inner.doubts_, std::back_inserter(doubts_));
   stopped_ = stopped_ || inner.stopped_;
 }
 
@@ -455,7 +451,9 @@ void ShellParser::hereDocuments() {
     if (here.quoted) {
       text(word, body, true);
     } else {
-      hereText(word, body, begin);
+      // Without its tabs, or with the newline that an open end lacks, the text is another.
+      const Span whole = spanFrom(begin);
+      hereText(word, body, begin, here.tabs || !closed ? &whole : nullptr);
     }
     word.span = spanFrom(begin);
   }
