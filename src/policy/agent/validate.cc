@@ -99,28 +99,14 @@ std::string wordsOf(std::string_view text, Span span) {
   return model::shownText(text.substr(begin, length));
 }
 
-// Whether a person may allow the command for a time. Commands forbidden by name have no such
-// exception.
-bool asks(const Level& level, const Risk& risk) {
-  if (risk.outcome == Outcome::kEscalate) return true;
-  constexpr std::string_view kLacks[] = {"not_allowed", "parameter", "not_temporary"};
-  if (risk.kind != "forbidden_path")
-    return std::ranges::find(kLacks, risk.kind) != std::end(kLacks);
-  return std::ranges::none_of(level.forbidden_paths, [&](const PathRule& rule) {
-    return rule.path == risk.rule && !rule.escalation;
-  });
-}
-
 Validation refusedCommand(const Level& level, const Verdict& verdict, const std::string& text) {
   Validation v;
-  bool escalation = true;
   bool only_not_allowed = true;
   const Risk* worst = nullptr;
   for (const Risk& risk : verdict.risks) {
     if (risk.outcome == Outcome::kAllow) continue;
     if (risk.outcome == verdict.outcome && worst == nullptr) worst = &risk;
     only_not_allowed = only_not_allowed && risk.kind == "not_allowed";
-    escalation = escalation && asks(level, risk);
     if (!has(v.mitigations, risk.mitigation)) v.mitigations.push_back(risk.mitigation);
     v.risk_factors.push_back(risk);
   }
@@ -128,7 +114,7 @@ Validation refusedCommand(const Level& level, const Verdict& verdict, const std:
   v.reason = verdict.reason;
   v.rule = verdict.rule;
   v.why = verdict.why;
-  v.escalation_available = escalation;
+  v.escalation_available = mayBeApproved(level, verdict);
   if (worst != nullptr) v.words = wordsOf(text, worst->span);
   return v;
 }

@@ -71,7 +71,7 @@ json::object verdictJson(const Verdict& verdict, const Level& level, std::string
           {"reason", safe(verdict.reason)},
           {"rule", verdict.rule.empty() ? json::value(nullptr) : json::value(verdict.rule)},
           {"why", verdict.why},
-          {"escalation_available", verdict.outcome != Outcome::kAllow},
+          {"escalation_available", mayBeApproved(level, verdict)},
           {"commands", std::move(commands)},
           {"risk_factors", std::move(risks)},
           {"mitigations", std::move(mitigations)}};

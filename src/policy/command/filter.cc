@@ -336,10 +336,28 @@ class Judge {
   Verdict verdict_;
 };
 
+// Whether a person may allow the command in spite of the risk.
+bool mayBeAsked(const Level& level, const Risk& risk) {
+  if (risk.outcome == Outcome::kEscalate) return true;
+  constexpr std::string_view kLacks[] = {"not_allowed", "parameter", "not_temporary"};
+  if (risk.kind != "forbidden_path")
+    return std::ranges::find(kLacks, risk.kind) != std::end(kLacks);
+  return std::ranges::none_of(level.forbidden_paths, [&](const PathRule& rule) {
+    return rule.path == risk.rule && !rule.escalation;
+  });
+}
+
 }  // namespace
 
 Verdict judgeCommand(const Level& level, Effects effects) {
   return Judge(level, std::move(effects)).run();
+}
+
+bool mayBeApproved(const Level& level, const Verdict& verdict) {
+  if (verdict.outcome == Outcome::kAllow) return false;
+  return std::ranges::all_of(verdict.risks, [&](const Risk& risk) {
+    return risk.outcome == Outcome::kAllow || mayBeAsked(level, risk);
+  });
 }
 
 }  // namespace cloister::policy

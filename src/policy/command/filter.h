@@ -33,6 +33,10 @@ struct Verdict {
 
 Verdict judgeCommand(const Level& level, Effects effects);
 
+// Whether a person may allow a refused command for a time. Commands forbidden by name have no such
+// exception. `level`: the one of the verdict.
+bool mayBeApproved(const Level& level, const Verdict& verdict);
+
 // A request {command | argv, level} → the verdict as JSON (spec/openapi.yaml: CommandVerdict).
 Result<base::json::object> explainCommand(const Levels& levels, const base::json::object& request);
 

@@ -461,6 +461,17 @@ TEST(Filter, AdviceNamesNoApproval) {
   EXPECT_EQ(verdict.risks.at(0).mitigation, "do without this command");
 }
 
+TEST(Filter, ExplainsWhetherAPersonMayApprove) {
+  const auto available = [](std::string_view level, std::string_view command) {
+    const base::json::object request{{"command", command}, {"level", level}};
+    return explainCommand(shipped(), request).value().at("escalation_available").as_bool();
+  };
+  EXPECT_FALSE(available("standard", "sudo id")) << "a rule forbids it by name";
+  EXPECT_FALSE(available("standard", "sudo id; rm -rf \"/workspace/$x\"")) << "one part is enough";
+  EXPECT_TRUE(available("standard", "rm -rf \"/workspace/$x\""));
+  EXPECT_FALSE(available("standard", "ls")) << "nothing to approve";
+}
+
 // The output of these programs is known, but nothing more.
 TEST(Filter, KnowsWhatSomeProgramsOnlyPrint) {
   for (const std::string_view command :
