@@ -395,6 +395,11 @@ class BashLoops(unittest.TestCase):
             self.assertEqual(self.kernel.cell(code), 0)
         self.assertEqual(self.kernel.said(self.kernel.output), "1\n2\nc\n3\nb\n")
 
+    def test_what_tracing_prints(self):
+        self.assertEqual(self.kernel.cell("set -x; true a"), 0)
+        self.assertEqual(self.kernel.cell("true b"), 0)
+        self.assertEqual(self.kernel.said(self.kernel.errors), "++++ true a\n")
+
     def test_more_cells_than_one_text_holds(self):
         for _ in range(1030):
             self.assertEqual(self.kernel.cell("n=$((n + 1))"), 0)
