@@ -262,10 +262,12 @@ class Workspace(Held):
         self.code(session, "rm pipe")
         refused("env", "the variable BASH_ENV names /tmp/e", "sandbox: fresh", env={"BASH_ENV": "/tmp/e"})
         refused("env", "the variable PATH names /dev/shm", env={"PATH": "/usr/bin:/bin:/dev/shm"})
+        refused("env", "the variable CPATH names /tmp/x", env={"CPATH": "/tmp/x"})
+        refused("env", "the variable MYTOOL_PLUGIN names /tmp/x", "sandbox: fresh", env={"MYTOOL_PLUGIN": "/tmp/x"})
         refused("cwd", "it begins in /tmp", "sandbox: fresh", cwd="/tmp")
         held = self.blocked(session, "bash /workspace/deploy.sh", cwd="/tmp", env={"BASH_ENV": "/tmp/e"}, sandbox="fresh")
         self.assertEqual(self.approved(held)["stdout"], "good\n")
-        held = self.blocked(session, env={"PATH": "/workspace/bin:/usr/bin:/bin", "BASH_ENV": "setup"})
+        held = self.blocked(session, env={"PATH": "/workspace/bin:/usr/bin:/bin", "BASH_ENV": "setup", "TMPDIR": "/tmp"})
         self.assertEqual(self.approved(held)["stdout"], "good\n")
 
     def test_nothing_is_let_in_while_it_runs(self):

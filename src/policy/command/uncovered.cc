@@ -41,20 +41,36 @@ bool inPath(char c) {
   return letter || static_cast<unsigned char>(c) >= 0x80 || std::string_view("/._-+@%").contains(c);
 }
 
+// Variables whose programs make new files there, and load none of them as code.
+bool makesFilesOnly(std::string_view name) {
+  constexpr std::string_view kNames[] = {"TEMP",   "TEMPDIR",        "TMP",
+                                         "TMPDIR", "XDG_CACHE_HOME", "XDG_STATE_HOME"};
+  return std::ranges::find(kNames, name) != std::end(kNames);
+}
+
+// A directory above an uncovered place, and covered itself.
+bool isAbove(std::string_view path) {
+  const auto parts = partsOf(path);
+  return parts.empty() || (parts.size() == 1 && (parts[0] == "usr" || parts[0] == "var"));
+}
+
 // Examines a value. A path may begin within a word, behind an option: -I/tmp/x. `a/b` counts as a
-// relative path, since an option `a` cannot be recognised.
-std::string uncoveredIn(std::string_view value) {
+// relative path, since an option `a` cannot be recognised. In text of unknown use (not `code`) a
+// lone `..` is punctuation, and `/` or `/usr` are no places of programs.
+std::string uncoveredIn(std::string_view value, bool code) {
   for (size_t at = 0; at < value.size();) {
     size_t end = at;
     while (end < value.size() && inPath(value[end]))
       ++end;
     const std::string_view word = value.substr(at, end - at);
     const auto parts = partsOf(word);
-    if (std::ranges::find(parts, "..") != parts.end()) return std::string(word);
     const size_t slash = word.find('/');
+    const bool judged = code || slash != std::string_view::npos || word == value;
+    if (judged && std::ranges::find(parts, "..") != parts.end()) return std::string(word);
     const bool option = word.starts_with('-') || word.starts_with('@') || word.starts_with('+');
     const bool path = slash == 0 || (option && slash != std::string_view::npos);
-    if (path && isUncovered(word.substr(slash))) return std::string(word.substr(slash));
+    if (path && isUncovered(word.substr(slash)) && (code || !isAbove(word.substr(slash))))
+      return std::string(word.substr(slash));
     at = end + 1;
   }
   return "";
@@ -81,11 +97,13 @@ std::optional<UncoveredVariable> uncoveredVariable(const std::vector<std::string
     const size_t equals = std::min(each.find('='), each.size());
     const std::string_view name = std::string_view(each).substr(0, equals);
     const std::string_view value = std::string_view(each).substr(std::min(equals + 1, each.size()));
-    if (!decidesCode(name)) continue;
-    if (const std::string place = uncoveredIn(value); !place.empty()) {
+    if (makesFilesOnly(name)) continue;
+    const bool code = decidesCode(name);
+    if (const std::string place = uncoveredIn(value, code); !place.empty()) {
       return UncoveredVariable{std::string(name), "names " + model::markedText(place, kShownPlace) +
                                                       ", which an approval does not cover"};
     }
+    if (!code) continue;
     const bool path = value.contains('/');
     if (value.find_first_of(kAlways) != std::string_view::npos ||
         (path && value.find_first_of(kInPaths) != std::string_view::npos)) {

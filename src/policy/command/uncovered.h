@@ -20,8 +20,11 @@ struct UncoveredVariable {
   std::string why;  // for people: "names /tmp/bin, which an approval does not cover"
 };
 
-// The first of `env` ("NAME=value") that determines executed code (variableNamed()) and whose value
-// names an uncovered place, or is computed only when used. Relative paths are covered.
+// The first of `env` ("NAME=value") whose value names an uncovered place, whatever the variable is
+// for: no list has all variables that programs load code by. Exempt are variables for new files
+// (TMPDIR, TMP, TEMP, TEMPDIR, XDG_CACHE_HOME, XDG_STATE_HOME). A variable that is known to
+// determine executed code (variableNamed()) must also name no directory above such a place, and
+// must not be computed only when used. Relative paths are covered.
 std::optional<UncoveredVariable> uncoveredVariable(const std::vector<std::string>& env);
 
 }  // namespace cloister::policy

@@ -34,7 +34,7 @@ TEST(Uncovered, PlacesThatProgramsOfTheSessionWrite) {
 }
 
 std::string nameIn(const std::string& variable) {
-  const auto found = uncoveredVariable({"A=/tmp", "HOME=/workspace", "TMPDIR=/tmp", variable});
+  const auto found = uncoveredVariable({"A=tmp", "HOME=/workspace", "TMPDIR=/tmp", variable});
   return found ? found->name : "";
 }
 
@@ -54,12 +54,51 @@ TEST(Uncovered, VariablesThatNameSuchAPlace) {
         << variable;
 }
 
+// No list has every variable by which a program loads code.
+TEST(Uncovered, VariablesOfAnyName) {
+  for (const char* variable : {"CPATH=/tmp/x",
+                               "C_INCLUDE_PATH=/tmp/x",
+                               "LIBRARY_PATH=/usr/lib:/tmp/x",
+                               "GOROOT=/tmp/x",
+                               "UV_PYTHON=/tmp/x",
+                               "VIRTUAL_ENV=/tmp/x",
+                               "DENO_DIR=/tmp/x",
+                               "PKG_CONFIG_PATH=/tmp/x",
+                               "CMAKE_PREFIX_PATH=/tmp/x",
+                               "R_HOME=/tmp/x",
+                               "XDG_DATA_HOME=/tmp/x",
+                               "SSL_CERT_FILE=/dev/shm/x",
+                               "GLIBC_TUNABLES=/var/tmp/x",
+                               "MYTOOL_PLUGIN=/tmp/x",
+                               "MYTOOL_PLUGIN=file:///tmp/x",
+                               "MYTOOL_FLAGS=-I/proc/self/cwd",
+                               "MYTOOL_PLUGIN=../x",
+                               "MYTOOL_PLUGIN=..",
+                               "TMPDIRS=/tmp",
+                               "NODE_COMPILE_CACHE=/tmp/x"})
+    EXPECT_EQ(nameIn(variable), std::string(variable).substr(0, std::string(variable).find('=')))
+        << variable;
+  for (const char* variable : {"TMPDIR=/tmp/x", "TMP=/tmp", "TEMP=/var/tmp", "TEMPDIR=/tmp",
+                               "XDG_CACHE_HOME=/tmp/c", "XDG_STATE_HOME=/tmp/s"})
+    EXPECT_EQ(nameIn(variable), "") << variable;
+}
+
+// Variables that the table knows are judged in full, and others as text.
+TEST(Uncovered, DirectoriesAboveAreForKnownVariables) {
+  EXPECT_EQ(nameIn("CPATH=/usr"), "CPATH");
+  EXPECT_EQ(nameIn("CPATH=$A/x"), "CPATH");
+  EXPECT_EQ(nameIn("MYTOOL_PREFIX=/usr"), "");
+  EXPECT_EQ(nameIn("MESSAGE=it costs $5 / month ..."), "");
+  EXPECT_EQ(nameIn("MESSAGE=from 1 .. 3"), "");
+  EXPECT_EQ(nameIn("URL=https://example.org/tmp/x"), "");
+}
+
 TEST(Uncovered, OthersAreNoMatter) {
   for (const char* variable :
        {"PATH=/workspace/bin:/usr/local/bin:/usr/bin:/bin:bin:.", "PYTHONPATH=lib", "CFLAGS=-O2",
         "PYTHONPATH=", "HOME=/workspace", "GIT_CONFIG_GLOBAL=/dev/null",
         "NODE_OPTIONS=--no-warnings", "MAKEFLAGS=-j4", "TMPDIR=/tmp", "XDG_CACHE_HOME=/tmp/c",
-        "MESSAGE=/tmp/x", "PERL5OPT=-Mlib=tmp/x", "CC=gcc -DX='a'"})
+        "MESSAGE=tmp/x", "PERL5OPT=-Mlib=tmp/x", "CC=gcc -DX='a'"})
     EXPECT_EQ(nameIn(variable), "") << variable;
   EXPECT_FALSE(uncoveredVariable({}));
   EXPECT_FALSE(uncoveredVariable({"PATH"}));
