@@ -105,6 +105,21 @@ class Rules(AgentCase):
         self.call("DELETE", f"/v1/executions/{other}")
         self.server.wait_end(other)
 
+    def test_asking_again_lengthens_no_approval(self):
+        """At this level a rule approves what is safe, and the program is in no table."""
+        self.give("restricted")
+        key = self.secret()
+        command = """perl -e '$| = 1; print "begun\\n"; sleep 600'"""
+        escalation, approver = self.approve_that(key, operation="command", command=command)
+        run = self.call("POST", "/v1/executions", {"command": command, "timeout_seconds": 600}, key=key, status=201).json()["id"]
+        harness.wait_for("it to run", lambda: "begun" in self.server.get(run)["stdout"], 30)
+        again = self.call("POST", "/v1/escalations", {"operation": "command", "command": command, "reason": "more time"},
+                          key=key, status=201).json()
+        self.assertEqual(again["status"], "pending", "a person gave the first, and decides on more")
+        self.call("POST", f"/v1/escalations/{escalation}:deny", {"reason": "its time is over"}, key=approver, status=200)
+        self.stopped(self.server.wait_end(run, 30))
+        self.call("POST", f"/v1/escalations/{again['id']}:deny", {"reason": "no more"}, key=approver, status=200)
+
     def look(self):
         """Returns after a look at the rules that began after the call: another agent's session shows the look."""
         other = self.agent + "-other"

@@ -261,7 +261,9 @@ bool EscalationService::Impl::mayStillRead(const Escalation& e) const {
   if (std::ranges::find(people, "file_read") != people.end()) return false;
   const policy::Operation read{.what = policy::FileOperation{policy::FileAccess::kRead, e.subject},
                                .wanted = {}};
-  const auto v = policy::validateOperation(*rules, read, {}, base::wallMicros());
+  policy::AgentRules lasting = *rules;
+  lasting.temporary.clear();  // nobody's silence lengthens an approval
+  const auto v = policy::validateOperation(lasting, read, {}, base::wallMicros());
   return v.approved() || (v.escalation_available && v.rule.empty());
 }
 

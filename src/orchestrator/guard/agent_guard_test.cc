@@ -308,6 +308,31 @@ TEST_F(AgentsTest, WithoutALevelThePolicyAloneIsShown) {
   EXPECT_EQ(now->by, "policy");
 }
 
+TEST_F(AgentsTest, NoRuleLengthensWhatAPersonGave) {
+  openGuarded();
+  escalation_.auto_approve_safe = true;
+  give("look");
+  const auto needsNobody = [&](const std::string& operation, const std::string& subject) {
+    return guard_->needsNobody(principal(), operation, subject).value().value();
+  };
+  const auto may = [&](policy::Operation operation) {
+    return policy::validateOperation(**guard_->rulesOf(principal()), operation, {},
+                                     base::wallMicros())
+        .approved();
+  };
+  approve("command", "rm x");
+  approve("command", "ls -l");
+  approve("file_write", "/workspace/notes");
+  EXPECT_TRUE(may({.what = policy::CommandOperation{.text = "rm x", .argv = {}}, .wanted = {}}));
+  EXPECT_TRUE(may(
+      {.what = policy::FileOperation{policy::FileAccess::kWrite, "notes", false}, .wanted = {}}));
+  EXPECT_EQ(needsNobody("command", "rm x"), "") << "a person decides again";
+  EXPECT_EQ(needsNobody("file_write", "/workspace/notes"), "");
+  EXPECT_EQ(needsNobody("command", "ls -l"),
+            "safe_operations of the levels has command_execution at level reads");
+  EXPECT_EQ(needsNobody("command", "echo x"), "the agent's sandbox, at level look, allows it");
+}
+
 TEST_F(AgentsTest, WithoutAnAnswerTheFallbackDecides) {
   config_.escalation.ttl_us = 100'000;
   openGuarded();
@@ -339,6 +364,16 @@ TEST_F(AgentsTest, WithoutAnAnswerTheFallbackDecides) {
   EXPECT_EQ(unanswered("allow_read_only", "build", "/workspace/secrets/key"),
             EscalationStatus::kExpired)
       << "which a rule forbids";
+  approve("file_read", "/workspace/secrets/given");
+  const policy::Operation given{
+      .what = policy::FileOperation{policy::FileAccess::kRead, "secrets/given", false},
+      .wanted = {}};
+  EXPECT_TRUE(
+      policy::validateOperation(**guard_->rulesOf(principal()), given, {}, base::wallMicros())
+          .approved());
+  EXPECT_EQ(unanswered("allow_read_only", "build", "/workspace/secrets/given"),
+            EscalationStatus::kExpired)
+      << "silence does not lengthen what a person gave";
   EXPECT_EQ(unanswered("allow_read_only", "careful", "/workspace/notes"),
             EscalationStatus::kApproved);
   EXPECT_TRUE(may(policy::FileAccess::kRead));

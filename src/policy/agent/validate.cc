@@ -311,10 +311,10 @@ Validation validateOperation(const AgentRules& rules, const Operation& operation
   return v;
 }
 
-bool ruleApproves(const AgentRules& rules, FileAccess access, const std::string& pattern) {
-  const Operation operation{.what = FileOperation{access, pattern, false}, .wanted = {}};
-  const Validation v = judge(rules, operation, pattern);
-  return !v.approved() && ruleMayAllow(rules, operation, pattern, v) != nullptr;
+bool ruleApproves(const AgentRules& rules, const Operation& operation) {
+  const std::string target = targetOf(operation);
+  const Validation v = judge(rules, operation, target);
+  return !v.approved() && ruleMayAllow(rules, operation, target, v) != nullptr;
 }
 
 Resources sumOf(const std::vector<Operation>& plan) {

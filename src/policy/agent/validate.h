@@ -56,9 +56,9 @@ std::string_view kindName(Validation::Kind kind);
 Validation validateOperation(const AgentRules& rules, const Operation& operation,
                              const Resources& used, int64_t now);
 
-// Whether a rule approves, at present, a change of files with the pattern (file_grant.h) that the
-// level alone does not allow.
-bool ruleApproves(const AgentRules& rules, FileAccess access, const std::string& pattern);
+// Whether a rule approves, at present, an operation that the level alone does not allow: a command,
+// or a change of files whose path may be a pattern (file_grant.h).
+bool ruleApproves(const AgentRules& rules, const Operation& operation);
 
 // Checks only resources. A plan as a whole needs the sum of memory, time and disk, and the largest
 // processor and file size.

@@ -2,7 +2,9 @@
 #include "policy/agent/walls.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
+#include <utility>
 
 #include "base/glob.h"
 #include "policy/agent/categories.h"
@@ -38,9 +40,12 @@ class Builder {
   Builder(const AgentRules& rules, int64_t now) : rules_(rules) {
     for (const model::TemporaryPermission& one : rules.temporary) {
       if (one.expires_at <= now) continue;
-      // A rule's approval lifts no rule about paths.
-      const bool files = one.by_rule && one.operation != "command_execution";
-      (files ? by_rule_ : grants_).push_back(&one);
+      if (one.operation == "command_execution") {
+        addCommand(one);
+      } else {
+        // A rule's approval lifts no rule about paths.
+        (one.by_rule ? by_rule_ : grants_).push_back(&one);
+      }
     }
   }
 
@@ -119,11 +124,33 @@ class Builder {
   // Programs allowed for a time; nullopt: unknown.
   using Granted = std::optional<std::set<std::string>>;
 
+  // A permission by a rule opens a command's programs only while a rule approves the command.
+  void addCommand(const model::TemporaryPermission& grant) {
+    const std::string& text = grant.pattern;
+    const std::vector<std::string> words = wordsOf(text);
+    if (!grant.by_rule || isSafe({.text = text, .argv = {}})) {
+      commands_.push_back(effectsOf(text, rules_.bounds));
+    } else if (!words.empty() && isSafe({.text = std::nullopt, .argv = words})) {
+      commands_.push_back(effectsOfArgv(words, rules_.bounds));
+    }
+  }
+
+  [[nodiscard]] bool isSafe(CommandOperation command) const {
+    return ruleApproves(rules_, {.what = std::move(command), .wanted = {}});
+  }
+
+  // The words of an argv, as joined by targetOf().
+  static std::vector<std::string> wordsOf(const std::string& text) {
+    std::vector<std::string> words;
+    for (const auto word : std::views::split(text, ' ')) {
+      if (!word.empty()) words.emplace_back(word.begin(), word.end());
+    }
+    return words;
+  }
+
   [[nodiscard]] Granted grantedPrograms() const {
     std::set<std::string> programs;
-    for (const model::TemporaryPermission* grant : grants_) {
-      if (grant->operation != "command_execution") continue;
-      const Effects effects = effectsOf(grant->pattern, rules_.bounds);
+    for (const Effects& effects : commands_) {
       const bool told = std::ranges::all_of(effects.findings, [](const Finding& finding) {
         return finding.weight == Finding::Weight::kNote;
       });
@@ -216,7 +243,8 @@ class Builder {
     const bool beneath = pattern.ends_with("/*");
     const std::string path = beneath ? pattern.substr(0, pattern.size() - 2) : pattern;
     return changeForbidden(rules_, path, beneath, Forbids::kAtAll) == nullptr &&
-           ruleApproves(rules_, change.access, pattern);
+           ruleApproves(rules_,
+                        {.what = FileOperation{change.access, pattern, false}, .wanted = {}});
   }
 
   // Opens the parts of the pattern that the kernel can open. Records why the other parts stay
@@ -258,8 +286,9 @@ class Builder {
   }
 
   const AgentRules& rules_;
-  std::vector<const model::TemporaryPermission*> grants_;
+  std::vector<const model::TemporaryPermission*> grants_;   // but commands
   std::vector<const model::TemporaryPermission*> by_rule_;  // of files
+  std::vector<Effects> commands_;                           // allowed for a time
   HeldRules held_;
 };
 

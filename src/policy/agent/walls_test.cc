@@ -121,6 +121,27 @@ TEST(Walls, AreNotInTheWayOfWhatWasApproved) {
   EXPECT_THAT(doubt.by_text, Contains("programs, while something is approved that may run any"));
 }
 
+TEST(Walls, OpenForACommandOfARuleWhileARuleApprovesIt) {
+  const auto only = [](const std::string& text, bool person = false) {
+    const auto held = heldAt("restricted", [&](model::AgentSandbox& sandbox) {
+      sandbox.temporary_permissions = {{.operation = "command_execution",
+                                        .pattern = text,
+                                        .expires_at = kNow + 1,
+                                        .escalation_id = "ESC-2026-001",
+                                        .by_rule = true}};
+      if (person) sandbox.escalation.require_human_approval = {"command_execution"};
+    });
+    return held.walls.only.value();
+  };
+  EXPECT_THAT(only("tac x"), Contains("tac"));
+  EXPECT_THAT(only("tac x", true), Not(Contains("tac"))) << "a person decides by now";
+  EXPECT_THAT(only("shred x"), Not(Contains("shred"))) << "it is in no table";
+  EXPECT_THAT(only("$x"), Not(Contains("$x"))) << "and opens everything only by a person's word";
+  const auto words = only("tac a;shred b");  // safe as the words of one program
+  EXPECT_THAT(words, Contains("tac"));
+  EXPECT_THAT(words, Not(Contains("shred")));
+}
+
 constexpr uint8_t kWrite = model::kMayWrite;
 constexpr uint8_t kCreate = model::kMayCreate;
 constexpr uint8_t kDelete = model::kMayDelete;
