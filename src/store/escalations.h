@@ -50,6 +50,8 @@ struct NewEscalation {
   EscalationBounds bounds;
   std::string request_json = {};    // the request, if no execution of the ledger has it
   std::string workspace_json = {};  // the session's workspace at the request; "" if none
+  // A rule approved the request at once: a second row, filled in like the first.
+  std::optional<model::AuditEvent> approval = {};
 };
 
 // A change of an escalation: read, altered, written and audited within one transaction. `apply` is

@@ -111,6 +111,9 @@ class Blocked(AgentCase):
         self.assertTrue(mine["decisions"][0]["automatic"])
         self.assertEqual(mine["decisions"][0]["reason"],
                          "safe_operations of the levels has command_execution at level isolated")
+        rows = self.call("GET", "/v1/audit?action=escalation.approved&limit=100&order=newest", status=200).json()["entries"]
+        row = next(each for each in rows if each["subject"] == mine["id"])
+        self.assertEqual((row["details"]["automatic"], row["details"]["reason"]), (True, mine["decisions"][0]["reason"]))
         unsafe = self.ask(key, command="touch /workspace/x")
         self.denied(unsafe)
 

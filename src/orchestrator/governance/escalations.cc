@@ -306,12 +306,15 @@ Task<Result<Escalation>> EscalationService::request(Principal principal,
   }
   model::AuditEvent event = requestedEvent(e);
   event.details["automatic"] = e.status == EscalationStatus::kApproved;
+  std::optional<model::AuditEvent> approval;
+  if (e.status == EscalationStatus::kApproved) approval = ruledEvent(e);
   store::NewEscalation asked{
       .escalation = std::move(e),
       .event = std::move(event),
       .channels = channelsFor(impl->control->store, principal, impl->config()),
       .bounds = impl->config().bounds,
-      .request_json = std::move(request_json)};
+      .request_json = std::move(request_json),
+      .approval = std::move(approval)};
   const Escalation made =
       CO_TRY(co_await impl->control->ledger.write(store::addEscalation, std::move(asked)));
   if (impl->news) impl->news();
@@ -511,7 +514,7 @@ Task<bool> EscalationService::Impl::expireOne(Escalation e) {
     const int64_t at = base::wallMicros();
     if (reads && now.status == EscalationStatus::kPending && at >= now.expires_at) {
       policy::approveByRule(now, "nobody answered; fallback_action: allow_read_only", at);
-      return votedEvent(now, now.decisions.back().by, true, now.decisions.back().reason);
+      return ruledEvent(now);
     }
     TRY(policy::expire(now, at));
     return expiredEvent(now);

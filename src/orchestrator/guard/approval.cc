@@ -486,6 +486,13 @@ model::AuditEvent votedEvent(const Escalation& e, const model::Principal& by, bo
                 {"quorum", e.quorum}});
 }
 
+model::AuditEvent ruledEvent(const Escalation& e) {
+  const model::EscalationDecision& last = e.decisions.back();
+  model::AuditEvent event = votedEvent(e, last.by, last.approve, last.reason);
+  event.details["automatic"] = true;
+  return event;
+}
+
 model::AuditEvent refusedVoteEvent(const Escalation& e, const model::Principal& by, bool approve,
                                    const std::string& why) {
   return about("escalation.vote_refused", e, by,

@@ -125,6 +125,8 @@ model::AuditEvent requestedEvent(const model::Escalation& escalation);
 // A counted vote, or a refused vote (`why`), with its voter and its requester.
 model::AuditEvent votedEvent(const model::Escalation& escalation, const model::Principal& by,
                              bool approve, const std::string& reason);
+// A rule's decision, the escalation's last.
+model::AuditEvent ruledEvent(const model::Escalation& escalation);
 model::AuditEvent refusedVoteEvent(const model::Escalation& escalation, const model::Principal& by,
                                    bool approve, const std::string& why);
 // Votes do not count any more: their credentials are revoked.

@@ -176,7 +176,7 @@ Result<> RunService::Impl::wantApproval(Live& run, store::NewExecution& record,
   if (run.asks) {
     for (const auto& [name, value] : run.asks->details)
       execution.error->details[name] = value;
-    if (record.escalation) approveIfSafe(run, record.escalation->escalation);
+    if (record.escalation) approveIfSafe(run, *record.escalation);
   }
   run.facts.rule = wanted.rule;
   execution.status = model::Status::kBlocked;

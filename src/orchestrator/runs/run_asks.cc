@@ -122,10 +122,13 @@ uint32_t RunService::Impl::waitingFor(const Escalation& e) const {
 }
 
 // Approves by the table of safe operations, if the agent's settings allow approval by a rule.
-void RunService::Impl::approveIfSafe(const Live& run, Escalation& e) const {
+void RunService::Impl::approveIfSafe(const Live& run, store::NewEscalation& made) const {
+  Escalation& e = made.escalation;
   if (run.asks->needs_person || run.execution.principal.agent.empty()) return;
   const bool all = areSafeOperations(e.lifts, config.escalation.safe_operations);
-  if (all) policy::approveByRule(e, safeReason(run.asks->safe_by), e.created_at);
+  if (!all) return;
+  policy::approveByRule(e, safeReason(run.asks->safe_by), e.created_at);
+  made.approval = ruledEvent(e);
 }
 
 Task<void> RunService::Impl::noteViolation(LivePtr run) {

@@ -158,7 +158,7 @@ struct RunService::Impl final : Programs,
   Task<std::optional<policy::NeedsApproval>> wantedNow(model::Principal principal,
                                                        model::RunRequest request) override;
   void announce() override;
-  void approveIfSafe(const Live& run, model::Escalation& e) const;
+  void approveIfSafe(const Live& run, store::NewEscalation& made) const;
   Task<void> noteViolation(LivePtr run);
   Task<void> settleIfDecided(LivePtr run);
   // Another execution's approval, usable by this execution, too.

@@ -176,10 +176,13 @@ Result<model::Escalation> addEscalation(Transaction tx, const NewEscalation& ask
   const uint64_t left_out = TRY(addNotifications(tx.db, e, asked.channels, "escalation.requested",
                                                  asked.bounds.notifications));
   const uint64_t audit_row = TRY(tx.chain.append(tx.db, bindTo(asked.event, e, record, left_out)));
+  const uint64_t state_row =
+      asked.approval ? TRY(tx.chain.append(tx.db, bindTo(*asked.approval, e, record, 0)))
+                     : audit_row;
   Statement insert = TRY(tx.db.use(kInsert));
   TRY(insert
           .bind(e.id, tenant, model::statusName(e.status), e.requester.agent, e.execution_id,
-                e.dueAt(), e.ended_at, record, audit_row, audit_row)
+                e.dueAt(), e.ended_at, record, audit_row, state_row)
           .run());
   e.seq = static_cast<uint64_t>(tx.db.lastRowId());
   TRY(keepText(tx.db, kInsertAsked, e.seq, asked.request_json));

@@ -86,6 +86,27 @@ TEST_P(StoreSuite, AnEscalationIsStoredWhole) {
   EXPECT_EQ(entries[0].event.details.at("status"), "pending");
 }
 
+TEST_P(StoreSuite, AnApprovalAtOnceHasARowOfItsOwn) {
+  auto asked = wanted();
+  asked.escalation.status = model::EscalationStatus::kApproved;
+  asked.approval = model::AuditEvent{.action = "escalation.approved",
+                                     .subject = "",
+                                     .principal = principal("acme"),
+                                     .details = {{"reason", "a rule"}}};
+  const auto made = add(*store_, asked);
+  ASSERT_TRUE(made);
+  const auto entries = *store_->audit(Scope::allTenants(), 0, 10);
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[0].event.action, "escalation.requested");
+  EXPECT_EQ(entries[1].event.action, "escalation.approved");
+  EXPECT_EQ(entries[1].event.subject, made->id);
+  EXPECT_EQ(entries[1].event.details.at("status"), "approved");
+  EXPECT_TRUE(store_->escalations().mismatches(0, 10)->empty());
+  const auto done = commit(*store_, changeEscalation, to(*made, model::EscalationStatus::kUsed));
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(store_->escalations().mismatches(0, 10)->empty());
+}
+
 TEST_P(StoreSuite, AnotherTenantsEscalationIsNone) {
   const auto made = add(*store_, wanted());
   ASSERT_TRUE(made);
