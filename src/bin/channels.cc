@@ -8,6 +8,13 @@
 
 namespace cloister {
 
+// With the anchor on a separate disk, the published heads go there, too.
+std::string publishedFile(const model::Config& config) {
+  const model::Config::Audit& audit = config.audit;
+  if (!audit.publish.file.empty() || audit.anchor_file.empty()) return audit.publish.file;
+  return audit.anchor_file + ".published";
+}
+
 Result<Channels> openChannels(const model::Config& config) {
   const model::EscalationSettings& escalation = config.escalation;
   Channels channels{
@@ -28,16 +35,13 @@ Result<Channels> openChannels(const model::Config& config) {
   if (escalation.roles.empty()) {
     return fail(Code::kInvalid, "escalation.roles: must name a role", "escalation.roles");
   }
-  // With the anchor on a separate disk, the published heads go there, too.
   model::Config::Audit::Publish publish = config.audit.publish;
   // Of another path the directory that the service happens to run in would decide.
   if (!publish.file.empty() && !publish.file.starts_with('/')) {
     return fail(Code::kInvalid, "audit.publish.file: must be an absolute path",
                 "audit.publish.file");
   }
-  if (publish.file.empty() && !config.audit.anchor_file.empty()) {
-    publish.file = config.audit.anchor_file + ".published";
-  }
+  publish.file = publishedFile(config);
   channels.checkpoints = TRY(notify::openCheckpointPlaces(publish));
   return channels;
 }

@@ -24,6 +24,8 @@ struct Channels {
   std::vector<notify::CheckpointPlace> checkpoints;
   Millis checkpoint_interval;
 };
+// The file for the published heads of the audit log; "" for none.
+std::string publishedFile(const model::Config& config);
 // Opens the configured channels. Reads their files now, while still permitted.
 Result<Channels> openChannels(const model::Config& config);
 

@@ -227,6 +227,7 @@ Result<std::unique_ptr<store::Store>> openStore(const Options& options, const Da
   sqlite.checkpoint_file = checkpointFile(options);
   sqlite.checkpoint_every = options.config.audit.checkpoint_every;
   sqlite.anchor_file = anchorFile(options);
+  sqlite.published_file = publishedFile(options.config);
   sqlite.anchor_max_bytes = uint64_t{options.config.audit.anchor_max_kb} << 10;
   return store::openSqlite(sqlite);
 }

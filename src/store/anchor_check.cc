@@ -2,15 +2,22 @@
 #include "store/anchor_check.h"
 
 #include <cstdio>
+#include <utility>
 
 #include "base/log.h"
 #include "store/anchor.h"
 #include "store/commit.h"
 #include "store/rows/sealed.h"
+#include "store/sql/checkpoint_file.h"
 #include "store/sql/engine.h"
 
 namespace cloister::store {
 namespace {
+
+// Later entries cannot take the place of a published one, so each opening finds the loss anew.
+constexpr char kRecorded[] =
+    "SELECT 1 FROM audit WHERE action='ledger.recovered'"
+    " AND json_extract(details, '$.published')=? LIMIT 1";
 
 std::string entryText(uint64_t seq) {
   return "entry " + std::to_string(seq);
@@ -93,16 +100,42 @@ Result<std::string> compareWithCheckpoint(Database& db, const Checkpoint& newest
          "), which the log does not have: an older copy, or a cut tail";
 }
 
+Result<PublishedFinding> compareWithPublished(Database& db, const Chain::Head& end,
+                                              const std::string& path, const base::VerifyKey& key) {
+  PublishedFinding found;
+  if (path.empty()) return found;
+  const auto lines = readCheckpoints(path);
+  if (!lines) return found;
+  for (const Checkpoint& line : *lines) {
+    if (TRY(isOnChain(db, line))) continue;
+    if (!model::verifySignature(line, key, "a published head")) continue;
+    const std::string published = entryText(line.seq);
+    found.problem = line.seq > end.seq ? entryText(end.seq + 1) + " is missing: " + published +
+                                             " was published, to " + path
+                                       : published + " was published with another hash, to " + path;
+    found.entry = line.seq;
+    Statement row = TRY(db.use(kRecorded));
+    found.recorded = TRY(row.bind(line.seq).step());
+    return found;
+  }
+  return found;
+}
+
 // A transaction writes the entries and their signed head together, and only then is the head
 // anchored. So no crash makes the log end before the anchor; only damage or a hand does, and with
 // Durability::kProcess a power failure. The log continues, with a permanent note.
-Result<> recordFinding(Engine& ledger, const std::string& problem, const AnchorFinding& anchor) {
-  const std::string& found = problem.empty() ? anchor.before : problem;
+Result<> recordFinding(Engine& ledger, std::string problem, const AnchorFinding& anchor,
+                       const PublishedFinding& published) {
+  if (problem.empty() && !published.recorded) problem = published.problem;
+  std::string found = problem.empty() ? anchor.before : problem;
+  if (found.empty()) found = published.problem;
   if (!found.empty()) {
     base::log(base::Level::kError, "audit log is not as it was left", {{"problem", found}});
   }
   if (!problem.empty()) {
-    TRY(note(ledger, "ledger.recovered", {{"problem", problem}}));
+    base::json::object details = {{"problem", problem}};
+    if (published.entry > 0) details["published"] = published.entry;
+    TRY(note(ledger, "ledger.recovered", std::move(details)));
   } else if (!anchor.note.empty()) {
     base::log(base::Level::kWarn, "audit log was not anchored", {{"reason", anchor.note}});
     const auto noted = note(ledger, "ledger.anchored", {{"reason", anchor.note}});

@@ -27,7 +27,19 @@ Result<AnchorFinding> compareWithAnchor(Database& db, const Chain::Head& end,
 // The problem: `newest`, the last line of the checkpoint file, is not on the chain; "" if it is.
 Result<std::string> compareWithCheckpoint(Database& db, const Checkpoint& newest);
 
-// Reports `problem` and the anchor's finding in the service's log and in the audit log.
-Result<> recordFinding(Engine& ledger, const std::string& problem, const AnchorFinding& anchor);
+struct PublishedFinding {
+  std::string problem;  // names the first entry that the log lacks, or has with another hash
+  uint64_t entry = 0;   // the published entry that shows the problem
+  bool recorded = false;
+};
+
+// Compares each published head with a valid signature. An unreadable file shows nothing: it may be
+// on another machine, and the publisher reports it.
+Result<PublishedFinding> compareWithPublished(Database& db, const Chain::Head& end,
+                                              const std::string& path, const base::VerifyKey& key);
+
+// Reports `problem` and the findings in the service's log and in the audit log.
+Result<> recordFinding(Engine& ledger, std::string problem, const AnchorFinding& anchor,
+                       const PublishedFinding& published);
 
 }  // namespace cloister::store

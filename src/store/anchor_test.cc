@@ -18,6 +18,7 @@
 
 #include "store/open.h"
 #include "store/rows/sealed.h"
+#include "store/sql/checkpoint_file.h"
 #include "store/sql/engine.h"
 #include "store/sql/raw_testing.h"
 #include "store/store_testing.h"
@@ -35,6 +36,7 @@ struct AnchorTest : ::testing::Test {
     out.durability = durability;
     out.audit_key = key_;
     out.anchor_file = path_;
+    out.published_file = published_;
     return out;
   }
   void open() {
@@ -74,6 +76,7 @@ struct AnchorTest : ::testing::Test {
   std::shared_ptr<const base::SigningKey> key_ =
       std::make_shared<const base::SigningKey>(base::SigningKey::generate());
   std::string path_ = dir_.file("audit.anchor");
+  std::string published_;
   std::unique_ptr<Store> store_;
 };
 
@@ -195,6 +198,50 @@ TEST_F(AnchorTest, ACutEndIsNamedAndStaysVisible) {
   EXPECT_EQ(known.losses.front().from, 11U);
   EXPECT_EQ(known.losses.front().to, 15U);
   EXPECT_EQ(known.heads.rbegin()->first, 31U);
+}
+
+TEST_F(AnchorTest, ACutBehindWhatWasPublishedStaysVisible) {
+  published_ = dir_.file("published");
+  const auto copy = [&](const char* from, const char* to) {
+    fs::copy_file(dir_.file(from), dir_.file(to), fs::copy_options::overwrite_existing);
+  };
+  open();
+  write(10);
+  store_.reset();
+  copy("ledger.db", "older.db");
+  copy("audit.anchor", "older.anchor");
+  open();
+  write(5);
+  ASSERT_TRUE(appendCheckpoint(published_, store_->head().value().value()));
+  store_.reset();
+  open();
+  EXPECT_EQ(lastOf("ledger.recovered"), "") << "nothing is missing";
+  store_.reset();
+  copy("older.db", "ledger.db");
+  copy("older.anchor", "audit.anchor");
+  open();
+  EXPECT_THAT(lastOf("ledger.recovered"),
+              HasSubstr("entry 11 is missing: entry 15 was published, to " + published_));
+  write(20);
+  store_.reset();
+  open();
+  EXPECT_EQ(store_->audit(Scope::allTenants(), 0, 1000)->size(), 31U) << "it is recorded once";
+}
+
+TEST_F(AnchorTest, APublishedHeadCountsByItsSignature) {
+  published_ = dir_.file("published");
+  open();
+  write(10);
+  store_.reset();
+  Checkpoint forged = head(20, std::string(64, 'b'));
+  forged.seq = 21;
+  ASSERT_TRUE(appendCheckpoint(published_, forged));
+  open();
+  EXPECT_EQ(lastOf("ledger.recovered"), "");
+  store_.reset();
+  ASSERT_TRUE(appendCheckpoint(published_, head(5, std::string(64, 'b'))));
+  open();
+  EXPECT_THAT(lastOf("ledger.recovered"), HasSubstr("entry 5 was published with another hash"));
 }
 
 TEST_F(AnchorTest, ALedgerWithoutOneGetsOneWithAnEntry) {

@@ -32,6 +32,9 @@ struct SqliteOptions {
   // Receives the signed head of each commit before the acknowledgement (anchor.h); "" for none.
   std::string anchor_file = {};
   uint64_t anchor_max_bytes = uint64_t{1} << 20;
+  // A file outside of the ledger with published heads of the log (notify/checkpoints.h), compared
+  // at the opening; "" for none.
+  std::string published_file = {};
   // Encrypts clients' requests and results. The first start also encrypts an older ledger's plain
   // rows (encryption.h), which takes minutes for each gigabyte. Null: plain.
   std::shared_ptr<artifacts::TenantCipher> cipher = nullptr;

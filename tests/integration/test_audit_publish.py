@@ -97,10 +97,12 @@ class Rewritten(unittest.TestCase):
             (cls.folder / "audit.pub").write_text(server.request("GET", "/v1/audit/public-key").json()["public_key"])
 
     @classmethod
-    def wait_for_all(cls, server):
+    def wait_for_all(cls, server, published=None):
+        published = published or cls.published
+
         def covered():
             last = json.loads(server.request("GET", "/v1/audit/export").text.splitlines()[-1])["position"]
-            lines = cls.published.read_text().splitlines() if cls.published.exists() else []
+            lines = published.read_text().splitlines() if published.exists() else []
             return lines and json.loads(lines[-1])["seq"] >= last
 
         harness.wait_for("the head to be published", covered, 30)
@@ -110,16 +112,16 @@ class Rewritten(unittest.TestCase):
                           self.folder / "audit.pub", *more)
 
     @contextlib.contextmanager
-    def attacked(self, attack):
-        """A server on a copy of the state, after `attack`; its own publications are not kept."""
+    def attacked(self, attack, config=None):
+        """A server on a copy of the state, after `attack`; its own publications are not kept, unless `config` says so."""
         shutil.copy2(self.published, self.folder / "kept.jsonl")
-        os.chmod(self.folder / "kept.jsonl", 0o644)
+        os.chmod(self.folder / "kept.jsonl", 0o666)
         copy = pathlib.Path(tempfile.mkdtemp(prefix="attacked.", dir=self.folder))
         subprocess.run(["cp", "-a", f"{self.state}/.", copy], check=True)
         if attack:
             with Attacker(copy) as attacker:
                 attack(attacker)
-        with harness.Server(state=copy) as server:
+        with harness.Server(config=config, state=copy) as server:
             yield server
 
     def expect(self, attack, words):
@@ -159,6 +161,20 @@ class Rewritten(unittest.TestCase):
             alone = server.cli("audit", "verify")
             self.assertEqual(alone.returncode, 0, "with the key, the log can be made whole: " + alone.stdout)
             self.assertEqual(self.verify(server).returncode, 1)
+
+    def test_the_service_finds_it_where_it_publishes_and_does_not_forget(self):
+        config = f"audit:\n  publish: {{file: {self.folder}/kept.jsonl, every_seconds: 1}}\n"
+        with self.attacked(lambda attacker: attacker.rechain(attacker.rows()[:-4]), config) as server:
+            for number in range(5):
+                server.submit(f"echo {number}", "bash")
+            self.wait_for_all(server, self.folder / "kept.jsonl")
+        with harness.Server(config=config, state=server.state) as server:
+            found = server.cli("audit", "verify")
+            self.assertEqual(found.returncode, 1, found.stdout)
+            self.assertRegex(found.stdout, r"the ledger was found changed here: .*entry \d+ is missing: entry \d+ was published")
+            rows = server.request("GET", "/v1/audit?action=ledger.recovered&limit=100").json()["entries"]
+            self.assertEqual(len(rows), 1, "it is recorded once")
+            self.assertIn("audit log is not as it was left", server.log.read_text(errors="replace"))
 
     def test_its_roots_show_it(self):
         """An attacker who forgets the roots over the log's periods."""

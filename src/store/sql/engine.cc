@@ -72,6 +72,11 @@ Result<std::unique_ptr<Engine>> Engine::open(const SqliteOptions& options, SyncF
   if (!lines) problem = lines.error().message;
   if (problem.empty() && !lines->empty()) problem = TRY(compareWithCheckpoint(db, lines->back()));
   if (!anchor.problem.empty()) problem = anchor.problem;  // names the first entry
+  PublishedFinding published;
+  if (options.audit_key) {
+    published = TRY(compareWithPublished(db, chain.head(), options.published_file,
+                                         options.audit_key->verifyKey()));
+  }
   const uint32_t threads = std::max(1U, options.read_threads);
   TRY(made->readers_.open(options.path, std::max(1U, options.readers) + threads, options.cipher));
   made->syncer_ = TRY(Syncer::start({.ledger = options.path,
@@ -93,7 +98,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const SqliteOptions& options, SyncF
                                            made->fault_);
   made->at_once_ = options.durability == Durability::kProcess && !options.pool_reads;
   made->pool_ = std::make_unique<ReadPool>(threads, options.waiting_reads);
-  TRY(recordFinding(*made, problem, anchor));
+  TRY(recordFinding(*made, std::move(problem), anchor, published));
   if (old_numbers) made->endOldNumbers();
   return made;
 }
