@@ -235,18 +235,26 @@ TEST(CommandAudit, StopsAtMostTwoPercentOfFreshWork) {
 
 TEST(CommandAudit, KnowsVariablesByTheirEffect) {
   using enum Variable;
-  for (const auto& [name, what] :
-       std::initializer_list<std::pair<std::string_view, Variable>>{{"GIT_TRACE2_EVENT", kTrace},
-                                                                    {"GIT_PAGER", kCommand},
-                                                                    {"LD_AUDIT", kChanges},
-                                                                    {"BASH_ENV", kChanges},
-                                                                    {"PYTHONPATH", kCode},
-                                                                    {"TMPDIR", kFile},
-                                                                    {"RANDOM", kNumber},
-                                                                    {"RUSTFLAGS", kFlags},
-                                                                    {"FOO", kPlain},
-                                                                    {"GIT_AUTHOR_NAME", kPlain},
-                                                                    {"GREP_COLORS", kPlain}}) {
+  for (const auto& [name, what] : std::initializer_list<std::pair<std::string_view, Variable>>{
+           {"GIT_TRACE2_EVENT", kTrace},
+           {"GIT_PAGER", kCommand},
+           {"LD_AUDIT", kChanges},
+           {"BASH_ENV", kChanges},
+           {"PYTHONPATH", kCode},
+           {"TMPDIR", kFile},
+           {"RANDOM", kNumber},
+           {"RUSTFLAGS", kFlags},
+           {"FOO", kPlain},
+           {"GIT_AUTHOR_NAME", kPlain},
+           {"CPATH", kCode},
+           {"CMAKE_PREFIX_PATH", kCode},
+           {"CMAKE_TOOLCHAIN_FILE", kChanges},
+           {"PKG_CONFIG_PATH", kCode},
+           {"GOROOT", kCode},
+           {"UV_PYTHON", kCode},
+           {"R_HOME", kCode},
+           {"GREP", kChanges},
+           {"GREP_COLORS", kPlain}}) {
     EXPECT_EQ(variableNamed(name), what) << name;
   }
 }

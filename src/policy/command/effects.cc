@@ -44,6 +44,42 @@ bool numeric(const Word& word) {
          (part->kind == Part::Kind::kText && !part->differs && number(part->text));
 }
 
+// Whether an expansion may be a part of a name, or be a name: PA${x}TH, $1. A backslash before a
+// line end joins names as well.
+bool composesNames(std::string_view text) {
+  if (text.contains('\\')) return true;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char before = at > 0 ? text[at - 1] : ' ';
+    if (text[at] == '$') {
+      const bool braces = text.substr(at).starts_with("${");
+      const size_t name = at + (braces ? 2 : 1);
+      const char next = name < text.size() ? text[name] : ' ';
+      const bool positional =
+          (next >= '0' && next <= '9') || next == '@' || next == '*' || (braces && next == '!');
+      if (nameChar(before) || before == '}' || positional) return true;
+    }
+    if (before == '}' && nameChar(text[at])) return true;
+  }
+  return false;
+}
+
+// Whether arithmetic changes the variable between the positions: x = 1, x <<= 1, ++x. A comparison
+// with <= or >= counts as well.
+bool changedAt(std::string_view text, size_t begin, size_t end) {
+  constexpr std::string_view kBlanks = " \t\n";
+  const size_t next = std::min(text.find_first_not_of(kBlanks, end), text.size());
+  const std::string_view rest = text.substr(next);
+  if (rest.starts_with("++") || rest.starts_with("--")) return true;
+  const size_t equals = rest.find_first_not_of("+-*/%<>&^|");
+  if (equals != std::string_view::npos && rest[equals] == '=' && !rest.starts_with("=="))
+    return true;
+  const size_t last =
+      begin == 0 ? std::string_view::npos : text.find_last_not_of(kBlanks, begin - 1);
+  if (last == std::string_view::npos || last == 0) return false;
+  const std::string_view before = text.substr(last - 1, 2);
+  return before == "++" || before == "--";
+}
+
 }  // namespace
 
 void EffectReader::doubt(std::string_view kind, std::string what, Span span) {
@@ -314,10 +350,14 @@ void EffectReader::assignsFile(std::string_view name, const Value* value, Span s
   }
 }
 
-// Arithmetic evaluates the value of a variable again, with subscripts, which run commands.
+// Arithmetic evaluates the value of a variable again, with subscripts, which run commands. Its
+// assignments are assignments of the shell: ((PATH = 1)).
 void EffectReader::arithmetic(std::string_view text, Span span) {
   if (text.contains('[') || text.contains("$(") || text.contains('`')) {
     return doubt("arithmetic", "arithmetic with a subscript or a command", span);
+  }
+  if (composesNames(text)) {
+    return doubt("arithmetic", "arithmetic with a name that is not written here", span);
   }
   for (size_t at = 0; at < text.size();) {
     size_t end = at;
@@ -330,6 +370,10 @@ void EffectReader::arithmetic(std::string_view text, Span span) {
           "arithmetic",
           "arithmetic with " + std::string(name) + ", whose value is not known to be a number",
           span);
+    }
+    if (changedAt(text, at, end)) {
+      const Value result{.known = false, .number = true, .span = span};
+      assigns(name, &result, span);
     }
     at = std::max(end, at + 1);
   }
