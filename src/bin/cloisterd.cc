@@ -391,6 +391,7 @@ void setUp(const Options& options, const Data& data, api::RestParts& parts) {
   if (const auto lines = store::readAnchor(parts.anchor_file)) {
     parts.audit_losses = store::lossesText(store::anchored(*lines));
   }
+  if (parts.audit_losses.empty()) parts.audit_losses = parts.store.publishedLoss();
   parts.state = options.state;
   parts.bounds = requestBounds(options.config);
   parts.session_bounds = sessionBounds(options.config);

@@ -216,15 +216,18 @@ TEST_F(AnchorTest, ACutBehindWhatWasPublishedStaysVisible) {
   store_.reset();
   open();
   EXPECT_EQ(lastOf("ledger.recovered"), "") << "nothing is missing";
+  EXPECT_EQ(store_->publishedLoss(), "");
   store_.reset();
   copy("older.db", "ledger.db");
   copy("older.anchor", "audit.anchor");
   open();
   EXPECT_THAT(lastOf("ledger.recovered"),
               HasSubstr("entry 11 is missing: entry 15 was published, to " + published_));
+  EXPECT_THAT(store_->publishedLoss(), HasSubstr("entry 11 is missing"));
   write(20);
   store_.reset();
   open();
+  EXPECT_THAT(store_->publishedLoss(), HasSubstr("entry 15 was published with another hash"));
   EXPECT_EQ(store_->audit(Scope::allTenants(), 0, 1000)->size(), 31U) << "it is recorded once";
 }
 

@@ -10,6 +10,10 @@ Store::Store(std::unique_ptr<Engine> engine) : Reads(*engine), engine_(std::move
 Store::Store(Store&&) noexcept = default;
 Store::~Store() = default;
 
+const std::string& Store::publishedLoss() const {
+  return engine_->publishedLoss();
+}
+
 void Store::submit(std::unique_ptr<QueuedWrite> write) {
   engine_->submit(std::move(write));
 }

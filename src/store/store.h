@@ -59,6 +59,8 @@ class Store : public Reads {
   void setGate(WriteGate& gate);
   // Queues a write that the gate had kept.
   void pass(std::unique_ptr<QueuedWrite> write);
+  // A contradiction of the log to its published heads, found at the opening; "" for none.
+  [[nodiscard]] const std::string& publishedLoss() const;
 
   // What `read` returns, a Result, for a request; callRead() calls it with `values`. The caller
   // keeps all that `read` refers to until the result is there, and changes none of it meanwhile.

@@ -174,6 +174,9 @@ class Rewritten(unittest.TestCase):
             self.assertRegex(found.stdout, r"the ledger was found changed here: .*entry \d+ is missing: entry \d+ was published")
             rows = server.request("GET", "/v1/audit?action=ledger.recovered&limit=100").json()["entries"]
             self.assertEqual(len(rows), 1, "it is recorded once")
+            findings = server.request("GET", "/v1/doctor").json()["findings"]
+            lost = [each for each in findings if (each["area"], each["name"]) == ("audit", "log")]
+            self.assertIn("was published with another hash", lost[0]["detail"])
             self.assertIn("audit log is not as it was left", server.log.read_text(errors="replace"))
 
     def test_its_roots_show_it(self):

@@ -78,7 +78,7 @@ struct RestParts {
   const base::SigningKey& audit_key;
   std::string checkpoint_file = {};
   std::string anchor_file = {};
-  std::string audit_losses = {};  // recorded by the anchor; "": none
+  std::string audit_losses = {};  // by the anchor or published heads; "": none
   std::string state = {};         // the service's directory
   // HttpServer::certificateExpires()
   std::function<std::optional<int64_t>()> certificate_expires = {};

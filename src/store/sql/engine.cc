@@ -99,6 +99,7 @@ Result<std::unique_ptr<Engine>> Engine::open(const SqliteOptions& options, SyncF
   made->at_once_ = options.durability == Durability::kProcess && !options.pool_reads;
   made->pool_ = std::make_unique<ReadPool>(threads, options.waiting_reads);
   TRY(recordFinding(*made, std::move(problem), anchor, published));
+  made->published_loss_ = std::move(published.problem);
   if (old_numbers) made->endOldNumbers();
   return made;
 }

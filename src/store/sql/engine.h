@@ -56,6 +56,7 @@ class Engine {
   ReadPool& pool() { return *pool_; }
 
   Result<> health();
+  [[nodiscard]] const std::string& publishedLoss() const { return published_loss_; }
   // Call before any other use; the gate outlives the engine.
   void setGate(WriteGate& gate) { gate_ = &gate; }
 
@@ -67,6 +68,7 @@ class Engine {
   Fault fault_;
   Readers readers_;
   WriteGate* gate_ = nullptr;
+  std::string published_loss_;
   std::unique_ptr<Anchor> anchor_;
   std::unique_ptr<Syncer> syncer_;
   std::unique_ptr<Writer> writer_;
