@@ -15,7 +15,7 @@ namespace cloister::store {
 namespace {
 
 // Later entries cannot take the place of a published one, so each opening finds the loss anew.
-constexpr char kRecorded[] =
+constexpr char kRecordedLoss[] =
     "SELECT 1 FROM audit WHERE action='ledger.recovered'"
     " AND json_extract(details, '$.published')=? LIMIT 1";
 
@@ -114,8 +114,9 @@ Result<PublishedFinding> compareWithPublished(Database& db, const Chain::Head& e
                                              " was published, to " + path
                                        : published + " was published with another hash, to " + path;
     found.entry = line.seq;
-    Statement row = TRY(db.use(kRecorded));
-    found.recorded = TRY(row.bind(line.seq).step());
+    Statement row = TRY(db.use(kRecordedLoss));
+    // Damaged details end no start: the loss is then recorded again.
+    found.recorded = row.bind(line.seq).step().value_or(false);
     return found;
   }
   return found;

@@ -241,16 +241,11 @@ TEST_F(AgentsTest, WhatIsSafeIsApprovedByARuleAndCanBeDone) {
   EXPECT_TRUE(safe->decisions.at(0).automatic);
   EXPECT_EQ(safe->decisions.at(0).reason,
             "safe_operations of the levels has command_execution at level reads");
-  const auto log = *store_->audit(store::Scope::allTenants(), 0, 100);
-  EXPECT_EQ(log.back().event.action, "escalation.approved");
+  auto log = *store_->audit(store::Scope::allTenants(), 0, 1000);
+  std::erase_if(log, [](const auto& each) { return each.event.action != "escalation.approved"; });
+  ASSERT_EQ(log.size(), 2U) << "the run's, and this one";
   EXPECT_EQ(log.back().event.subject, safe->id);
   EXPECT_EQ(model::shownDetails(log.back()).at("reason").as_string(), safe->decisions.at(0).reason);
-  EXPECT_EQ(std::ranges::count_if(log,
-                                  [](const model::AuditEntry& each) {
-                                    return each.event.action == "escalation.approved";
-                                  }),
-            2)
-      << "the run's, and this one";
   EXPECT_EQ(ask("command", "echo x")->decisions.at(0).reason,
             "the agent's sandbox, at level look, allows it");
   EXPECT_EQ(ask("file_read", "notes")->decisions.at(0).reason,
