@@ -24,6 +24,7 @@
 namespace cloister::store {
 namespace {
 
+using testing::queued;
 using testing::TempDir;
 
 TEST(ReadPool, RefusesMoreThanMayWait) {
