@@ -157,5 +157,30 @@ class WithoutDisk(unittest.TestCase):
             self.assertIn("run cloister-node as root", answer.json()["error"]["message"])
 
 
+class Told(unittest.TestCase):
+    """Which limits a program is told that it met."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = cls.enterClassContext(harness.Server())
+
+    def test_a_full_workspace_that_the_program_emptied(self):
+        tidy = ("import tempfile\nwith tempfile.TemporaryDirectory(dir='/workspace') as d:\n"
+                "    open(d + '/x', 'wb').write(b'x' * ({} << 20))")
+        met = self.server.run(tidy.format(60), disk_mb=20)
+        self.assertEqual(met["exit_code"], 1, met)
+        self.assertEqual((met["error"]["type"], met["error"]["details"]["limit"], met["error"]["details"].get("probable")),
+                         ("RESOURCE_LIMIT_EXCEEDED", "disk_mb", True), met)
+        fits = self.server.run(tidy.format(10) + "\nexit(1)", disk_mb=20)
+        self.assertEqual((fits["exit_code"], fits["error"]), (1, None), fits)
+
+    def test_signals_of_limits_that_were_not_met(self):
+        done = self.server.run("kill -XCPU $$", "bash")
+        self.assertEqual((done["status"], done["signal"], done["error"]), ("completed", "SIGXCPU", None), done)
+        guess = self.server.run("kill -XFSZ $$", "bash")["error"]["details"]
+        self.assertEqual((guess["limit"], guess["probable"]), ("file_size_mb", True), guess)
+        self.assertLess(guess["used"] or 0, 1 << 20, "no file is large")
+
+
 if __name__ == "__main__":
     unittest.main()
