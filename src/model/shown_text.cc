@@ -27,10 +27,7 @@ Decoded decodeAt(std::string_view text, size_t at) {
   return {point, bytes};
 }
 
-struct Range {
-  char32_t first;
-  char32_t last;
-};
+using Range = ConfusableRange;
 
 // Invisible characters, and characters that change the display of others: Unicode's categories Cc,
 // Cf, Zl, Zp, Co and other invisible ones.
@@ -66,9 +63,11 @@ std::string escapeOf(std::string_view bytes, char32_t point) {
 }
 
 // Letters of other alphabets, deceptive within a word of ASCII letters.
-constexpr Range kForeign[] = {{0x370, 0x1dff},   {0x2c00, 0x2dff}, {0xa640, 0xa6ff},
-                              {0xab30, 0xabbf},  {0xfb00, 0xfdff}, {0x10000, 0x1afff},
-                              {0x1d400, 0x1d7ff}};
+constexpr Range kForeign[] = {{0x1c0, 0x1c3},   {0x370, 0x1dff},    {0x2c00, 0x2dff},
+                              {0xa4d0, 0xa4ff}, {0xa640, 0xa6ff},   {0xab30, 0xabbf},
+                              {0xfb00, 0xfdff}, {0x10000, 0x1afff}, {0x1d400, 0x1d7ff}};
+// Small capitals and other forms of Latin letters: no sign of another alphabet.
+constexpr Range kPhonetic[] = {{0x1d00, 0x1dbf}};
 // Combining marks, drawn over the character before, and full-width forms of ASCII.
 constexpr Range kCombining[] = {
     {0x300, 0x36f}, {0x1ab0, 0x1aff}, {0x1dc0, 0x1dff}, {0x20d0, 0x20ff}};
@@ -109,10 +108,12 @@ Word wordAt(std::string_view text, size_t at) {
     if (!plain) {
       const Confusable* like = next.point < 0x80 ? nullptr : confusable(next.point);
       const bool foreign = next.point >= 0x80 && isIn(kForeign, next.point);
-      const bool letter = foreign || isLatin(next.point) || isIn(kCombining, next.point) ||
+      const bool form = isIn(kAsciiForms, next.point);
+      const bool letter = foreign || form || isLatin(next.point) || isIn(kCombining, next.point) ||
                           (like != nullptr && isAsciiLetter(static_cast<uint8_t>(like->like)));
       if (next.bytes == 0 || !letter) break;
-      word.natural = word.natural || (foreign && like == nullptr);
+      word.natural =
+          word.natural || (foreign && !form && like == nullptr && !isIn(kPhonetic, next.point));
     }
     word.latin = word.latin || isLatin(next.point);
     word.end += next.bytes;
@@ -140,6 +141,7 @@ std::string deceptive(char32_t point, const Word& word) {
     return std::string("full width, looks like \"") + static_cast<char>(point - 0xff01 + '!') +
            "\"";
   }
+  if (isIn(kAsciiForms, point)) return "another form of ASCII characters";
   if (isIn(kCombining, point)) return "combining mark";
   if (word.latin && isIn(kForeign, point)) return "of another alphabet, in a word of Latin letters";
   return "";

@@ -40,6 +40,21 @@ TEST(ShownText, OtherAlphabetsStayLegible) {
   EXPECT_THAT(unusual("漢字 Python漢字 🚀"), IsEmpty());
 }
 
+TEST(ShownText, OtherFormsOfAsciiAreMarkedAlsoAlone) {
+  EXPECT_EQ(markedText("dep\u217coy.sh"), "dep\\u{217c}oy.sh");
+  EXPECT_EQ(markedText("bash \U0001d41a"), "bash \\u{1d41a}");
+  EXPECT_EQ(markedText("a \u01c0\u01c0 b"), "a \\u{1c0}\\u{1c0} b");
+  for (const char* text :
+       {"\u2160", "\u2162", "\u217f", "\ua4d0", "\ua4f2", "\u01c3",    "\u1d04", "\u1d0f",
+        "\u1d20", "\ufe68", "\u2571", "\u27cb", "\u2f03", "\u1fef",    "\u02d7", "\u02bc",
+        "\u24d0", "\u2102", "\u00b2", "\ufb01", "\u2025", "\U0001d7d8"}) {
+    EXPECT_EQ(unusual(text).size(), 1U) << text;
+    EXPECT_EQ(unusual(std::string("p") + text + "x").size(), 1U) << text;
+  }
+  EXPECT_THAT(unusual("\u1d04\u1d00\u1d1b"), ElementsAre("U+1D04 small capital, looks like \"c\""));
+  EXPECT_THAT(unusual("\ua4d0\ua4d2"), IsEmpty()) << "a word with a letter that only Lisu has";
+}
+
 TEST(ShownText, WhatIsNotSeenIsNamed) {
   EXPECT_THAT(unusual("a\u202eb\u200bc\x1b\xff\u00a0"),
               ElementsAre("U+202E turns the direction of text", "U+200B has no width",
