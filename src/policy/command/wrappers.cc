@@ -277,7 +277,8 @@ void EffectReader::git(Words argv, const Program& program) {
     // --continue, --exclude and others have the same first letters.
     const bool harmless = word.text == "--text" || word.text.starts_with("--exclude") ||
                           word.text == "--tags" || word.text == "--cached";
-    if (hidden || (exact && !harmless) || word.text.starts_with("ext::")) {
+    const bool signature = word.text.contains("%G") || word.text.contains("%(signature");
+    if (hidden || (exact && !harmless) || signature || word.text.starts_with("ext::")) {
       return doubt("runs_its_option", "git may run what this word says", word.span);
     }
   }
