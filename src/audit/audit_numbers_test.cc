@@ -38,6 +38,7 @@ class AuditNumbers : public AuditVerify {
         "DROP TABLE audit_roots; DROP TABLE ui_sessions; DROP TABLE documents; DROP TABLE layers;"
         "DROP TABLE bills; DROP TABLE secrets;"
         "DROP INDEX sessions_by_name; ALTER TABLE sessions DROP COLUMN name;"
+        "ALTER TABLE api_keys DROP COLUMN given_expires_at;"
         "DROP TABLE escalation_workspaces; PRAGMA user_version=17");
   }
 
