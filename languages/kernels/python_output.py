@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Standard output and error of a Python that has no buffer for them: for programs (zygote/python.py) and cells (python.py)."""
+"""Standard output and error of the Python kernel, which has no buffer for them: they show at once what a cell prints."""
 import io
+import select
 import sys
 
 
 class Whole(io.FileIO):
-    """Standard output or error without a buffer. A write is cut short where a signal or a freeze
-    falls into it, and CPython would drop the rest (cpython#86210)."""
+    """A write is cut short where a signal or a freeze falls into it, and CPython would drop the rest (cpython#86210). It
+    uses no name of `builtins`, where a cell may put its own."""
 
-    def write(self, data):
-        data = memoryview(data).cast("B")
+    def write(self, data, view=memoryview, write=io.FileIO.write):
+        data = view(data).cast("B")
         done = 0
-        while done < len(data):
-            wrote = super().write(data[done:])
+        while done < data.nbytes:
+            wrote = write(self, data[done:])
             if wrote is None:  # the program made it non-blocking
-                import select
                 select.select((), (self,), ())
             done += wrote or 0
         return done

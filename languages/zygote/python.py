@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes a CPython a zygote, or one that waits for its program alone (src/zygote/python.cc). It is
 started as any program is, `python3 main.py`, and imports this as `usercustomize`, the last thing
-before it would run main.py. Above this text the node puts IMPORTS, from languages/python.yaml, and
-kernels/python_output.py. What is done here must leave no trace that a program could stumble on."""
+before it would run main.py. Above this text the node puts IMPORTS, from languages/python.yaml. What
+is done here must leave no trace that a program could stumble on."""
 import atexit
 import gc
 import importlib
@@ -142,8 +142,6 @@ ahead = {}
 try:
     import cloister_zygote
     import_ahead()
-    whole("stdout")
-    whole("stderr")
     cloister_zygote.prepare(ready, begin, status, end, PROGRAM if ALONE else "")
     sys.path_hooks.insert(0, cloister_zygote.serve)
 except BaseException as error:

@@ -126,9 +126,7 @@ std::vector<runtime::ZygoteConfig> zygoteConfigs(const model::LanguageSet& langu
     config.argv = commandOf(language);
     config.imports = language.zygote;
     config.library = base::programDir() + "/cloister-zygote-" + language.name + ".so";
-    const std::string folder = base::shareDir() + "/languages";
-    config.preparation = {folder + "/kernels/" + language.name + "_output.py",
-                          folder + "/zygote/" + language.name + ".py"};
+    config.preparation = base::shareDir() + "/languages/zygote/" + language.name + ".py";
     configs.push_back(std::move(config));
   }
   return configs;

@@ -38,12 +38,6 @@ inline ProcessConfig config() {
   return config;
 }
 
-// The parts of the script that prepares a zygote of Python.
-inline std::vector<std::string> pythonPreparation() {
-  const std::string folder = base::shareDir() + "/languages";
-  return {folder + "/kernels/python_output.py", folder + "/zygote/python.py"};
-}
-
 // The test program's only host, or an error that says why the machine cannot have one.
 inline const Result<std::shared_ptr<ProcessHost>>& host() {
   static const auto started = startProcessHost(config());

@@ -348,7 +348,7 @@ class ApprovedEffect(RulesTest):
         """The program `bash`, and its startup files, lie in places writable by others of the session."""
         session = self.open(self.ours, env={"PATH": "/tmp/bin:/usr/bin:/bin"}).path
         for where, env in ((session, {}), *((self.session, each) for each in (
-                {"PATH": "/usr/bin:/tmp/bin:/bin"}, {"BASH_ENV": "/tmp/e"}, {"PYTHONPATH": "/dev/shm"}, {"BASH_ENV": "$A/e", "A": "/tmp"},
+                {"PATH": "/usr/bin:/tmp/bin:/bin"}, {"BASH_ENV": "/tmp/e"}, {"PYTHONPATH": "/dev/shm"}, {"A": "/tmp", "BASH_ENV": "$A/e"},
                 {"HOME": "/tmp"}, {"LD_PRELOAD": "/var/tmp/x.so"}, {"PATH": "/proc/self/cwd/../tmp:/usr/bin:/bin"}))):
             refused = self.ask("POST", f"{where}/exec", {"command": "bash deploy.sh", "env": env}, self.ours, 422)
             self.assertIn(f"the variable {next(iter(env), 'PATH')} ", refused.json()["detail"])

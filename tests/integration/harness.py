@@ -47,15 +47,6 @@ PATIENCE = 10 if SLOW else 3 if SANITIZED else 2  # the factor by which a busy m
 USER_ID = int(os.environ.get("CLOISTER_TEST_USER", "54321"))
 
 
-# Python that prints 20 lines of 200,000 letters while signals that it handles keep coming.
-INTERRUPTED_OUTPUT = """import signal
-signal.signal(signal.SIGALRM, lambda *_: None)
-signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
-for _ in range(20): print("x" * 200_000)
-signal.setitimer(signal.ITIMER_REAL, 0)
-"""
-
-
 def wait_for(what, condition, seconds=10.0, every=0.02):
     """Polls until `condition()` is truthy and returns it; fails naming `what`."""
     seconds *= PATIENCE

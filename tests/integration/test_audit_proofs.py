@@ -186,8 +186,10 @@ class Proofs(ApiTest):
     def test_what_was_not_verified_is_not_broken(self):
         """A script tells a typing error from a proof that does not hold."""
         file, public, absent = self.dir / "some.json", self.dir / "audit.pub", self.dir / "absent"
+        text = self.dir / "text"
+        text.write_text("no key")
         file.write_text(json.dumps(self.proof(self.entries(self.acme)[0]["seq"], self.acme)))
-        for args, status, words in (((), 2, "which proof"), ((file,), 2, "--key: is required"), ((file, "--key", file), 2, "has no public key"),
+        for args, status, words in (((), 2, "which proof"), ((file,), 2, "--key: is required"), ((file, "--key", text), 2, "has no public key"),
                                     ((absent, "--key", public), 4, "No such file"), ((file, "--key", absent), 4, "No such file"),
                                     ((file, "--key", public, "--roots", absent), 4, "No such file")):
             told = harness.cli("audit", "verify-proof", *args)

@@ -17,10 +17,10 @@ namespace cloister::runtime {
 
 // An interpreter that can run as a zygote (zygote.h).
 struct ZygoteConfig {
-  std::vector<std::string> argv;         // of its programs: interpreter and file
-  std::vector<std::string> imports;      // modules imported before copying
-  std::string library;                   // path of the module that implements the zygote
-  std::vector<std::string> preparation;  // paths of the parts of the script that prepares it
+  std::vector<std::string> argv;     // of its programs: interpreter and file
+  std::vector<std::string> imports;  // modules imported before copying
+  std::string library;               // path of the module that implements the zygote
+  std::string preparation;           // path of the script that prepares the zygote
 };
 
 // How a language's programs are started. A program started ahead of its code also has `ahead_env`,

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sandbox/host/zygote_files.h"
 
-#include <string>
-#include <utility>
-
 #include "base/file.h"
 #include "base/json.h"
 
@@ -18,10 +15,8 @@ Result<std::vector<ZygotePlan::File>> zygoteFiles(const ZygoteConfig& config) {
   const base::json::array imports(config.imports.begin(), config.imports.end());
   std::vector<ZygotePlan::File> files;
   files.push_back({"cloister_zygote.so", TRY(base::readFile(config.library, kMaxLibrary))});
-  std::string script = "IMPORTS = " + base::toJson(imports) + "\n";
-  for (const std::string& part : config.preparation)
-    script += TRY(base::readFile(part));
-  files.push_back({"usercustomize.py", std::move(script)});
+  files.push_back({"usercustomize.py", "IMPORTS = " + base::toJson(imports) + "\n" +
+                                           TRY(base::readFile(config.preparation))});
   return files;
 }
 

@@ -316,7 +316,7 @@ class CopiedDoorTest : public DoorTest {
     config.interpreters = {{kPython.argv,
                             {"json"},
                             base::programDir() + "/cloister-zygote-python.so",
-                            testbed::pythonPreparation()}};
+                            base::shareDir() + "/languages/zygote/python.py"}};
     auto host = ProcessHost::start(config);
     if (!host) GTEST_SKIP() << host.error().message;
     start(*std::move(host));

@@ -17,12 +17,12 @@
 namespace cloister::runtime {
 namespace {
 
-// A real zygote, prepared by the parts `preparation`.
+// A real zygote, prepared by the script `preparation`.
 class ZygoteTest : public PoolTest {
  protected:
-  void SetUp() override { open(testbed::pythonPreparation()); }
+  void SetUp() override { open(base::shareDir() + "/languages/zygote/python.py"); }
 
-  void open(const std::vector<std::string>& preparation) {
+  void open(const std::string& preparation) {
     ASSERT_EQ(::access("/usr/bin/python3", X_OK), 0) << "install python3";
     ProcessConfig config = testbed::config();
     config.ready = 2;
@@ -113,7 +113,7 @@ TEST_F(ZygoteTest, OneThatDiesIsNotMissed) {
 
 TEST_F(ZygoteTest, OneThatIsStoppedIsKilledAndNotMissed) {
   patience_ = Millis{5000};  // includes the zygote's start
-  open(testbed::pythonPreparation());
+  open(base::shareDir() + "/languages/zygote/python.py");
   const auto live = claimCopy();
   ASSERT_TRUE(live);
   bury(live);
@@ -134,7 +134,7 @@ TEST_F(ZygoteTest, OneThatIsStoppedIsKilledAndNotMissed) {
 }
 
 TEST_F(ZygoteTest, WithoutOneThereAreSandboxesAllTheSame) {
-  open({"/nonexistent"});
+  open("/nonexistent");
   pool_->learn(limits_, {.key = "key"}, kPython);
   for (int i = 0; i < 4; ++i)
     bury(claim(limits_, "key"));
