@@ -213,9 +213,10 @@ TEST(ReadingPower, WaitsForTheDiskWithoutTheThread) {
   boost::asio::io_context io;
   std::optional<Result<model::Execution>> found;
   bool went_on = false;
-  async::spawn(io.get_executor(), [&]() -> Task<void> {
+  const auto read = [&]() -> Task<void> {  // outlives the coroutine, which refers to it
     found = co_await store->reading(&Reads::get, Scope::allTenants(), request.execution.id);
-  }());
+  };
+  async::spawn(io.get_executor(), read());
   boost::asio::post(io, [&] { went_on = true; });
   io.poll();
   EXPECT_TRUE(went_on);
