@@ -20,7 +20,7 @@ struct SqliteOptions {
   size_t queue_bytes = size_t{256} << 20;  // a write beyond this size of the queue is refused, too
   size_t batch = 256;                      // most writes in a transaction
   uint32_t readers = 2;       // connections for reads that callers wait for, or that run at once
-  uint32_t read_threads = 4;  // for awaited reads, each with a connection of its own
+  uint32_t read_threads = 1;  // for awaited reads, each with a connection; nothing awaits yet
   uint32_t waiting_reads = 1024;  // requests that wait for one of the threads; more are refused
   bool pool_reads = false;        // for tests: awaited reads never run at once
   // Signs the audit chain's head with each commit that extends the chain. A copy is appended to

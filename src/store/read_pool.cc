@@ -26,7 +26,7 @@ Result<> ReadPool::add(ReadFor purpose, std::function<void()> read) {
     if (queued >= idle_ + waiting_) {
       Error error{Code::kUnavailable,
                   "reading the ledger: " + std::to_string(queued - idle_) +
-                      " reads wait already (ledger.waiting_reads); try again shortly",
+                      " reads wait already; try again shortly",
                   ""};
       error.retry_after_seconds = 1;
       return std::unexpected(std::move(error));
